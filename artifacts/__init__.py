@@ -1,0 +1,1 @@
+"""What is kept: bytes by their hash, chunks, expiry."""

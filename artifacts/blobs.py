@@ -1,0 +1,84 @@
+"""Bytes by their sha256 in whatever storage STORAGES["artifacts"] names; the only place that
+touches them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import IO, Any
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import Storage, storages
+
+YOUNG = timedelta(
+    hours=1
+)  # a blob this young may belong to a writer that has not committed its row yet
+log = logging.getLogger(__name__)
+
+
+def _storage() -> Storage:
+    return storages["artifacts"]
+
+
+def blob_name(sha256: str) -> str:
+    """Return a blob's place: two levels, so that no folder grows too long."""
+    return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
+
+
+def write_blob(data: bytes) -> str:
+    """Keep the bytes durably and return their sha256. Blocks; call it before the row is written,
+    outside a transaction.
+
+    Raises:
+        OSError: The storage is full or gone.
+    """
+    sha256 = hashlib.sha256(data).hexdigest()
+    name, storage = blob_name(sha256), _storage()
+    touch = getattr(storage, "touch", None)
+    if touch is not None:
+        try:
+            touch(name)
+        except FileNotFoundError:
+            pass
+        else:
+            return sha256
+    storage.save(name, ContentFile(data))
+    return sha256
+
+
+def open_blob(sha256: str) -> IO[Any] | None:
+    """Open the bytes for reading (seekable), or return None where they are lost."""
+    try:
+        file: IO[Any] = _storage().open(blob_name(sha256), "rb")
+    except FileNotFoundError:
+        log.error("the bytes of an artifact are missing from the storage", extra={"sha256": sha256})
+        return None
+    return file
+
+
+def list_old_files() -> Iterator[str]:
+    """Yield the storage path of every blob, and every draft a dead writer left, that is over an
+    hour old.
+    """
+    storage, before = _storage(), datetime.now(UTC) - YOUNG
+    for first in _folders(storage, ""):
+        for second in _folders(storage, first):
+            for name in storage.listdir(f"{first}/{second}")[1]:
+                path = f"{first}/{second}/{name}"
+                if storage.get_modified_time(path) < before:
+                    yield path
+
+
+def _folders(storage: Storage, path: str) -> list[str]:
+    try:
+        return storage.listdir(path)[0]
+    except FileNotFoundError:
+        return []
+
+
+def delete_file(path: str) -> None:
+    """Delete what `list_old_files` named; a missing one is fine."""
+    _storage().delete(path)

@@ -1,0 +1,37 @@
+"""What a run kept, one row an artifact; the bytes are in the storage under their sha256."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Artifact(models.Model):
+    """A named piece of a run's output. The row outlives its bytes as a tombstone (`expired_at`)."""
+
+    id = models.CharField(primary_key=True, max_length=64)
+    tenant_id = models.CharField(max_length=64)
+    workspace_id = models.CharField(max_length=64)
+    run_id = models.CharField(max_length=64, db_index=True)
+    step_index = models.IntegerField(null=True)
+    kind = models.CharField(max_length=32)
+    name = models.CharField(max_length=255)
+    mime_type = models.CharField(max_length=128)
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size_bytes = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    # Set when its run ends: bytes go after that time, the row stays.
+    expires_at = models.DateTimeField(null=True)
+    expired_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["expires_at"],
+                name="artifact_to_expire",
+                condition=models.Q(expired_at__isnull=True, expires_at__isnull=False),
+            ),
+            models.Index(fields=["-created_at"], name="artifact_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

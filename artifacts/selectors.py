@@ -1,0 +1,156 @@
+"""Reading artifacts."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import IO, Any
+
+from artifacts.blobs import open_blob
+from artifacts.models import Artifact
+from artifacts.services import RESULT
+from decisions.errors import ArtifactExpired, ArtifactNotFound, InvalidInput
+from decisions.principals import Principal
+
+CHUNK_MAX = 262_144  # bytes (S0 §4.5 artifactMaxChunkSize)
+_TEXT_TYPES = frozenset(
+    {"application/json", "application/xml", "application/javascript", "application/x-ndjson"}
+)
+
+
+def get_artifact(*, principal: Principal, artifact_id: str) -> Artifact:
+    """Return the row of an artifact whose bytes are still kept.
+
+    Raises:
+        ArtifactNotFound: Unknown, or another workspace's.
+        ArtifactExpired: Its time is over; the tombstone remembers it.
+    """
+    principal.require("artifacts:read")
+    row = Artifact.objects.filter(id=artifact_id, workspace_id=principal.workspace_id).first()
+    if row is None:
+        raise ArtifactNotFound(f"There is no artifact {artifact_id[:64]}.")
+    if row.expired_at is not None:
+        raise ArtifactExpired(
+            f"The artifact {artifact_id} expired.",
+            details={"runId": row.run_id, "expiredAt": _ms(row.expires_at)},
+        )
+    return row
+
+
+def open_content(*, principal: Principal, artifact_id: str) -> tuple[Artifact, IO[Any]]:
+    """Return an artifact's row and its bytes, opened for reading; the caller closes them.
+
+    Raises:
+        ArtifactNotFound, ArtifactExpired: As `get_artifact`; lost bytes read as not found and
+            are logged.
+    """
+    row = get_artifact(principal=principal, artifact_id=artifact_id)
+    file = open_blob(row.sha256)
+    if file is None:
+        raise ArtifactNotFound(f"The bytes of the artifact {artifact_id} are lost.")
+    return row, file
+
+
+def read_chunk(
+    *, principal: Principal, artifact_id: str, offset: int = 0, limit: int = CHUNK_MAX
+) -> dict[str, Any]:
+    """Return one ArtifactChunk (S0 §3.3); offset, length and totalSize count raw bytes.
+
+    Text comes cut on whole characters (a limit smaller than one is stretched to it), anything else
+    as base64.
+
+    Raises:
+        InvalidInput: The offset lies beyond the end, or inside a character.
+        ArtifactNotFound, ArtifactExpired: As `get_artifact`.
+    """
+    row, file = open_content(principal=principal, artifact_id=artifact_id)
+    with file:
+        if offset > row.size_bytes:
+            raise InvalidInput(
+                f"offset: {offset} lies beyond the artifact's {row.size_bytes} bytes.",
+                details={"totalSize": row.size_bytes},
+            )
+        file.seek(offset)
+        if is_text(row.mime_type):
+            raw = _whole_characters(file.read(limit + 3), limit, offset)
+            data = raw.decode("utf-8", errors="replace")
+        else:
+            raw = file.read(limit)
+            data = base64.b64encode(raw).decode("ascii")
+    return {
+        "artifactId": row.id,
+        "mimeType": row.mime_type,
+        "totalSize": row.size_bytes,
+        "offset": offset,
+        "length": len(raw),
+        "data": data,
+        "complete": offset + len(raw) >= row.size_bytes,
+    }
+
+
+def is_text(mime_type: str) -> bool:
+    """Tell whether chunks of this type come as text."""
+    bare = mime_type.partition(";")[0].strip().lower()
+    return bare.startswith("text/") or bare in _TEXT_TYPES or bare.endswith(("+json", "+xml"))
+
+
+def _whole_characters(ahead: bytes, limit: int, offset: int) -> bytes:
+    """Return at most `limit` bytes that end with a whole character, but at least one character."""
+    if ahead and _continues(ahead[0]):
+        raise InvalidInput(
+            f"offset: {offset} lies inside a character; go on at the last offset + length."
+        )
+    end = min(limit, len(ahead))
+    while 0 < end < len(ahead) and _continues(ahead[end]):
+        end -= 1
+    if end == 0 and ahead:
+        end = 1
+        while end < len(ahead) and _continues(ahead[end]):
+            end += 1
+    return ahead[:end]
+
+
+def _continues(byte: int) -> bool:
+    return byte & 0b1100_0000 == 0b1000_0000
+
+
+def list_run_artifacts(*, principal: Principal, run_id: str) -> dict[str, Any]:
+    """Return {artifacts[]} of a run, the whole result first, then in the order they were made."""
+    principal.require("artifacts:read")
+    rows = Artifact.objects.filter(run_id=run_id, workspace_id=principal.workspace_id)
+    return {"artifacts": [describe(row) for row in sorted(rows, key=_in_order)]}
+
+
+def artifact_ids_of(run_ids: Iterable[str]) -> dict[str, list[str]]:
+    """Return the artifact ids of each of these runs, the whole result first; one query."""
+    rows = Artifact.objects.filter(run_id__in=list(run_ids)).only(
+        "id", "run_id", "kind", "created_at"
+    )
+    named: dict[str, list[str]] = {}
+    for row in sorted(rows, key=_in_order):
+        named.setdefault(row.run_id, []).append(row.id)
+    return named
+
+
+def _in_order(row: Artifact) -> tuple[bool, Any, str]:
+    return row.kind != RESULT, row.created_at, row.id
+
+
+def describe(row: Artifact) -> dict[str, Any]:
+    """Return what a list shows of an artifact."""
+    return {
+        "artifactId": row.id,
+        "runId": row.run_id,
+        "kind": row.kind,
+        "name": row.name,
+        "mimeType": row.mime_type,
+        "sizeBytes": row.size_bytes,
+        "sha256": row.sha256,
+        "createdAt": _ms(row.created_at),
+        "expiresAt": _ms(row.expires_at),
+        "expired": row.expired_at is not None,
+    }
+
+
+def _ms(at: Any) -> int | None:
+    return None if at is None else int(at.timestamp() * 1000)

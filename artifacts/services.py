@@ -1,0 +1,105 @@
+"""Keeping artifacts and letting them go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from artifacts.blobs import delete_file, list_old_files, write_blob
+from artifacts.models import Artifact
+from decisions.audit import Deed, record_all
+from decisions.ids import new_id
+
+RESULT = "result"  # kind of the whole result; it is named first on its run
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBlob:
+    """Bytes that are safe in the storage and wait for their row (`save_artifacts`).
+
+    Attributes:
+        artifact_id: the id that the row will have, so that an output can name it already.
+    """
+
+    artifact_id: str
+    sha256: str
+    size_bytes: int
+    name: str
+    mime_type: str
+    kind: str
+
+
+def keep_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> KeptBlob:
+    """Write the bytes durably, ahead of the row. Blocks on the storage; not for a transaction."""
+    return KeptBlob(
+        new_id("art_"), write_blob(data), len(data), name[:255], mime_type[:128], kind[:32]
+    )
+
+
+def save_artifacts(
+    blobs: Sequence[KeptBlob],
+    *,
+    tenant_id: str,
+    workspace_id: str,
+    run_id: str,
+    step_index: int | None = None,
+) -> None:
+    """Write the rows of kept blobs in the caller's transaction."""
+    now = datetime.now(UTC)
+    Artifact.objects.bulk_create(
+        Artifact(
+            id=blob.artifact_id, tenant_id=tenant_id, workspace_id=workspace_id, run_id=run_id,
+            step_index=step_index, kind=blob.kind, name=blob.name, mime_type=blob.mime_type,
+            sha256=blob.sha256, size_bytes=blob.size_bytes, created_at=now,
+        )
+        for blob in blobs
+    )  # fmt: skip
+
+
+def start_expiry(run_id: str, ended_at: datetime) -> None:
+    """Let the artifacts of a run that ended live for ARTIFACT_TTL_MS more, in the caller's
+    transaction.
+    """
+    expires_at = ended_at + timedelta(milliseconds=settings.ARTIFACT_TTL_MS)
+    Artifact.objects.filter(run_id=run_id).update(expires_at=expires_at)
+
+
+def expire_artifacts(*, limit: int = 500) -> int:
+    """Turn artifacts past their time into tombstones, audited; return how many. Twice at once is
+    safe.
+    """
+    now = datetime.now(UTC)
+    with transaction.atomic():
+        due = list(
+            Artifact.objects.filter(expires_at__lte=now, expired_at__isnull=True).order_by(
+                "expires_at"
+            )[:limit]
+        )
+        mine = [
+            row
+            for row in due
+            if Artifact.objects.filter(id=row.id, expired_at__isnull=True).update(expired_at=now)
+        ]
+        record_all(
+            [
+                Deed("artifact.expired", "scheduler", "artifact", row.id, row.tenant_id,
+                     row.workspace_id, {"runId": row.run_id, "sizeBytes": row.size_bytes})
+                for row in mine
+            ]
+        )  # fmt: skip
+    return len(mine)
+
+
+def collect_blobs() -> int:
+    """Delete old bytes that no living row names; return how many files went."""
+    gone = 0
+    for path in list_old_files():
+        sha256 = path.rsplit("/", 1)[-1]
+        if not Artifact.objects.filter(sha256=sha256, expired_at__isnull=True).exists():
+            delete_file(path)
+            gone += 1
+    return gone

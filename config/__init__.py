@@ -1,0 +1,1 @@
+"""The wiring on top: settings, urls, asgi, celery. Imported by nobody."""

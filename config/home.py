@@ -1,0 +1,74 @@
+"""What the settings need of CONTINUITY_HOME before Django is up: keys, the socket's place, the
+artifact storage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 107
+
+
+def load_or_make_keys(continuity_home: Path) -> list[str]:
+    """Return the installation's secret keys, newest first, made on the first call and readable by
+    the owner alone.
+
+    Safe when several processes start at once: the file appears whole or not at all.
+    """
+    path = continuity_home / "keys"
+    if not path.exists():
+        continuity_home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd, draft = tempfile.mkstemp(dir=continuity_home, prefix=".keys-")
+        with os.fdopen(fd, "w") as file:
+            file.write(secrets.token_urlsafe(48) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)  # fails where another process was first; its keys are the keys
+        except FileExistsError:
+            pass
+        finally:
+            Path(draft).unlink()
+    return path.read_text().split()
+
+
+def derive_key(key: str, purpose: str) -> str:
+    """Return a key for one purpose, so that no two uses share one."""
+    return hmac.new(key.encode(), purpose.encode(), hashlib.sha256).hexdigest()
+
+
+def redis_socket(continuity_home: Path) -> Path:
+    """Return the private server's socket path, in a short private directory when the home lies too
+    deep.
+    """
+    path = continuity_home / "redis" / "redis.sock"
+    if len(os.fsencode(path)) <= SOCKET_PATH_MAX:
+        return path
+    name = hashlib.sha256(os.fsencode(continuity_home)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"continuity-{os.getuid()}-{name}" / "redis.sock"
+
+
+def artifact_storage(url: str, continuity_home: Path) -> dict[str, Any]:
+    """Return the STORAGES entry for a file path, file: URL or s3://bucket/prefix?endpoint=… URL (''
+    = embedded).
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "s3":
+        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        options: dict[str, Any] = {"bucket_name": parts.netloc, "location": parts.path.strip("/")}
+        options["endpoint_url"] = query.get("endpoint") or None
+        options["region_name"] = query.get("region") or None
+        options["file_overwrite"] = True
+        return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+    location = parts.path if parts.scheme == "file" else url
+    return {
+        "BACKEND": "artifacts.storage.BlobFileStorage",
+        "OPTIONS": {"location": location or str(continuity_home / "artifacts")},
+    }

@@ -1,0 +1,233 @@
+"""Every setting of Continuity; every environment variable that it reads is named here (and in the
+README's table).
+
+Nothing imports this module but Django: the parts read `django.conf.settings`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from config import home
+
+env = environ.Env()
+BASE_DIR = Path(__file__).resolve().parent.parent
+# An agent host waits for mcp_stdio: that door loads our own apps and nothing of the web or the
+# admin.
+STDIO_DOOR = sys.argv[1:2] == ["mcp_stdio"]
+
+# --- where things live -------------------------------------------------------------------------
+CONTINUITY_HOME = (
+    Path(env.str("CONTINUITY_HOME", str(BASE_DIR / ".continuity"))).expanduser().absolute()
+)
+EMBEDDED = not env.str("DATABASE_URL", "")
+EMBEDDED_REDIS = not (env.str("REDIS_URL", "") or env.str("CELERY_BROKER_URL", ""))
+
+if EMBEDDED:
+    CONTINUITY_SECRET_KEYS = env.list(
+        "CONTINUITY_SECRET_KEYS", default=[]
+    ) or home.load_or_make_keys(CONTINUITY_HOME)
+else:
+    CONTINUITY_SECRET_KEYS = env.list("CONTINUITY_SECRET_KEYS", default=[])
+    if not CONTINUITY_SECRET_KEYS or min(map(len, CONTINUITY_SECRET_KEYS)) < 32:
+        raise ImproperlyConfigured(
+            "DATABASE_URL is set, so CONTINUITY_SECRET_KEYS is required: one or more random keys"
+            " of at least 32 characters, separated by commas, the newest first."
+        )
+SECRET_KEY = home.derive_key(CONTINUITY_SECRET_KEYS[0], "django")
+SECRET_KEY_FALLBACKS = [home.derive_key(key, "django") for key in CONTINUITY_SECRET_KEYS[1:]]
+
+# --- database ----------------------------------------------------------------------------------
+if EMBEDDED:
+    _database = {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(CONTINUITY_HOME / "continuity.sqlite3"),
+        # Threads and processes share it, which an in-memory one would not allow.
+        "TEST": {"NAME": str(CONTINUITY_HOME / "test.sqlite3")},
+        "OPTIONS": {
+            "timeout": 20,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": (
+                "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA foreign_keys=ON;"
+                "PRAGMA temp_store=MEMORY;PRAGMA cache_size=-16384;"
+            ),
+        },
+    }
+else:
+    _database = env.db_url("DATABASE_URL")
+DATABASES = {"default": {**_database, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- redis: doorbell, wake-ups, throttle. What goes through it may be lost without harm ----------
+if EMBEDDED_REDIS:
+    REDIS_SOCKET: Path | None = home.redis_socket(CONTINUITY_HOME)
+    REDIS_URL = f"unix://{REDIS_SOCKET}?db=0"
+    CELERY_BROKER_URL = f"redis+socket://{REDIS_SOCKET}?virtual_host=0"
+else:
+    REDIS_SOCKET = None
+    REDIS_URL = env.str("REDIS_URL", "") or env.str("CELERY_BROKER_URL")
+    CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", "") or REDIS_URL
+
+# --- celery: the doorbell only; the database is the queue (reliability rules 1 and 6) -------------
+CELERY_TASK_DEFAULT_QUEUE = "runs"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_POOL = "threads"
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 1200,
+    "global_keyprefix": env.str("CONTINUITY_REDIS_PREFIX", "continuity:"),
+    "socket_connect_timeout": 2,
+    "socket_keepalive": True,
+}
+# How services ring: a dotted name, so that no door imports Celery (mechanisms 8).
+CONTINUITY_DOORBELL = "config.celery.ring"
+
+# --- runs (S0 §4.5 and runs.md) ------------------------------------------------------------------
+MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)
+RUN_TTL_MS = env.int("CONTINUITY_RUN_TTL_MS", 30 * 60 * 1000)
+ARTIFACT_TTL_MS = env.int("CONTINUITY_ARTIFACT_TTL_MS", 24 * 60 * 60 * 1000)
+RUN_RETENTION_DAYS = env.int("RUN_RETENTION_DAYS", 30)
+SYNC_TIMEOUT_MS = 300_000
+ASYNC_TIMEOUT_MS = 600_000
+MAX_URLS = 1000
+MAX_TABS_PER_SESSION = 20
+THROTTLE_PER_SECOND = env.int("CONTINUITY_THROTTLE_PER_SECOND", 100)
+LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
+LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
+LEASE_GIVE_UP_S = env.float("CONTINUITY_LEASE_GIVE_UP_S", 20.0)
+SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
+CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
+CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime"])
+# Modules outside this repository that define templates (`TaskTemplate` subclasses).
+CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
+FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
+
+# --- artifacts -----------------------------------------------------------------------------------
+CONTINUITY_ARTIFACT_STORAGE = env.str("CONTINUITY_ARTIFACT_STORAGE", "")
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "artifacts": home.artifact_storage(CONTINUITY_ARTIFACT_STORAGE, CONTINUITY_HOME),
+}
+
+# --- applications ---------------------------------------------------------------------------------
+OUR_APPS = ["decisions", "artifacts", "runners", "runs", "mcp_server"]
+INSTALLED_APPS = (
+    OUR_APPS
+    if STDIO_DOOR
+    else [
+        "unfold",
+        "django.contrib.admin",
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.sessions",
+        "django.contrib.messages",
+        "django.contrib.staticfiles",
+        "rest_framework",
+        "drf_spectacular",
+        "drf_spectacular_sidecar",
+        *OUR_APPS,
+    ]
+)
+# All of them can run async: a sync one would hold a thread for every waiting request (mechanisms
+# 19).
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# --- the web --------------------------------------------------------------------------------------
+DEBUG = env.bool("CONTINUITY_DEBUG", False)
+ALLOWED_HOSTS = env.list("CONTINUITY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CONTINUITY_TRUSTED_ORIGINS", default=[])
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_NAME = "continuity_session"
+CSRF_COOKIE_NAME = "continuity_csrf"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+APPEND_SLASH = False
+STATIC_URL = "/static/"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+LOGIN_URL = "/admin/login/"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["decisions.rest.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["decisions.rest.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["decisions.rest.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["decisions.rest.GatedJSONParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["decisions.rest.TokenThrottle"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "config.api_errors.handle",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Continuity API",
+    "DESCRIPTION": "Hand work to Continuity, follow it, read what it kept.",
+    "VERSION": "1.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+UNFOLD = {
+    "SITE_TITLE": "Continuity",
+    "SITE_HEADER": "Continuity",
+    "SITE_SYMBOL": "all_inclusive",
+    "DASHBOARD_CALLBACK": "runs.admin.dashboard.dashboard",
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+}
+
+# --- logs: one JSON object a line on stderr; stdout belongs to the MCP protocol and to people -----
+LOG_LEVEL = env.str("CONTINUITY_LOG_LEVEL", "WARNING" if STDIO_DOOR else "INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"redact": {"()": "decisions.logs.RedactSecrets"}},
+    "formatters": {"json": {"()": "decisions.logs.JSONLines"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "json",
+            "filters": ["redact"],
+        }
+    },
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    # Refusals of bad hosts and the like are answers, not incidents.
+    "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
+}

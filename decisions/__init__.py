@@ -1,0 +1,1 @@
+"""The ground: who may do what, what was decided, what was done."""

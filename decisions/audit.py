@@ -1,0 +1,74 @@
+"""The sole writer of audit rows.
+
+A row is written in the caller's transaction, so it is there if and only if what it tells happened.
+Each carries a MAC under a key kept outside the database: a row put in by other means is told from
+ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from decisions.keys import mac, mac_matches
+from decisions.models import AuditEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What an audit row tells; secrets never enter `metadata`."""
+
+    action: str
+    actor: str
+    resource_type: str
+    resource_id: str
+    tenant_id: str
+    workspace_id: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _message(entry: AuditEntry) -> bytes:
+    """Return the canonical bytes that the MAC covers: every column but the id, which the database
+    gives.
+    """
+    at = entry.created_at.astimezone(UTC).isoformat(timespec="microseconds")
+    columns = [
+        entry.tenant_id, entry.workspace_id, entry.action, entry.actor, entry.resource_type,
+        entry.resource_id, entry.metadata, at,
+    ]  # fmt: skip
+    return json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def entry_for(deed: Deed) -> AuditEntry:
+    """Return the unsaved row of a deed, MAC included: for statements that insert it themselves."""
+    entry = AuditEntry(
+        tenant_id=deed.tenant_id,
+        workspace_id=deed.workspace_id,
+        action=deed.action,
+        actor=deed.actor[:160],
+        resource_type=deed.resource_type,
+        resource_id=deed.resource_id[:128],
+        metadata=dict(deed.metadata),
+        created_at=datetime.now(UTC),
+    )
+    entry.mac = mac("audit", _message(entry))
+    return entry
+
+
+def record(*deeds: Deed) -> None:
+    """Write one row a deed, in the caller's transaction."""
+    record_all(deeds)
+
+
+def record_all(deeds: Sequence[Deed]) -> None:
+    """Write many rows in one statement, in order."""
+    if deeds:
+        AuditEntry.objects.bulk_create([entry_for(deed) for deed in deeds])
+
+
+def is_genuine(entry: AuditEntry) -> bool:
+    """Tell whether the row still is what our writer wrote."""
+    return mac_matches("audit", _message(entry), entry.mac)

@@ -1,0 +1,179 @@
+"""What the caller may not do, or got wrong: refused before anything happens.
+
+    Refused
+    ├── InvalidInput          a value is missing, malformed or out of range
+    │   ├── MalformedBody     the bytes are no acceptable JSON at all
+    │   ├── BodyTooLarge      more bytes than this door takes
+    │   └── UnsupportedBody   a content type or encoding that is not taken
+    ├── NotAuthenticated      no usable credential
+    ├── Forbidden             a credential without the scope
+    │   └── TrustNotAllowed   not for callers of this trust level
+    ├── NotFound              unknown, another workspace's, or past its time
+    │   ├── TemplateNotFound
+    │   ├── TemplateVersionUnsupported
+    │   ├── RunNotFound
+    │   ├── SessionNotFound
+    │   ├── ArtifactNotFound
+    │   └── ArtifactExpired
+    ├── Conflict              true when asked a moment ago, or by somebody else
+    ├── TooManyRequests       over the caller's rate
+    └── PolicyDenied          a policy rule, or a person, said no
+
+A door maps these to its own vocabulary (config/api_errors.py, mcp_server/answers.py); `code` is
+S0's where it has one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class Refused(Exception):
+    """A call that is answered with a reason instead of being done."""
+
+    code: ClassVar[str] = "EXECUTION_ERROR"
+    http_status: ClassVar[int] = 400
+    retryable: ClassVar[bool] = False
+    recovery: ClassVar[str] = "Check the call and its preconditions, then submit it again."
+
+    def __init__(self, message: str, *, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details or {}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the one error shape of every door: errorCode, message, details, retryable,
+        recovery.
+        """
+        return {
+            "errorCode": self.code,
+            "message": self.message,
+            "details": self.details,
+            "retryable": self.retryable,
+            "recovery": self.recovery,
+        }
+
+
+class InvalidInput(Refused):
+    """A value is missing, malformed or out of range."""
+
+    code = "INVALID_PARAMETER"
+    recovery = "Correct the range or type of the parameter named in the message."
+
+
+class MalformedBody(InvalidInput):
+    """The bytes are no acceptable JSON at all."""
+
+
+class BodyTooLarge(InvalidInput):
+    """More bytes than this door takes."""
+
+    http_status = 413
+    recovery = "Send a smaller body."
+
+
+class UnsupportedBody(InvalidInput):
+    """A content type or content encoding that is not taken."""
+
+    http_status = 415
+    recovery = "Send application/json without a content encoding."
+
+
+class NotAuthenticated(Refused):
+    """No usable credential came with the call."""
+
+    code = "UNAUTHENTICATED"
+    http_status = 401
+    recovery = "Send an Authorization: Bearer header with a token made by `manage.py create_token`."
+
+
+class Forbidden(Refused):
+    """The credential lacks the scope that the call needs."""
+
+    code = "FORBIDDEN"
+    http_status = 403
+    recovery = "Use a token that has the scope named in details.scope."
+
+
+class TrustNotAllowed(Forbidden):
+    """The caller's trust level may not do this."""
+
+    code = "TRUST_LEVEL_NOT_ALLOWED"
+    http_status = 400
+    recovery = "Switch the trust level, or use a template that supports it."
+
+
+class NotFound(Refused):
+    """Unknown, another workspace's, or past its time: all three read the same."""
+
+    http_status = 404
+
+
+class TemplateNotFound(NotFound):
+    """No template has this id."""
+
+    code = "TEMPLATE_NOT_FOUND"
+    http_status = 400
+    recovery = "Correct templateId, or list the templates and update the client's copy of the list."
+
+
+class TemplateVersionUnsupported(NotFound):
+    """The template exists, but not in the version asked for."""
+
+    code = "TEMPLATE_VERSION_UNSUPPORTED"
+    http_status = 400
+    recovery = "Switch the template version, or upgrade the server."
+
+
+class RunNotFound(NotFound):
+    """No run with this id is visible to the caller."""
+
+    code = "RUN_NOT_FOUND"
+    recovery = "Check the runId and its time to live; submit again if necessary."
+
+
+class SessionNotFound(NotFound):
+    """No open session with this id belongs to the caller."""
+
+    code = "SESSION_NOT_FOUND"
+    http_status = 400
+    recovery = "Make the session anew and try the task again."
+
+
+class ArtifactNotFound(NotFound):
+    """No artifact with this id is visible to the caller."""
+
+    code = "ARTIFACT_NOT_FOUND"
+    recovery = "Check the artifactId and the run it belongs to."
+
+
+class ArtifactExpired(NotFound):
+    """The artifact existed; its time to live is over and its bytes are gone."""
+
+    code = "ARTIFACT_EXPIRED"
+    http_status = 410
+    recovery = "Read artifacts within their time to live, or run the task again to make it anew."
+
+
+class Conflict(Refused):
+    """True when asked a moment ago, or by somebody else."""
+
+    code = "CONFLICT"
+    http_status = 409
+
+
+class TooManyRequests(Refused):
+    """The caller is over its rate."""
+
+    code = "TOO_MANY_REQUESTS"
+    http_status = 429
+    retryable = True
+    recovery = "Wait a second, then go on at a lower rate."
+
+
+class PolicyDenied(Refused):
+    """A policy rule, or the person who was asked, said no."""
+
+    code = "POLICY_DENIED"
+    http_status = 403
+    recovery = "Ask an operator to allow this tool for the workspace, or do without it."

@@ -1,0 +1,59 @@
+"""Make a bearer token: `manage.py create_token NAME [--workspace W] [--user U] [--scopes …]
+[--trust local]`.
+"""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from decisions.errors import Refused
+from decisions.principals import DEFAULT_SCOPES, LOCAL, create_token
+
+
+class Command(BaseCommand):
+    """Print a new token once, on a line of its own on stdout; what it may do goes to stderr."""
+
+    help = "Make a bearer token for the REST API and MCP over HTTP. It is shown once."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the token's name, place, scopes and trust level."""
+        parser.add_argument(
+            "name", help="what the token is for; shown in the admin and the audit log"
+        )
+        parser.add_argument(
+            "--workspace", default=LOCAL, help="made when new (default: %(default)s)"
+        )
+        parser.add_argument("--user", help="the user_id it acts for; made when new")
+        parser.add_argument(
+            "--scopes", help="comma-separated; default: all but targets:admin and confirm"
+        )
+        parser.add_argument("--trust", choices=["local", "remote"], default="remote")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make and print the token."""
+        scopes = options["scopes"]
+        wanted = (
+            frozenset(filter(None, scopes.replace(" ", "").split(",")))
+            if scopes
+            else DEFAULT_SCOPES
+        )
+        try:
+            token = create_token(
+                name=options["name"],
+                workspace=options["workspace"],
+                user=options["user"],
+                scopes=wanted,
+                trust=options["trust"],
+                actor=f"command:{getpass.getuser()}",
+            )
+        except Refused as refused:
+            raise CommandError(refused.message) from None
+        self.stderr.write(
+            f"Token '{options['name']}' for workspace '{options['workspace']}',"
+            f" trust {options['trust']}. It is shown this once:"
+        )
+        self.stdout.write(token)

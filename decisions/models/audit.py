@@ -1,0 +1,35 @@
+"""What was done: rows that are only ever added (guards: migrations/0002_audit_guards.py)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """One deed or refusal, written by `decisions.audit` alone, in the transaction
+    of what it tells.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # Ids of rows above or beside are plain strings: no cascade may reach an audit row (mechanisms
+    # 15).
+    tenant_id = models.CharField(max_length=64)
+    workspace_id = models.CharField(max_length=64)
+    action = models.CharField(max_length=64)
+    actor = models.CharField(max_length=160)
+    resource_type = models.CharField(max_length=32)
+    resource_id = models.CharField(max_length=128)
+    metadata = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    mac = models.CharField(max_length=64)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(fields=["workspace_id", "-id"], name="audit_workspace"),
+            models.Index(fields=["resource_id"], name="audit_resource"),
+            models.Index(fields=["action", "-id"], name="audit_action"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.resource_id}"

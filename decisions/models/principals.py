@@ -1,0 +1,90 @@
+"""Who calls: tenants hold workspaces, workspaces hold users and tokens."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from decisions.ids import new_id
+
+
+def new_tenant_id() -> str:
+    """Return a fresh tenant id."""
+    return new_id("ten_")
+
+
+def new_workspace_id() -> str:
+    """Return a fresh workspace id."""
+    return new_id("ws_")
+
+
+def new_token_id() -> str:
+    """Return a fresh token id; it is public, unlike the token itself."""
+    return new_id("tok_")
+
+
+class Tenant(models.Model):
+    """An organisation; nothing crosses from one to another."""
+
+    id = models.CharField(primary_key=True, max_length=64, default=new_tenant_id, editable=False)
+    name = models.CharField(max_length=128, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Workspace(models.Model):
+    """The unit that queries are scoped to: what is another's reads as missing."""
+
+    id = models.CharField(primary_key=True, max_length=64, default=new_workspace_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="workspaces")
+    name = models.CharField(max_length=128)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="workspace_name_per_tenant")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class User(models.Model):
+    """Somebody that agents work for (S2's user_id); not a login of the admin site."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="users")
+    user_id = models.CharField(max_length=128)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "user_id"], name="user_id_per_workspace")
+        ]
+
+    def __str__(self) -> str:
+        return self.user_id
+
+
+class Token(models.Model):
+    """A bearer credential; only its keyed digest is kept."""
+
+    id = models.CharField(primary_key=True, max_length=64, default=new_token_id, editable=False)
+    name = models.CharField(max_length=128)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="tokens")
+    user = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT)
+    scopes = models.JSONField(default=list)
+    trust = models.CharField(max_length=8, choices=[("local", "local"), ("remote", "remote")])
+    created_at = models.DateTimeField(auto_now_add=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(trust__in=["local", "remote"]), name="token_trust_level"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

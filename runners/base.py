@@ -1,0 +1,115 @@
+"""The vocabulary of tools: what one is, what it gets, what it gives back.
+
+Nothing here imports Django, Celery or an app, so a tool can be tried alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from runners.browser.session import BrowserSession
+
+TrustLevel = Literal["local", "remote"]
+
+
+class Effect(enum.StrEnum):
+    """What a lost call may have done out there, and so whether it may be repeated (reliability rule
+    4).
+    """
+
+    READ = "read"
+    AT_LEAST_ONCE = "at_least_once"
+    ONCE = "once"
+
+
+class Closed(BaseModel):
+    """A pydantic model that refuses unknown fields; its JSON names are camelCase aliases where they
+    differ.
+    """
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class SaveArtifact(Protocol):
+    """Keep bytes as an artifact of the run and return its artifactId."""
+
+    def __call__(
+        self, data: bytes, *, name: str, mime_type: str, kind: str = "file"
+    ) -> Awaitable[str]: ...
+
+
+class Emit(Protocol):
+    """Tell the run's listeners something while the tool works; `type_` is an event
+    type of runs.md.
+    """
+
+    def __call__(self, type_: str, data: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """All that a tool may use of the world around it.
+
+    Attributes:
+        run_id: the run this call belongs to (made for the call outside a run).
+        trust: the caller's trust level; remote callers reach public addresses only.
+        deadline: `time.monotonic()` value in seconds after which the call must be over.
+        save_artifact: keep bytes; awaitable, returns the artifactId.
+        emit: tell listeners (`step.progress`, `tool.update`, …).
+        browser: the run's browser session, where the tool's kind is browser.
+        secrets: secret inputs of this call by name; never to be emitted or returned.
+    """
+
+    run_id: str
+    trust: TrustLevel
+    deadline: float
+    save_artifact: SaveArtifact
+    emit: Emit
+    browser: BrowserSession | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+    def seconds_left(self, at_most: float | None = None) -> float:
+        """Return the seconds until the deadline, never below 0, at most `at_most`."""
+        left = max(0.0, self.deadline - time.monotonic())
+        return left if at_most is None else min(left, at_most)
+
+
+ToolFunction = Callable[[Any, ToolContext], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A callable with a schema, found by name in the registry."""
+
+    name: str
+    kind: str
+    effect: Effect
+    timeout_ms: int
+    description: str
+    input_model: type[BaseModel]
+    function: ToolFunction
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool, as policy, audit and the gateway see it."""
+
+    name: str
+    args: Mapping[str, Any]
+    target_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came of a call: an output, or an error of `runners.errors` in its one shape."""
+
+    ok: bool
+    output: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None

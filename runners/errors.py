@@ -1,0 +1,102 @@
+"""What went wrong out there: a tool was called and failed.
+
+    ToolFailed
+    ├── InvalidTarget         the address or argument cannot be acted on (INVALID_PARAMETER)
+    ├── AddressNotAllowed     the address is not for callers of this trust level
+    ├── ElementNotFound       no element matches the locator
+    ├── NavigationTimeout     the page did not arrive in time
+    ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
+    ├── PageCrashed           the page, its browser or its driver died
+    ├── ToolTimeout           the call's own deadline passed
+    └── ToolBroken            a defect of ours: unexpected exception inside a tool
+
+`code` is S0's where S0 has one; every other failure ends a run as STEP_EXECUTION_FAILED with
+details.causeCode. `retryable` is what the engine asks before it tries a step again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class ToolFailed(Exception):
+    """A tool that could not do what it was asked."""
+
+    code: ClassVar[str] = "STEP_EXECUTION_FAILED"
+    retryable: ClassVar[bool] = False
+    recovery: ClassVar[str] = "Retry or mend the failed step alone."
+
+    def __init__(self, message: str, *, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details or {}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return errorCode, message, details, retryable and recovery, as every door shows them."""
+        return {
+            "errorCode": self.code,
+            "message": self.message,
+            "details": self.details,
+            "retryable": self.retryable,
+            "recovery": self.recovery,
+        }
+
+
+class InvalidTarget(ToolFailed):
+    """The address or argument cannot be acted on."""
+
+    code = "INVALID_PARAMETER"
+    recovery = "Correct the range or type of the parameter named in the message."
+
+
+class AddressNotAllowed(ToolFailed):
+    """The address is private, loopback, link-local or metadata, and the caller is remote."""
+
+    code = "TRUST_LEVEL_NOT_ALLOWED"
+    recovery = "Use a public address, or submit the run as a local caller."
+
+
+class ElementNotFound(ToolFailed):
+    """No element matches the locator."""
+
+    code = "ELEMENT_NOT_FOUND"
+    retryable = True
+    recovery = "Read the page again, then retry; change the selector or the words if necessary."
+
+
+class NavigationTimeout(ToolFailed):
+    """The page did not arrive in time."""
+
+    code = "NAVIGATION_TIMEOUT"
+    retryable = True
+    recovery = "Loosen the wait condition, raise the timeout, or split the step."
+
+
+class NavigationFailed(ToolFailed):
+    """The page cannot be reached; details.netError names the browser's own error."""
+
+    code = "STEP_EXECUTION_FAILED"
+    recovery = "Check that the address is right and reachable from the worker."
+
+
+class PageCrashed(ToolFailed):
+    """The page, its browser or its driver died."""
+
+    code = "PAGE_CRASHED"
+    retryable = True
+    recovery = "Make the tab or session anew and go on from a safe step."
+
+
+class ToolTimeout(ToolFailed):
+    """The call's own deadline passed."""
+
+    code = "STEP_EXECUTION_FAILED"
+    retryable = True
+    recovery = "Raise the timeout, or split the step."
+
+
+class ToolBroken(ToolFailed):
+    """A defect of ours: an exception that no tool should let out."""
+
+    code = "EXECUTION_ERROR"
+    recovery = "Report the error id; try a simpler input meanwhile."

@@ -1,0 +1,1 @@
+"""The work: templates, runs, steps, events, the engine."""

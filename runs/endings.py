@@ -1,0 +1,108 @@
+"""How a run ends: results kept whole as an artifact and shortened in the answer, failures
+explained.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from artifacts.services import RESULT, KeptBlob, keep_blob
+from runs.journal import Ending
+from runs.models import RunStatus
+from runs.task_templates.registry import Conclusion
+
+INLINE_BYTES = 64 * 1024  # a larger result is shortened in the answer
+RECOVERIES = {
+    "RUN_TIMEOUT": "Raise timeoutMs, make the batch smaller, or split the task.",
+    "RUN_CANCELED": "The expected end after a cancel; submit again if the work is still wanted.",
+    "EXECUTION_ERROR": "Check the script's or step's preconditions; do with less if necessary.",
+    "STEP_EXECUTION_FAILED": "Retry or mend the failed step alone.",
+}
+
+
+def now_ms() -> int:
+    """Return Unix milliseconds, the unit of every time on S0 objects."""
+    return time.time_ns() // 1_000_000
+
+
+def error_object(
+    code: str, message: str, *, details: Mapping[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return a run's `error`: errorCode, message, details, retryable, recovery, at, and what else
+    is known.
+    """
+    return {
+        "errorCode": code,
+        "message": message,
+        "details": dict(details or {}),
+        "retryable": code in ("RUN_TIMEOUT", "EXECUTION_ERROR", "RUN_CANCELED"),
+        "recovery": RECOVERIES.get(code, ""),
+        "at": now_ms(),
+        **more,
+    }
+
+
+def ending_of(conclusion: Conclusion) -> Ending:
+    """Return the ending that a template's conclusion amounts to. Blocks on the artifact storage."""
+    result, error = conclusion.result, conclusion.error
+    blobs: Sequence[KeptBlob] = ()
+    if result is not None:
+        blobs, result = _kept(result, "result.json")
+    if error is not None:
+        items = (error.get("details") or {}).get("items")
+        if items is not None:
+            blobs, short = _kept({"items": items}, "items.json")
+            error = {**error, "details": {**error["details"], **short}}
+        error = {"at": now_ms(), **error}
+    return Ending(
+        status=conclusion.status,
+        result=result,
+        error=error,
+        summary=conclusion.summary,
+        warnings=conclusion.warnings,
+        next_actions=conclusion.next_actions,
+        blobs=blobs,
+    )
+
+
+def failed(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None) -> Ending:
+    """Return the ending of a run that failed as a whole; what it had got so far is kept as an
+    artifact.
+    """
+    blobs = _kept(partial, "partial-result.json")[0] if partial else ()
+    return Ending(RunStatus.FAILED, error=error, summary=str(error["message"])[:500], blobs=blobs)
+
+
+def _kept(value: Mapping[str, Any], name: str) -> tuple[Sequence[KeptBlob], Mapping[str, Any]]:
+    raw = orjson.dumps(value)
+    blob = keep_blob(raw, name=name, mime_type="application/json", kind=RESULT)
+    if len(raw) <= INLINE_BYTES:
+        return (blob,), value
+    return (blob,), {**shorten(value), "truncated": True, "artifactId": blob.artifact_id}
+
+
+def shorten(value: Mapping[str, Any], budget: int = INLINE_BYTES - 1024) -> dict[str, Any]:
+    """Return the value with long strings cut, then long lists, until it fits; its shape stays
+    valid.
+    """
+    short: Any = value
+    for text_max, list_max in ((2000, 1000), (500, 1000), (200, 200), (100, 50), (60, 20), (40, 5)):
+        short = _cut(value, text_max, list_max)
+        if len(orjson.dumps(short)) <= budget:
+            break
+    fitting: dict[str, Any] = short
+    return fitting
+
+
+def _cut(value: Any, text_max: int, list_max: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= text_max else value[:text_max] + "…"
+    if isinstance(value, Mapping):
+        return {key: _cut(item, text_max, list_max) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut(item, text_max, list_max) for item in value[:list_max]]
+    return value

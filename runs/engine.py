@@ -1,0 +1,346 @@
+"""The engine: carries a claimed run from its first pending step to its end.
+
+A run has one thread (this one, which alone touches the database for it) and any number of step
+coroutines on the process's loop thread. They talk through an inbox: a step that is over, a question
+to policy, a stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from runners.browser.adaptive import AdaptiveConcurrency
+from runners.browser.runtime import get_runtime
+from runners.browser.session import BrowserSession
+
+from decisions.ids import new_id
+from runners.base import Effect
+from runners.errors import ToolTimeout
+from runners.loop import get_loop
+from runs import claims, journal, step_lines
+from runs.claims import Claim
+from runs.endings import ending_of, error_object, failed
+from runs.events import NewEvent
+from runs.failpoints import hit
+from runs.journal import Ending, LeaseLost, StepChange
+from runs.models import RunStep, StepStatus
+from runs.slots import release_slot
+from runs.step_context import StepRun
+from runs.task_templates.registry import StepPlan, get_template
+
+Reason = Literal["canceled", "lost", "draining"]
+CLOSE_S = 5.0  # a browser session that takes longer to close is left to the browser's own end
+ONCE_GRACE_S = 4.0  # a step that must not be repeated may finish within this when the worker drains
+log = logging.getLogger(__name__)
+
+
+class Stopped(Exception):
+    """Somebody took the run off this worker: a cancel, a lost lease, a shutdown."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+
+
+class TimedOut(Exception):
+    """The run's own time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    """A step's try is over; the future has its output or its exception."""
+
+    step_run: StepRun
+    future: Future[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Something that the loop thread needs done on the run's database thread."""
+
+    function: Callable[[], Any]
+    answer: Future[Any]
+
+
+class Execution:
+    """One lease of one run."""
+
+    def __init__(self, held: Claim) -> None:
+        template = get_template(held.run.template_id)
+        if template is None:
+            raise LookupError(f"the template {held.run.template_id} is not installed here")
+        self.held, self.run, self.template = held, held.run, template
+        self.inputs: Mapping[str, Any] = held.run.inputs
+        self.inbox: queue.SimpleQueue[_Over | _Question | NewEvent | Reason] = queue.SimpleQueue()
+        self.steps: dict[int, RunStep] = {}
+        self.todo: deque[int] = deque()
+        self.active: dict[int, Future[Mapping[str, Any]]] = {}
+        self.began: dict[int, float] = {}
+        self.events: list[NewEvent] = []
+        self.session: BrowserSession | None = None
+        self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
+        self._opening = asyncio.Lock()  # used on the loop thread alone
+        self._start = time.monotonic()
+        self._deadline = self._start + self._ms_left() / 1000
+
+    def _ms_left(self) -> float:
+        left = float(self.run.timeout_ms - self.run.active_ms)
+        if self.run.mode == "sync":  # queue time counts for sync only (runs.md)
+            waited = (datetime.now(UTC) - self.run.created_at).total_seconds() * 1000
+            left = min(left, self.run.timeout_ms - max(0.0, waited))
+        return left
+
+    @property
+    def active_ms(self) -> int:
+        """The run's clock: what earlier leases used, and this one so far."""
+        return int(self.run.active_ms + (time.monotonic() - self._start) * 1000)
+
+    def interrupt(self, reason: Reason) -> None:
+        """Take the run off this worker at its next checkpoint. Safe from any thread."""
+        self.inbox.put(reason)
+
+    # --- the way of a run ---------------------------------------------------------------------
+
+    def go(self) -> None:
+        """Work until the run has ended or is not ours any more, whatever its steps did."""
+        try:
+            self._read_journal()
+            self._work()
+        except Stopped as stopped:
+            self._stop(stopped.reason)
+        except TimedOut:
+            self._time_out()
+        except LeaseLost:
+            log.info("the run is not this worker's any more", extra={"runId": self.run.id})
+        finally:
+            self._cancel_steps(list(self.active))
+            self._close_session()
+            release_slot(self.run.id, epoch=self.held.epoch)
+
+    def fail(self, error: Exception) -> None:
+        """End the run over a defect of ours, which the log tells in full under the error id."""
+        error_id = new_id("err_")
+        log.error("a run ended over a defect", exc_info=error,
+                  extra={"runId": self.run.id, "errorId": error_id})  # fmt: skip
+        cause = "STORAGE" if isinstance(error, OSError) else "INTERNAL"
+        told = error_object(
+            "EXECUTION_ERROR",
+            f"The run ended over an internal error; the server's log has it under {error_id}.",
+            details={"causeCode": cause, "errorId": error_id},
+        )
+        try:
+            journal.write(self.held, [], active_ms=self.active_ms, ending=failed(told))
+        except LeaseLost:
+            log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
+
+    def _read_journal(self) -> None:
+        rows = claims.reset_lost_steps(self.held)
+        self.steps = {row.index: row for row in rows}
+        self.todo.extend(row.index for row in rows if row.status == StepStatus.PENDING)
+        lost = [row for row in rows if row.status == StepStatus.STARTED]
+        if lost:
+            self._write([step_lines.failed(row, step_lines.effect_unknown(row)) for row in lost])
+
+    def _work(self) -> None:
+        changes: list[StepChange] = []
+        while True:
+            starting = self._choose()
+            changes += [step_lines.started(row) for row in starting]
+            if not starting and not self.active:
+                self._conclude(changes)
+                return
+            if changes or self.events:
+                self._write(changes)
+            hit("step_started")
+            for row in starting:
+                self._launch(row)
+            changes = self._listen()
+            hit("step_over")
+
+    def _choose(self) -> list[RunStep]:
+        broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
+        if broken and self.template.stops_at_failed_step:
+            return []
+        free = max(0, self.limiter.current() - len(self.active))
+        chosen = [self.steps[self.todo.popleft()] for _ in range(min(free, len(self.todo)))]
+        for row in chosen:
+            row.attempts += 1
+        return chosen
+
+    def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
+        events, self.events = self.events, []
+        journal.write(self.held, changes, active_ms=self.active_ms, events=events, ending=ending)
+
+    def _conclude(self, changes: list[StepChange]) -> None:
+        views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
+        ending = ending_of(self.template.conclude(self.inputs, views))
+        hit("before_ending")
+        self._write(changes, ending)
+        hit("after_ending")
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _launch(self, row: RunStep) -> None:
+        limit = time.monotonic() + self.template.step_timeout_ms / 1000
+        step_run = StepRun(
+            run=self.run, inputs=self.inputs, index=row.index, in_engine=self._ask,
+            tell=self.inbox.put, deadline=min(self._deadline, limit),
+        )  # fmt: skip
+        plan = StepPlan(row.name, row.input, Effect(row.effect))
+        self.began[row.index] = time.monotonic()
+        future = get_loop().submit(self._do(plan, step_run))
+        self.active[row.index] = future
+        future.add_done_callback(lambda done: self.inbox.put(_Over(step_run, done)))
+
+    async def _do(self, plan: StepPlan, step_run: StepRun) -> Mapping[str, Any]:
+        """Do one step on the loop thread, within its time."""
+        try:
+            async with asyncio.timeout(step_run.seconds_left()):
+                if self.template.uses_browser:
+                    step_run.browser = await self._browser()
+                return await self.template.do_step(plan, step_run)
+        except TimeoutError:
+            raise ToolTimeout(f"'{plan.name}' did not end within its time.") from None
+
+    async def _browser(self) -> BrowserSession:
+        async with self._opening:
+            if self.session is None:
+                trust: Literal["local", "remote"] = (
+                    "local" if self.run.trust == "local" else "remote"
+                )
+                self.session = await get_runtime().open_session(run_id=self.run.id, trust=trust)
+            return self.session
+
+    def _ask(self, function: Callable[[], Any]) -> Future[Any]:
+        answer: Future[Any] = Future()
+        self.inbox.put(_Question(function, answer))
+        return answer
+
+    def _listen(self) -> list[StepChange]:
+        """Wait for news, take all there is, and return the journal lines that it makes."""
+        changes: list[StepChange] = []
+        item = self._next(wait=True)
+        while item is not None:
+            if isinstance(item, _Over):
+                changes += self._over(item)
+            elif isinstance(item, _Question):
+                _answer(item)
+            elif isinstance(item, NewEvent):
+                self.events.append(item)
+            else:
+                raise Stopped(item)
+            item = self._next(wait=not changes and not self.events)
+        return changes
+
+    def _next(self, *, wait: bool) -> _Over | _Question | NewEvent | Reason | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimedOut
+        try:
+            return self.inbox.get(block=wait, timeout=left if wait else None)
+        except queue.Empty:
+            if wait:
+                raise TimedOut from None
+            return None
+
+    def _over(self, over: _Over) -> list[StepChange]:
+        index = over.step_run.index
+        if self.active.get(index) is not over.future:
+            return []  # canceled meanwhile
+        del self.active[index]
+        row, seconds = self.steps[index], time.monotonic() - self.began[index]
+        self.limiter.record(seconds)
+        duration_ms = int(seconds * 1000)
+        error = step_lines.error_of(over.future, self.run.id)
+        if error is None:
+            output = over.future.result()
+            return [step_lines.succeeded(row, output, over.step_run, duration_ms)]
+        if (
+            error.get("retryable")
+            and row.attempts <= self.template.step_retries
+            and row.effect != Effect.ONCE
+        ):
+            self.todo.appendleft(index)
+            self.events.append(step_lines.retrying(row, error))
+            return []
+        return [step_lines.failed(row, error, over.step_run, duration_ms)]
+
+    # --- ends that the run did not choose ---------------------------------------------------------
+
+    def _time_out(self) -> None:
+        done = sum(row.status == StepStatus.SUCCEEDED for row in self.steps.values())
+        error = error_object(
+            "RUN_TIMEOUT",
+            f"The run did not end within its {self.run.timeout_ms} ms.",
+            details={"succeededSteps": done, "totalSteps": len(self.steps)},
+        )
+        under_way = sorted(self.active)
+        if under_way:
+            error["step"] = step_lines.about(self.steps[under_way[0]])
+        self._cancel_steps(under_way)
+        changes = [step_lines.failed(self.steps[index], error) for index in under_way]
+        views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
+        partial = self.template.conclude(self.inputs, views).result
+        try:
+            self._write(changes, failed(error, partial=partial))
+        except LeaseLost:
+            log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
+
+    def _stop(self, reason: Reason) -> None:
+        if reason != "draining":
+            return
+        once = [index for index in self.active if self.steps[index].effect == Effect.ONCE]
+        self._cancel_steps([index for index in self.active if index not in once])
+        self._finish(once)
+        claims.hand_back(self.held, reason="draining", active_ms=self.active_ms)
+
+    def _finish(self, once: list[int]) -> None:
+        """Let steps that must not be repeated end, for a moment, and keep what came of them."""
+        until = time.monotonic() + ONCE_GRACE_S
+        while any(index in self.active for index in once) and time.monotonic() < until:
+            try:
+                item = self.inbox.get(timeout=max(0.01, until - time.monotonic()))
+            except queue.Empty:
+                return
+            if isinstance(item, _Over):
+                self._write(self._over(item))
+            elif isinstance(item, _Question):
+                _answer(item)
+
+    def _cancel_steps(self, indexes: list[int]) -> None:
+        for index in indexes:
+            future = self.active.pop(index, None)
+            if future is not None:
+                future.cancel()
+
+    def _close_session(self) -> None:
+        closing = get_loop().submit(self._close())
+        try:
+            closing.result(timeout=CLOSE_S)
+        except (TimeoutError, CancelledError):
+            log.warning("a browser session did not close in time", extra={"runId": self.run.id})
+
+    async def _close(self) -> None:
+        async with self._opening:
+            session, self.session = self.session, None
+        if session is not None:
+            await session.close()
+
+
+def _answer(question: _Question) -> None:
+    if not question.answer.set_running_or_notify_cancel():
+        return
+    try:
+        question.answer.set_result(question.function())
+    except Exception as error:
+        question.answer.set_exception(error)
+        raise

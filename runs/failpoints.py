@@ -1,0 +1,40 @@
+"""Named moments at which a fault test makes the process die or wait; they do nothing unless
+CONTINUITY_FAILPOINTS is on.
+
+A test arms one by writing `kill`, `wait` or `raise` into CONTINUITY_HOME/failpoints/NAME; reaching
+it leaves NAME.hit beside it, so that a test can tell a failpoint that was never reached. `kill` and
+`raise` fire once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from django.conf import settings
+
+
+class FailpointHit(Exception):
+    """What an armed `raise` raises."""
+
+
+def hit(name: str) -> None:
+    """Do what a test armed this moment with; nothing in production."""
+    if not settings.FAILPOINTS:
+        return
+    armed = Path(settings.CONTINUITY_HOME) / "failpoints" / name
+    try:
+        action = armed.read_text().strip()
+    except FileNotFoundError:
+        return
+    armed.with_name(f"{name}.hit").touch()
+    if action == "wait":
+        while armed.exists():
+            time.sleep(0.02)
+        return
+    armed.unlink(missing_ok=True)
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise FailpointHit(name)

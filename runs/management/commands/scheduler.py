@@ -1,0 +1,24 @@
+"""Run the scheduler: `manage.py scheduler`; any number of them at once is safe."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from runs.scheduler import Scheduler
+
+
+class Command(BaseCommand):
+    """Ring again, end lost leases, hide and expire, until SIGTERM or Ctrl-C."""
+
+    help = "Run the scheduler (lost leases, unheard doorbells, expiry)."
+    requires_system_checks: list[str] = []  # noqa: RUF012
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Work until told to stop."""
+        scheduler = Scheduler()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: scheduler.stopping.set())
+        scheduler.run()

@@ -1,0 +1,46 @@
+"""Run a worker: `manage.py worker [--slots N]`; any number of them at once, on any machine that
+reaches the database.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from decisions.ids import new_id
+from runs.outbox import SHARED_QUEUE, worker_queue
+
+
+class Command(BaseCommand):
+    """Become a Celery worker with the threads pool that listens to the shared queue and to one of
+    its own.
+    """
+
+    help = "Run a worker that carries out runs."
+    requires_system_checks: list[str] = []  # noqa: RUF012
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare how many threads it has."""
+        parser.add_argument(
+            "--threads",
+            type=int,
+            default=settings.MAX_CONCURRENT_RUNS + 2,
+            help="runs at once plus two, so that a doorbell is heard while all slots are taken",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Replace this process by the Celery worker; does not return."""
+        worker_id = new_id("wrk_")
+        queues = f"{SHARED_QUEUE},{worker_queue(worker_id)}"
+        arguments = [
+            sys.executable, "-m", "celery", "-A", "config.celery", "--quiet", "worker",
+            "--pool", "threads", "--concurrency", str(options["threads"]), "--queues", queues,
+            "--hostname", f"{worker_id}@%h", "--without-gossip", "--without-mingle",
+            "--loglevel", "WARNING",
+        ]  # fmt: skip
+        os.chdir(settings.BASE_DIR)
+        os.execve(sys.executable, arguments, {**os.environ, "CONTINUITY_WORKER_ID": worker_id})  # noqa: S606

@@ -1,0 +1,71 @@
+"""The outbox: a doorbell that must ring is a row in the transaction of the run it rings for
+(reliability rule 1).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.module_loading import import_string
+
+from runs.models import OutboxEntry
+
+SHARED_QUEUE = "runs"
+log = logging.getLogger(__name__)
+
+
+def put(run_id: str, *, worker_id: str | None = None) -> None:
+    """Write the doorbell in the caller's transaction and ring it after the commit.
+
+    With a worker_id the worker's own queue rings: it holds the run's live session.
+    """
+    queue = worker_queue(worker_id) if worker_id else SHARED_QUEUE
+    OutboxEntry.objects.update_or_create(
+        run_id=run_id, defaults={"queue": queue, "rung_at": datetime.now(UTC)}
+    )
+    ring_after_commit(queue, run_id)
+
+
+def ring_after_commit(queue: str, run_id: str) -> None:
+    """Ring once the caller's transaction has committed; a broker that is down is the sweeper's
+    matter.
+    """
+    transaction.on_commit(lambda: ring(queue, run_id), robust=True)
+
+
+def worker_queue(worker_id: str) -> str:
+    """Return the name of a worker's own queue."""
+    return f"runs.{worker_id}"
+
+
+def ring(queue: str, run_id: str) -> bool:
+    """Ring now; tell whether the broker took it."""
+    doorbell: Callable[[str, str], None] = import_string(settings.CONTINUITY_DOORBELL)
+    try:
+        doorbell(queue, run_id)
+    except Exception as error:  # noqa: BLE001  (any broker trouble: the row stays and rings again)
+        log.warning("the broker does not take doorbells; the sweeper rings again: %s", error)
+        return False
+    return True
+
+
+def ring_again() -> int:
+    """Ring, on the shared queue, for every run that nobody claimed SWEEP_AFTER_S after the last
+    ring; return how many.
+
+    A clock that jumped only makes a bell ring early. Two sweepers at once ring twice, which is
+    harmless.
+    """
+    now = datetime.now(UTC)
+    after = timedelta(seconds=settings.SWEEP_AFTER_S)
+    rung = 0
+    for entry in OutboxEntry.objects.exclude(rung_at__range=(now - after, now + after))[:1000]:
+        if not ring(SHARED_QUEUE, entry.run_id):
+            break  # a broker that is down is asked again at the next sweep
+        OutboxEntry.objects.filter(run_id=entry.run_id).update(queue=SHARED_QUEUE, rung_at=now)
+        rung += 1
+    return rung

@@ -1,0 +1,142 @@
+"""The scheduler: rings again, ends lost leases, hides and expires. Any number of them at once is
+safe.
+
+Leases are judged by a counter and this process's own monotonic clock; wall clocks and their jumps
+play no part.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+
+from artifacts.services import collect_blobs, expire_artifacts
+from runs import claims, outbox
+from runs.endings import error_object
+from runs.models import TERMINAL, Run, RunKey, RunStatus, Worker
+from runs.processes import is_gone
+from runs.slots import ensure_slots
+from runs.state import InvalidTransition, move
+
+log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Tells for how long, on the monotonic clock, a thing has shown the same value."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, tuple[object, float]] = {}
+
+    def unchanged_s(self, key: Hashable, value: object) -> float:
+        """Note the value and return the seconds since it was first seen."""
+        now = time.monotonic()
+        if key not in self._seen or self._seen[key][0] != value:
+            self._seen[key] = (value, now)
+        return now - self._seen[key][1]
+
+    def keep_only(self, keys: set[Hashable]) -> None:
+        """Forget everything else."""
+        self._seen = {key: seen for key, seen in self._seen.items() if key in keys}
+
+
+class Scheduler:
+    """One process's round of duties."""
+
+    def __init__(self) -> None:
+        self._beats, self._queued = Watch(), Watch()
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Do every duty at its interval until `stopping` is set; a database that is away is waited
+        for.
+        """
+        duties: list[tuple[float, Callable[[], object]]] = [
+            (1.0, outbox.ring_again), (1.0, self.reap), (1.0, self.time_out_queued),
+            (15.0, hide_runs), (15.0, expire_artifacts), (60.0, claims.slots_of_lost_runs),
+            (3600.0, delete_old_runs), (3600.0, collect_blobs),
+        ]  # fmt: skip
+        due = [0.0] * len(duties)
+        while not self.stopping.is_set():
+            for number, (interval_s, duty) in enumerate(duties):
+                if time.monotonic() >= due[number]:
+                    due[number] = time.monotonic() + interval_s
+                    self._do(duty)
+            self.stopping.wait(0.5)
+
+    def _do(self, duty: Callable[[], object]) -> None:
+        close_old_connections()
+        try:
+            duty()
+        except (DatabaseError, InterfaceError, OSError) as error:
+            log.warning("%s is put off: %s", getattr(duty, "__name__", "a duty"), error)
+            connection.close()
+
+    def reap(self) -> None:
+        """End the leases of workers whose beat stands still, or whose process is known
+        to be gone.
+        """
+        ensure_slots()
+        workers = list(Worker.objects.filter(lost_at__isnull=True))
+        for worker in workers:
+            gone = is_gone(worker.process)
+            still_s = self._beats.unchanged_s(worker.id, worker.beat)
+            if gone or still_s >= settings.LEASE_LOST_S:
+                reason = "process gone" if gone else f"no heartbeat for {still_s:.0f} s"
+                runs = claims.lose_worker(worker.id, beat=worker.beat, reason=reason)
+                log.warning("a worker was lost", extra={"workerId": worker.id, "reason": reason,
+                                                        "runs": runs})  # fmt: skip
+        self._beats.keep_only({worker.id for worker in workers})
+
+    def time_out_queued(self) -> None:
+        """Fail sync runs that were queued for longer than their whole time: nobody waits for them
+        any more.
+        """
+        queued = list(
+            Run.objects.filter(status=RunStatus.QUEUED, mode="sync").only(
+                "id", "status", "timeout_ms"
+            )
+        )
+        for run in queued:
+            if self._queued.unchanged_s(run.id, run.status) * 1000 >= run.timeout_ms:
+                time_out_queued_run(run.id, run.timeout_ms)
+        self._queued.keep_only({run.id for run in queued})
+
+
+def time_out_queued_run(run_id: str, timeout_ms: int) -> None:
+    """Fail a run that never started, unless somebody was first."""
+    error = error_object(
+        "RUN_TIMEOUT", f"The run waited in the queue for all of its {timeout_ms} ms."
+    )
+    try:
+        move(run_id, RunStatus.FAILED, actor="scheduler", only_from=RunStatus.QUEUED,
+             values={"error": error, "result_summary": error["message"]},
+             data={"errorCode": "RUN_TIMEOUT", "message": error["message"]})  # fmt: skip
+    except InvalidTransition:
+        log.debug("the run started after all", extra={"runId": run_id})
+
+
+def hide_runs() -> int:
+    """Take runs past their runTtl out of the API's sight; the admin keeps them for
+    RUN_RETENTION_DAYS.
+    """
+    now = datetime.now(UTC)
+    over = now - timedelta(milliseconds=settings.RUN_TTL_MS)
+    return Run.objects.filter(ended_at__lte=over, hidden_at__isnull=True).update(hidden_at=now)
+
+
+def delete_old_runs(*, limit: int = 500) -> int:
+    """Delete runs past their retention with their steps, events and keys; audit rows and tombstones
+    stay.
+    """
+    over = datetime.now(UTC) - timedelta(days=settings.RUN_RETENTION_DAYS)
+    old = Run.objects.filter(ended_at__lte=over, status__in=TERMINAL)
+    ids = list(old.values_list("id", flat=True)[:limit])
+    RunKey.objects.filter(run_id__in=ids).delete()
+    Run.objects.filter(id__in=ids).delete()
+    return len(ids)

@@ -1,0 +1,167 @@
+"""Reading runs and events, always within the caller's workspace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from artifacts.selectors import CHUNK_MAX, artifact_ids_of
+from decisions.principals import Principal
+from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
+from runs.services import visible_run
+from runs.slots import has_free_slot
+from runs.task_templates.registry import list_templates
+
+_UNREAD = ("inputs", "options")  # columns that no answer shows
+
+
+def get_run(*, principal: Principal, run_id: str) -> dict[str, Any]:
+    """Return the S0 Run object (S0 §3.2 and runs.md).
+
+    Raises:
+        RunNotFound: Unknown, past its time, or another workspace's.
+    """
+    principal.require("runs:read")
+    run = visible_run(principal, run_id)
+    shown = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
+    if run.status == RunStatus.QUEUED:
+        shown["queue"] = _queue(run)
+    return shown
+
+
+def list_runs(
+    *,
+    principal: Principal,
+    status: str | None = None,
+    template_id: str | None = None,
+    limit: int = 50,
+    offset: int = 0,
+) -> dict[str, Any]:
+    """Return {runs, total, hasMore, nextCursor}: newest first, ties by id; total counts all that
+    match (S0 §4.3).
+    """
+    principal.require("runs:read")
+    rows = _visible(principal)
+    if status is not None:
+        rows = rows.filter(status=status)
+    if template_id is not None:
+        rows = rows.filter(template_id=template_id)
+    total = rows.count()
+    page = list(rows.order_by("-created_at", "-id").defer(*_UNREAD)[offset : offset + limit])
+    named = artifact_ids_of(run.id for run in page)
+    more = offset + len(page) < total
+    return {
+        "runs": [run_object(run, named.get(run.id, [])) for run in page],
+        "total": total,
+        "hasMore": more,
+        "nextCursor": str(offset + len(page)) if more else None,
+    }
+
+
+def _visible(principal: Principal) -> QuerySet[Run]:
+    oldest = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
+    return Run.objects.filter(workspace_id=principal.workspace_id, hidden_at__isnull=True).filter(
+        Q(ended_at__isnull=True) | Q(ended_at__gt=oldest)
+    )
+
+
+def _queue(run: Run) -> dict[str, Any]:
+    ahead = Run.objects.filter(
+        ready=True, lease_owner__isnull=True, status__in=ACTIVE, created_at__lt=run.created_at
+    ).count()
+    reason = "waiting for a worker" if has_free_slot() else "all slots are taken"
+    return {"position": ahead + 1, "reason": reason}
+
+
+def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
+    """Return a run as S0 §3.2 shows it, with the optional fields that apply."""
+    shown: dict[str, Any] = {
+        "runId": run.id,
+        "templateId": run.template_id,
+        "sessionId": run.session_id,
+        "ownsSession": run.owns_session,
+        "status": run.status,
+        "progress": {"doneSteps": run.done_steps, "totalSteps": run.total_steps},
+        "metrics": {"elapsedMs": run.active_ms},
+        "result": run.result,
+        "error": run.error,
+        "artifactIds": artifact_ids,
+        "createdAt": to_ms(run.created_at),
+        "updatedAt": to_ms(run.updated_at),
+        "mode": run.mode,
+        "templateVersion": run.template_version,
+        "attempt": run.times_lost + 1,
+    }
+    extras = {
+        "waitingFor": run.waiting_for,
+        "resultSummary": run.result_summary,
+        "nextActions": run.next_actions,
+        "warnings": run.warnings,
+        "retryOf": run.retry_of,
+    }
+    return shown | {name: value for name, value in extras.items() if value}
+
+
+def to_ms(at: datetime) -> int:
+    """Return Unix milliseconds."""
+    return int(at.timestamp() * 1000)
+
+
+def list_events(
+    *, principal: Principal, run_id: str, after: int = 0, limit: int = 100
+) -> dict[str, Any]:
+    """Return {events, lastSeq, terminal} of the events behind `after`.
+
+    lastSeq is the last returned, else `after`; terminal is true only once the final event was
+    returned, or is known to the caller already (mechanisms 23).
+
+    Raises:
+        RunNotFound: As `get_run`.
+    """
+    principal.require("runs:read")
+    run = visible_run(principal, run_id)
+    rows = RunEvent.objects.filter(run_id=run.id, seq__gt=after).order_by("seq")[:limit]
+    events = [
+        {"seq": row.seq, "type": row.type, "at": to_ms(row.at), "data": row.data} for row in rows
+    ]
+    last = events[-1]["seq"] if events else after
+    return {
+        "events": events,
+        "lastSeq": last,
+        "terminal": run.status in TERMINAL and last >= run.last_seq,
+    }
+
+
+def list_task_templates(*, principal: Principal) -> dict[str, Any]:
+    """Return every template with its schemas."""
+    principal.require("runs:read")
+    return {
+        "templates": [template.describe() for template in list_templates()],
+        "hasMore": False,
+        "nextCursor": None,
+    }
+
+
+def get_runtime_profile(*, principal: Principal) -> dict[str, Any]:
+    """Return the runtime's limits as this caller meets them (S0 §4.5)."""
+    return {
+        "maxConcurrentRuns": settings.MAX_CONCURRENT_RUNS,
+        "maxUrls": settings.MAX_URLS,
+        "maxTabsPerSession": settings.MAX_TABS_PER_SESSION,
+        "syncTimeoutMs": settings.SYNC_TIMEOUT_MS,
+        "asyncTimeoutMs": settings.ASYNC_TIMEOUT_MS,
+        "artifactMaxChunkSize": CHUNK_MAX,
+        "artifactTtlMs": settings.ARTIFACT_TTL_MS,
+        "runTtlMs": settings.RUN_TTL_MS,
+        "supportedModes": ["sync", "async", "auto"],
+        "trustLevel": principal.trust,
+        "isRemote": principal.trust == "remote",
+    }
+
+
+def has_active_runs() -> bool:
+    """Tell whether any run, in any workspace, is queued or running."""
+    return Run.objects.filter(status__in=ACTIVE).exists()

@@ -1,0 +1,296 @@
+"""What callers can do with runs; every door comes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from decisions.audit import Deed, record
+from decisions.errors import Conflict, InvalidInput, RunNotFound
+from decisions.ids import new_id
+from decisions.principals import Principal
+from runs import outbox
+from runs.endings import error_object
+from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunKey, RunStatus, RunStep, StepStatus
+from runs.slots import has_free_slot
+from runs.state import InvalidTransition, move
+from runs.submission import Mode, Submission, judge_submission
+from runs.wakeups import announce
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """An accepted run: it is durable by the time the caller reads this."""
+
+    run_id: str
+    session_id: str
+    status: str
+    mode: Mode
+    deduplicated: bool
+    inputs_match: bool | None
+    timeout_ms: int
+    # The caller asked for auto: after 55 s it is answered with the handle instead of the result.
+    asked_auto: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the answer to a submit that does not wait."""
+        answer: dict[str, Any] = {
+            "runId": self.run_id,
+            "sessionId": self.session_id,
+            "status": self.status,
+            "mode": self.mode,
+            "deduplicated": self.deduplicated,
+        }
+        return answer | ({} if self.inputs_match is None else {"inputsMatch": self.inputs_match})
+
+
+def submit_run(
+    *,
+    principal: Principal,
+    template_id: str,
+    inputs: Mapping[str, Any],
+    session_id: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Submitted:
+    """Accept a run: run, steps, key, event, audit and doorbell in one transaction, committed before
+    returning.
+
+    With options.idempotencyKey, the same call again returns the same run (S0 §4.1.1).
+
+    Raises:
+        Refused: Any of its kinds that `judge_submission` names; nothing was written but the
+            audit of a refusal.
+    """
+    options = options or {}
+    submission = judge_submission(
+        principal=principal,
+        template_id=template_id,
+        inputs=inputs,
+        session_id=session_id,
+        options=options,
+        slot_is_free=has_free_slot(),
+    )
+    asked_auto = options.get("mode", "auto") == "auto"
+    run = _new_run(submission)
+    with transaction.atomic():
+        first = _claim_key(submission, run.id) if submission.key is not None else None
+        if first is None:
+            _write(run, submission)
+    if first is None:
+        return _answer(run, asked_auto=asked_auto, inputs_match=None)
+    known, digest = first
+    return _answer(known, asked_auto=asked_auto, inputs_match=digest == submission.inputs_digest)
+
+
+def _answer(run: Run, *, asked_auto: bool, inputs_match: bool | None) -> Submitted:
+    return Submitted(
+        run_id=run.id,
+        session_id=run.session_id,
+        status=run.status,
+        mode="sync" if run.mode == "sync" else "async",
+        deduplicated=inputs_match is not None,
+        inputs_match=inputs_match,
+        timeout_ms=run.timeout_ms,
+        asked_auto=asked_auto,
+    )
+
+
+def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
+    now = datetime.now(UTC)
+    principal, session = submission.principal, submission.session
+    return Run(
+        id=new_id("run_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
+        principal_id=principal.id, user_id=principal.user_id, trust=principal.trust,
+        template_id=submission.template.template_id, template_version=submission.template.version,
+        mode=submission.mode, inputs=submission.inputs, options=submission.options,
+        session_id=session.id if session else new_id("sess_"), owns_session=session is None,
+        pinned_worker=session.worker_id if session else None, status=RunStatus.QUEUED,
+        total_steps=len(submission.plan), timeout_ms=submission.timeout_ms, retry_of=retry_of,
+        last_seq=1, created_at=now, updated_at=now,
+    )  # fmt: skip
+
+
+def _claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
+    """Take the idempotency key for this run, or return the run that has it and its inputs' digest.
+
+    The unique row is the guard: of many submits at once one inserts it, the others wait for that
+    commit.
+    """
+    scope = {
+        "principal_id": submission.principal.id,
+        "template_id": submission.template.template_id,
+        "key": submission.key,
+    }
+    RunKey.objects.bulk_create(
+        [RunKey(**scope, run_id=run_id, inputs_digest=submission.inputs_digest)],
+        ignore_conflicts=True,
+    )
+    row = RunKey.objects.get(**scope)
+    while row.run_id != run_id:
+        known = Run.objects.filter(id=row.run_id).first()
+        if known is not None and not _key_is_over(known):
+            return known, row.inputs_digest
+        # Its time is over: exactly one of those who see that takes it.
+        RunKey.objects.filter(id=row.id, run_id=row.run_id).update(
+            run_id=run_id, inputs_digest=submission.inputs_digest
+        )
+        row.refresh_from_db()
+    return None
+
+
+def _key_is_over(run: Run) -> bool:
+    ttl = timedelta(milliseconds=settings.RUN_TTL_MS)
+    return run.hidden_at is not None or (
+        run.ended_at is not None and run.ended_at + ttl <= datetime.now(UTC)
+    )
+
+
+def _write(run: Run, submission: Submission) -> None:
+    """Write the run and all that belongs to it, in the caller's transaction."""
+    principal = submission.principal
+    run.save(force_insert=True)
+    RunStep.objects.bulk_create(
+        RunStep(
+            run_id=run.id, index=index, name=step.name, effect=step.effect,
+            effect_key=f"{run.id}:{index}", input=dict(step.input),
+        )
+        for index, step in enumerate(submission.plan)
+    )  # fmt: skip
+    data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
+    RunEvent.objects.create(run_id=run.id, seq=1, type="run.queued", at=run.created_at, data=data)
+    record(
+        Deed("run.submitted", principal.id, "run", run.id, run.tenant_id, run.workspace_id,
+             {**data, "inputsDigest": submission.inputs_digest})
+    )  # fmt: skip
+    outbox.put(run.id, worker_id=run.pinned_worker)
+    announce(run.id, 1)
+
+
+def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:
+    """Cancel a run: at once for every reader, within a second for the worker that carries it out.
+
+    Returns {success: true, runId, status}, or {success: false, runId, status, reason} for a run
+    that had ended.
+
+    Raises:
+        RunNotFound: Unknown, past its time, or another workspace's.
+    """
+    principal.require("runs:write")
+    while True:
+        run = visible_run(principal, run_id)
+        if run.status in TERMINAL:
+            told = f"The run had already ended: {run.status}."
+            return {"success": False, "runId": run.id, "status": run.status, "reason": told}
+        error = error_object(
+            "RUN_CANCELED",
+            f"Canceled by {principal.id} while {run.status}." + (f" {reason}" if reason else ""),
+            actor=principal.id,
+            reason=reason or "cancel was asked for",
+            details={"statusBefore": run.status, "doneSteps": run.done_steps},
+        )
+        try:
+            move(run.id, RunStatus.CANCELED, actor=principal.id, only_from=RunStatus(run.status),
+                 values={"error": error, "result_summary": error["message"][:500]},
+                 data={"reason": reason, "actor": principal.id})  # fmt: skip
+        except InvalidTransition:
+            continue  # a worker was first: look again
+        return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}
+
+
+def visible_run(principal: Principal, run_id: str) -> Run:
+    """Return a run of the caller's workspace that is within its time.
+
+    Raises:
+        RunNotFound: Unknown, past its time, or another workspace's: all read the same.
+    """
+    run = Run.objects.filter(
+        id=run_id, workspace_id=principal.workspace_id, hidden_at__isnull=True
+    ).first()
+    if run is None or (run.ended_at is not None and _key_is_over(run)):
+        raise RunNotFound(f"There is no run {run_id[:64]}.")
+    return run
+
+
+def retry_run(*, principal: Principal, run_id: str) -> Submitted:
+    """Submit a failed or canceled run again as a new run that takes over the steps that succeeded.
+
+    Commits before returning. Asking twice returns the same new run (`retry_of` is unique).
+
+    Raises:
+        RunNotFound: As `visible_run`; the admin may retry runs past their time.
+        Conflict: The run has not ended, or has nothing to retry.
+    """
+    principal.require("runs:write")
+    old = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
+    if old is None:
+        raise RunNotFound(f"There is no run {run_id[:64]}.")
+    if old.status in ACTIVE or old.status == RunStatus.SUCCEEDED:
+        raise Conflict(
+            f"Only a run that failed or was canceled can be retried; this one is {old.status}."
+        )
+    options = {**old.options, "mode": "async"}
+    submission = judge_submission(
+        principal=principal, template_id=old.template_id, inputs=old.inputs,
+        session_id=None if old.owns_session else old.session_id, options=options,
+        slot_is_free=False,
+    )  # fmt: skip
+    run = _new_run(submission, retry_of=old.id)
+    made = Run.objects.filter(retry_of=old.id).first()
+    if made is None:
+        with transaction.atomic():
+            # Of two retries at once one holds the old row; the other then finds the new run.
+            list(Run.objects.select_for_update().filter(id=old.id))
+            made = Run.objects.filter(retry_of=old.id).first()
+            if made is None:
+                _write(run, submission)
+                _take_over(old, run)
+    if made is not None:
+        return _answer(made, asked_auto=False, inputs_match=True)
+    return _answer(run, asked_auto=False, inputs_match=None)
+
+
+def _take_over(old: Run, run: Run) -> None:
+    done = list(RunStep.objects.filter(run_id=old.id, status=StepStatus.SUCCEEDED))
+    for step in done:
+        RunStep.objects.filter(run_id=run.id, index=step.index).update(
+            status=step.status, output=step.output, attempts=step.attempts,
+            started_at=step.started_at, ended_at=step.ended_at,
+        )  # fmt: skip
+    Run.objects.filter(id=run.id).update(done_steps=len(done))
+    run.done_steps = len(done)
+
+
+def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, Any]:
+    """Give a run the answer that it waits for, and let it go on.
+
+    Raises:
+        RunNotFound: As `visible_run`.
+        InvalidInput: The run does not wait for an answer.
+    """
+    principal.require("runs:write")
+    run = visible_run(principal, run_id)
+    waiting = (run.waiting_for or {}).get("type")
+    if waiting != "answer":
+        told = f"it waits for {waiting}" if waiting else f"it is {run.status} and asked nothing"
+        raise InvalidInput(f"runId: this run does not wait for an answer; {told}.")
+    with transaction.atomic():
+        taken = Run.objects.filter(id=run.id, waiting_for__isnull=False, ready=False).update(
+            ready=True, waiting_for=None, options={**run.options, "answer": answer}
+        )
+        if not taken:
+            raise InvalidInput("runId: somebody else answered first.")
+        record(Deed("run.answered", principal.id, "run", run.id, run.tenant_id, run.workspace_id))
+        outbox.put(run.id, worker_id=run.pinned_worker)
+    return {"success": True, "runId": run.id, "status": run.status}
+
+
+def stop_waiting(run_id: str) -> None:
+    """Note that a caller of mode auto was answered with the handle: the run is
+    async from now on.
+    """
+    Run.objects.filter(id=run_id, status__in=ACTIVE).update(mode="async")

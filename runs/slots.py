@@ -1,0 +1,51 @@
+"""Slots: rows, each the right of one run to run, taken by compare-and-set (reliability rule 3)."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import connection
+
+from runs.models import Slot
+
+
+def ensure_slots() -> None:
+    """Make the rows 0 … MAX_CONCURRENT_RUNS-1 that are missing; safe to call at once from many
+    processes.
+    """
+    Slot.objects.bulk_create(
+        [Slot(number=number) for number in range(settings.MAX_CONCURRENT_RUNS)],
+        ignore_conflicts=True,
+    )
+
+
+def take_slot(*, run_id: str, workspace_id: str, worker_id: str, epoch: int) -> int | None:
+    """Take the lowest free slot for the run in the caller's transaction; None when all are taken.
+
+    The statement's own WHERE is the guard; on PostgreSQL two takers never wait for each other.
+    """
+    skip = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""UPDATE runs_slot SET run_id = %s, workspace_id = %s, worker_id = %s, epoch = %s
+                WHERE run_id IS NULL AND number = (
+                    SELECT number FROM runs_slot WHERE run_id IS NULL AND number < %s
+                    ORDER BY number LIMIT 1 {skip})
+                RETURNING number""",  # noqa: S608  (only our own constant goes in)
+            [run_id, workspace_id, worker_id, epoch, settings.MAX_CONCURRENT_RUNS],
+        )
+        taken = cursor.fetchone()
+    return None if taken is None else int(taken[0])
+
+
+def release_slot(run_id: str, *, epoch: int) -> bool:
+    """Give back the slot that this lease of the run took; tell whether it still held one."""
+    freed = Slot.objects.filter(run_id=run_id, epoch=epoch).update(
+        run_id=None, workspace_id=None, worker_id=None
+    )
+    return freed == 1
+
+
+def has_free_slot() -> bool:
+    """Tell whether a run submitted now would start at once."""
+    taken = Slot.objects.filter(run_id__isnull=False).count()
+    return bool(taken < settings.MAX_CONCURRENT_RUNS)

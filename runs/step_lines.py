@@ -1,0 +1,119 @@
+"""What a step writes in the journal: started, succeeded, failed, each with the
+event that tells it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from typing import Any
+
+from decisions.errors import Refused
+from decisions.ids import new_id
+from runners.errors import ToolBroken, ToolFailed
+from runs.events import NewEvent
+from runs.journal import StepChange
+from runs.models import RunStep, StepStatus
+from runs.step_context import CallFailed, StepRun
+from runs.task_templates.registry import StepView
+
+log = logging.getLogger(__name__)
+
+
+def about(row: RunStep) -> dict[str, Any]:
+    """Return what every event of a step tells: its number, its name, and its url
+    where it has one.
+    """
+    told: dict[str, Any] = {"step": row.index, "name": row.name}
+    if isinstance(row.input.get("url"), str):
+        told["url"] = row.input["url"][:500]
+    return told
+
+
+def view(row: RunStep) -> StepView:
+    """Return a step as templates see it."""
+    done = row.status == StepStatus.SUCCEEDED
+    return StepView(row.index, row.name, row.input, done, row.output, row.error)
+
+
+def started(row: RunStep) -> StepChange:
+    """Return the line of a step that starts; a second try is told by step.retrying instead."""
+    events = [NewEvent("step.started", about(row))] if row.attempts == 1 else []
+    return StepChange(row.index, StepStatus.STARTED, events)
+
+
+def retrying(row: RunStep, error: Mapping[str, Any]) -> NewEvent:
+    """Return the event of a step that failed and is tried once more."""
+    told = {"attempt": row.attempts, "errorCode": error["errorCode"], "message": _short(error)}
+    return NewEvent("step.retrying", about(row) | told)
+
+
+def succeeded(
+    row: RunStep, output: Mapping[str, Any], step_run: StepRun, duration_ms: int
+) -> StepChange:
+    """Return the line of a step that did what it should."""
+    row.status, row.output = StepStatus.SUCCEEDED, output
+    data = about(row) | {"durationMs": duration_ms}
+    for key in ("title", "pageType"):
+        if isinstance(output.get(key), str):
+            data[key] = output[key][:200]
+    if output.get("warnings"):
+        data["warnings"] = list(output["warnings"])[:5]
+    return StepChange(
+        row.index, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", data)], output=output,
+        blobs=tuple(step_run.blobs), tool=step_run.tool, args_digest=step_run.args_digest,
+    )  # fmt: skip
+
+
+def failed(
+    row: RunStep, error: Mapping[str, Any], step_run: StepRun | None = None, duration_ms: int = 0
+) -> StepChange:
+    """Return the line of a step that failed for good."""
+    row.status, row.error = StepStatus.FAILED, error
+    told = {
+        "durationMs": duration_ms, "errorCode": error["errorCode"], "message": _short(error),
+    }  # fmt: skip
+    blobs: Sequence[Any] = tuple(step_run.blobs) if step_run else ()
+    return StepChange(
+        row.index, StepStatus.FAILED, [NewEvent("step.failed", about(row) | told)], error=error,
+        blobs=blobs, tool=step_run.tool if step_run else "",
+        args_digest=step_run.args_digest if step_run else "",
+    )  # fmt: skip
+
+
+def error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, Any] | None:
+    """Return why a step's try failed, or None. A defect of ours is logged in full and told by its
+    id alone.
+    """
+    try:
+        error = future.exception()
+    except CancelledError:
+        return ToolFailed("The step was interrupted.").as_dict()
+    if error is None:
+        return None
+    if isinstance(error, CallFailed):
+        return error.error
+    if isinstance(error, ToolFailed | Refused):
+        return error.as_dict()
+    error_id = new_id("err_")
+    log.error("a step ended over a defect", exc_info=error,
+              extra={"runId": run_id, "errorId": error_id})  # fmt: skip
+    return ToolBroken(
+        f"The step ended over an internal error; the server's log has it under {error_id}.",
+        details={"errorId": error_id},
+    ).as_dict()
+
+
+def effect_unknown(row: RunStep) -> Mapping[str, Any]:
+    """Return the error of a `once` step whose worker was lost: it may have had its effect, and is
+    not repeated.
+    """
+    return ToolFailed(
+        f"The worker was lost during '{row.name}'; whether it took effect is unknown.",
+        details={"effect": "unknown", "step": row.index},
+    ).as_dict()
+
+
+def _short(error: Mapping[str, Any]) -> str:
+    return str(error.get("message", ""))[:500]

@@ -1,0 +1,149 @@
+"""A submit, judged: which template, which mode, how long; refused before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+from django.conf import settings
+
+from decisions.audit import Deed, record
+from decisions.errors import (
+    InvalidInput,
+    SessionNotFound,
+    TemplateNotFound,
+    TemplateVersionUnsupported,
+    TrustNotAllowed,
+)
+from decisions.keys import mac
+from decisions.principals import Principal
+from decisions.schemas import check
+from runners.models import BrowserSession
+from runs.output_schema import check_output_schema
+from runs.task_templates.registry import StepPlan, TaskTemplate, get_template
+
+Mode = Literal["sync", "async"]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Everything about a run that is known before its row exists."""
+
+    principal: Principal
+    template: TaskTemplate
+    inputs: Mapping[str, Any]
+    options: Mapping[str, Any]
+    plan: list[StepPlan]
+    mode: Mode
+    timeout_ms: int
+    session: BrowserSession | None
+    key: str | None
+    inputs_digest: str
+
+
+def judge_submission(
+    *,
+    principal: Principal,
+    template_id: str,
+    inputs: Mapping[str, Any],
+    session_id: str | None,
+    options: Mapping[str, Any],
+    slot_is_free: bool,
+) -> Submission:
+    """Check a submit against its template and return what it amounts to.
+
+    Raises:
+        InvalidInput, TemplateNotFound, TemplateVersionUnsupported, TrustNotAllowed,
+        SessionNotFound, Forbidden.
+    """
+    principal.require("runs:write")
+    if "outputSchema" in options:
+        check_output_schema(options["outputSchema"])
+    template = _template(template_id, options.get("templateVersion"))
+    _check_trust(principal, template)
+    check(template.inputs_validator, inputs, where="inputs")
+    # JSON's 3.0 is an integer; the model makes it one, and fills nothing in.
+    plain = template.inputs_model.model_validate(inputs).model_dump(
+        mode="json", by_alias=True, exclude_unset=True
+    )
+    mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
+    return Submission(
+        principal=principal,
+        template=template,
+        inputs=plain,
+        options={key: value for key, value in options.items() if key != "idempotencyKey"},
+        plan=template.plan(plain),
+        mode=mode,
+        timeout_ms=_timeout_ms(options, mode),
+        session=_session(principal, session_id),
+        key=options.get("idempotencyKey"),
+        inputs_digest=digest_of(plain, session_id),
+    )
+
+
+def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:
+    """Return a keyed digest of inputs, for telling whether two submits ask for the same."""
+    raw = orjson.dumps([inputs, session_id], option=orjson.OPT_SORT_KEYS)
+    return mac("inputs", hashlib.sha256(raw).digest())
+
+
+def _template(template_id: str, version: str | None) -> TaskTemplate:
+    template = get_template(template_id)
+    if template is None:
+        raise TemplateNotFound(f"There is no template {template_id[:64]!r}.")
+    if version is not None and version.split(".")[0] != template.version.split(".")[0]:
+        raise TemplateVersionUnsupported(
+            f"{template_id} is here in version {template.version}, not {version[:32]!r}.",
+            details={"supported": template.version},
+        )
+    return template
+
+
+def _check_trust(principal: Principal, template: TaskTemplate) -> None:
+    """Refuse what this trust level may not run; refusals are audited, as every no of policy is."""
+    if principal.trust in template.trust_levels and not (
+        principal.trust == "remote" and template.uses_browser
+    ):
+        return
+    details = {"templateId": template.template_id, "trustLevel": principal.trust}
+    record(
+        Deed("run.refused", principal.id, "template", template.template_id, principal.tenant_id,
+             principal.workspace_id, {"errorCode": TrustNotAllowed.code, **details})
+    )  # fmt: skip
+    raise TrustNotAllowed(
+        f"{template.template_id} is not for callers of trust level {principal.trust}.",
+        details=details,
+    )
+
+
+def _mode(
+    template: TaskTemplate, inputs: Mapping[str, Any], asked: str, slot_is_free: bool
+) -> Mode:
+    if asked == "auto":
+        return "sync" if slot_is_free and template.prefers_sync(inputs) else "async"
+    return "sync" if asked == "sync" else "async"
+
+
+def _timeout_ms(options: Mapping[str, Any], mode: Mode) -> int:
+    asked = options.get("timeoutMs")
+    if asked is None:
+        return settings.SYNC_TIMEOUT_MS if mode == "sync" else settings.ASYNC_TIMEOUT_MS
+    if options.get("mode") == "sync" and asked > settings.SYNC_TIMEOUT_MS:
+        raise InvalidInput(
+            f"options.timeoutMs: at most {settings.SYNC_TIMEOUT_MS} with mode sync; use async."
+        )
+    return int(asked)
+
+
+def _session(principal: Principal, session_id: str | None) -> BrowserSession | None:
+    if session_id is None:
+        return None
+    found = BrowserSession.objects.filter(
+        id=session_id, workspace_id=principal.workspace_id, closed_at__isnull=True
+    ).first()
+    if found is None:
+        raise SessionNotFound(f"There is no open session {session_id[:64]!r}.")
+    return found

@@ -1,0 +1,1 @@
+"""Templates, one a file; `registry` finds them."""

@@ -1,0 +1,185 @@
+"""Read many pages: their elements and their text, several at once (runs.md,
+`batch_extract_pages`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+from runners.browser.vocabulary import ExtractOptions
+
+from runners.base import Closed
+from runs.models import RunStatus
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+SYNC_URLS = 10  # mode auto waits for the result up to this many
+RECOVERY = "Retry or mend the failed step alone."
+
+
+class BatchExtractPagesInputs(Closed):
+    """What to read, and how much of each page."""
+
+    urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
+        min_length=1, max_length=1000, description="http(s) addresses; each is one step of the run."
+    )
+    extract: ExtractOptions | None = Field(
+        default=None, description="How much of each page to return."
+    )
+    concurrency: int = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
+
+
+@template
+class BatchExtractPages(TaskTemplate):
+    """One step a url; a page that cannot be read is a failed item, never a refused run."""
+
+    template_id = "batch_extract_pages"
+    name = "Read a batch of pages"
+    description = (
+        "Open each url in a real browser and return its title, type, interactive elements"
+        " and readable text in sections."
+        " Pages that fail are reported item by item; the others are kept."
+    )
+    inputs_model: ClassVar[type[BaseModel]] = BatchExtractPagesInputs
+    example_inputs = (
+        {"urls": ["https://example.com/"]},
+        {
+            "urls": ["https://example.com/", "https://example.org/"],
+            "concurrency": 2,
+            "extract": {"pageInfo": False, "content": True, "maxContentLength": 8000},
+        },
+    )
+    result_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "summary": {
+                "type": "object",
+                "properties": {
+                    "total": {"type": "integer"},
+                    "succeeded": {"type": "integer"},
+                    "failed": {"type": "integer"},
+                },
+                "required": ["total", "succeeded", "failed"],
+            },
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "url": {"type": "string"},
+                        "title": {"type": ["string", "null"]},
+                        "pageType": {"type": ["string", "null"]},
+                        "elementCount": {"type": "integer"},
+                        "contentSections": {"type": "integer"},
+                        "content": {"type": ["object", "null"]},
+                        "pageInfo": {"type": ["object", "null"]},
+                        "success": {"type": "boolean"},
+                        "error": {"type": ["object", "null"]},
+                    },
+                    "required": ["url", "success", "error"],
+                },
+            },
+        },
+        "required": ["summary", "items"],
+    }
+    uses_browser = True
+    stops_at_failed_step = False
+    step_retries = 1
+    limits = {"maxUrls": 1000, "maxConcurrency": 5}
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return one reading step a url, in the order given."""
+        return [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Read one page."""
+        args = {"url": step.input["url"]}
+        if ctx.inputs.get("extract"):
+            args["extract"] = ctx.inputs["extract"]
+        return await ctx.call("read_page", args)
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Return every item, and a status that tells whether all, some or none were read."""
+        items = [_item(step) for step in steps]
+        succeeded = sum(step.succeeded for step in steps)
+        failed = len(items) - succeeded
+        counts = {"total": len(items), "succeeded": succeeded, "failed": failed}
+        summary = f"{succeeded} of {len(items)} pages read" + (
+            f", {failed} failed" if failed else ""
+        )
+        if not succeeded:
+            return Conclusion(RunStatus.FAILED, error=_common_error(items), summary=summary)
+        return Conclusion(
+            RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED,
+            result={"summary": counts, "items": items},
+            summary=summary,
+            warnings=_warnings(steps),
+        )
+
+    def concurrency(self, inputs: Mapping[str, Any]) -> int:
+        """Return the tabs asked for."""
+        return int(inputs.get("concurrency", 3))
+
+    def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
+        """Wait for a handful of pages, not for hundreds."""
+        return len(inputs["urls"]) <= SYNC_URLS
+
+
+def _item(step: StepView) -> dict[str, Any]:
+    read = step.output or {}
+    return {
+        "url": step.input["url"],
+        "title": read.get("title"),
+        "pageType": read.get("pageType"),
+        "elementCount": read.get("elementCount", 0),
+        "contentSections": read.get("contentSections", 0),
+        "content": read.get("content"),
+        "pageInfo": read.get("pageInfo"),
+        "success": step.succeeded,
+        "error": step.error,
+    }
+
+
+def _warnings(steps: Sequence[StepView]) -> list[str]:
+    told = [
+        f"{step.input['url']}: {warning}"
+        for step in steps
+        for warning in (step.output or {}).get("warnings", [])
+    ]
+    return told[:20] + ([f"… and {len(told) - 20} more warnings"] if len(told) > 20 else [])
+
+
+def _common_error(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the error of a run none of whose pages was read: their common code, else
+    STEP_EXECUTION_FAILED.
+    """
+    errors = [item["error"] or {} for item in items]
+    codes = Counter(error.get("errorCode", "STEP_EXECUTION_FAILED") for error in errors)
+    first = errors[0]
+    told = [{"url": item["url"], "success": False, "error": item["error"]} for item in items]
+    if len(codes) == 1:
+        return {
+            "errorCode": next(iter(codes)),
+            "message": str(first.get("message", "No page could be read."))
+            if len(items) == 1
+            else f"None of the {len(items)} pages could be read: {first.get('message', '')}",
+            "retryable": bool(first.get("retryable")),
+            "recovery": first.get("recovery", RECOVERY),
+            "details": {**(first.get("details") or {} if len(items) == 1 else {}), "items": told},
+        }
+    return {
+        "errorCode": "STEP_EXECUTION_FAILED",
+        "message": f"None of the {len(items)} pages could be read, for different reasons.",
+        "retryable": any(error.get("retryable") for error in errors),
+        "recovery": RECOVERY,
+        "details": {"causeCodes": dict(codes), "items": told},
+    }

@@ -1,0 +1,169 @@
+"""Templates: what one is, and where it is found. Adding one is one file beside this one.
+
+A template plans its steps when the run is submitted, does them one by one (or several at once), and
+concludes from what they left in the journal. It imports neither the engine nor a browser.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from django.conf import settings
+from jsonschema_rs import Draft202012Validator
+from pydantic import BaseModel
+
+from decisions.schemas import compile_schema, schema_of
+from runners.base import Effect
+from runs.models import RunStatus
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """A step as it will stand in the journal before anything is done."""
+
+    name: str
+    input: Mapping[str, Any]
+    effect: Effect = Effect.READ
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step as its journal has it; `output` and `error` as far as it got."""
+
+    index: int
+    name: str
+    input: Mapping[str, Any]
+    succeeded: bool
+    output: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a run amounts to once its steps are done."""
+
+    status: RunStatus
+    result: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+    summary: str = ""
+    warnings: Sequence[str] = ()
+    next_actions: Sequence[Mapping[str, Any]] = field(default=())
+
+
+class StepContext(Protocol):
+    """What a step may use: tools, through the one door that asks policy first."""
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The run's inputs."""
+
+    def call(self, tool: str, args: Mapping[str, Any]) -> Awaitable[Mapping[str, Any]]:
+        """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
+
+
+class TaskTemplate(ABC):
+    """A kind of run. Class attributes say what it is; one instance serves every run, so it keeps no
+    state.
+    """
+
+    template_id: ClassVar[str]
+    version: ClassVar[str] = "1.0.0"
+    name: ClassVar[str]
+    description: ClassVar[str]
+    inputs_model: ClassVar[type[BaseModel]]
+    result_schema: ClassVar[Mapping[str, Any]]
+    example_inputs: ClassVar[Sequence[Mapping[str, Any]]]
+    trust_levels: ClassVar[Sequence[str]] = ("local", "remote")
+    uses_browser: ClassVar[bool] = False
+    stops_at_failed_step: ClassVar[bool] = True
+    step_retries: ClassVar[int] = 0
+    step_timeout_ms: ClassVar[int] = 120_000
+    limits: ClassVar[Mapping[str, int]] = {}
+
+    @cached_property
+    def inputs_schema(self) -> dict[str, Any]:
+        """The closed JSON Schema of the inputs."""
+        return schema_of(self.inputs_model)
+
+    @cached_property
+    def inputs_validator(self) -> Draft202012Validator:
+        """The compiled schema of the inputs."""
+        return compile_schema(self.inputs_schema)
+
+    @abstractmethod
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return every step of a run with these inputs, in order."""
+
+    @abstractmethod
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Do one step and return its output; raises ToolFailed."""
+
+    @abstractmethod
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Return what the run amounts to; called when no step is left to do."""
+
+    def concurrency(self, inputs: Mapping[str, Any]) -> int:
+        """Return how many steps may be under way at once."""
+        return 1
+
+    def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
+        """Tell whether mode auto should wait for the result of a run with these inputs."""
+        return True
+
+    def describe(self) -> dict[str, Any]:
+        """Return the template as `list_task_templates` shows it."""
+        return {
+            "templateId": self.template_id,
+            "version": self.version,
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.inputs_schema,
+            "outputSchema": dict(self.result_schema),
+            "exampleInputs": [dict(example) for example in self.example_inputs],
+            "trustLevelSupport": list(self.trust_levels),
+            "executionMode": "sync_or_async",
+            "limits": dict(self.limits),
+        }
+
+
+_found: dict[str, TaskTemplate] = {}
+
+
+def template(made: type[TaskTemplate]) -> type[TaskTemplate]:
+    """Register a template class under its id.
+
+    Raises:
+        ValueError: The id is taken.
+    """
+    if made.template_id in _found:
+        raise ValueError(f"template {made.template_id} is registered twice")
+    _found[made.template_id] = made()
+    return made
+
+
+@cache
+def _templates() -> dict[str, TaskTemplate]:
+    for module in pkgutil.iter_modules([str(_HERE)]):
+        importlib.import_module(f"{__package__}.{module.name}")
+    for name in settings.CONTINUITY_TEMPLATE_MODULES:
+        importlib.import_module(name)
+    return _found
+
+
+def get_template(template_id: str) -> TaskTemplate | None:
+    """Return the template of this id, or None; a lookup, never a path."""
+    return _templates().get(template_id)
+
+
+def list_templates() -> list[TaskTemplate]:
+    """Return every template, by id."""
+    return [_templates()[template_id] for template_id in sorted(_templates())]

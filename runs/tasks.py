@@ -1,0 +1,41 @@
+"""What Celery runs: a doorbell was heard. Ids in, one call; the rules are in runs.worker and
+runs.engine.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+
+from runs.worker import WorkerPlace, exit_hard_after
+
+DRAIN_S = 6.0
+_place = WorkerPlace(os.environ.get("CONTINUITY_WORKER_ID"))
+
+
+@shared_task(name="runs.work")
+def work(**ignored: Any) -> None:
+    """Do the work there is, whichever run the message names; later versions may send more
+    arguments.
+    """
+    _place.open()
+    _place.work()
+
+
+@worker_ready.connect
+def _open(**kwargs: Any) -> None:
+    _place.open()
+
+
+@worker_shutting_down.connect
+def _drain(**kwargs: Any) -> None:
+    exit_hard_after(DRAIN_S)
+    _place.drain()
+
+
+@worker_shutdown.connect
+def _close(**kwargs: Any) -> None:
+    _place.close()

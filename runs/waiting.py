@@ -1,0 +1,104 @@
+"""Waiting for runs without holding a thread or a database connection: for asynchronous doors
+(mechanisms 19, 20).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from decisions.principals import Principal
+from decisions.threads import in_thread
+from runs import selectors, services
+from runs.contract import WAIT_MAX_MS
+from runs.hub import get_hub
+from runs.models import TERMINAL
+from runs.services import Submitted
+
+AUTO_WAIT_S = WAIT_MAX_MS / 1000
+Progress = Callable[[int, int, str], Awaitable[None]]  # done steps, total steps, what is going on
+
+
+async def _no_progress(done: int, total: int, message: str) -> None:
+    return None
+
+
+async def wait_run(
+    *, principal: Principal, run_id: str, wait_s: float, progress: Progress = _no_progress
+) -> dict[str, Any]:
+    """Return the Run once it is terminal or waits for a person, or as it is when the time is up.
+
+    Raises:
+        RunNotFound: As `selectors.get_run`.
+    """
+    until = time.monotonic() + wait_s
+    async with get_hub().listen(run_id) as listener:
+        while True:
+            run = await in_thread(selectors.get_run, principal=principal, run_id=run_id)
+            left = until - time.monotonic()
+            if run["status"] in TERMINAL or "waitingFor" in run or left <= 0:
+                return run
+            steps = run["progress"]
+            await progress(steps["doneSteps"], steps["totalSteps"], run["status"])
+            await listener.changed(left)
+
+
+async def wait_events(
+    *,
+    principal: Principal,
+    run_id: str,
+    after: int = 0,
+    wait_s: float = 0.0,
+    limit: int = 100,
+    progress: Progress = _no_progress,
+) -> dict[str, Any]:
+    """Return the events behind `after` as soon as there is one, or none when the time is up.
+
+    Raises:
+        RunNotFound: As `selectors.list_events`.
+    """
+    until = time.monotonic() + wait_s
+    async with get_hub().listen(run_id) as listener:
+        while True:
+            page = await in_thread(
+                selectors.list_events, principal=principal, run_id=run_id, after=after, limit=limit
+            )
+            left = until - time.monotonic()
+            if page["events"] or page["terminal"] or left <= 0:
+                return page
+            await progress(0, 0, "waiting for the next event")
+            await listener.changed(left)
+
+
+async def submit_and_wait(
+    *, principal: Principal, call: dict[str, Any], progress: Progress = _no_progress
+) -> dict[str, Any]:
+    """Answer a submit as its mode wants: the handle at once, or the terminal Run (S0 §4.1).
+
+    `call` is a valid RUN_TASK_TEMPLATE_INPUT. A sync call, also a duplicate of one, blocks until
+    the run is terminal, waits for a person, or its timeoutMs are over; auto gives up after 55 s and
+    answers async.
+    """
+    submitted: Submitted = await in_thread(
+        services.submit_run,
+        principal=principal,
+        template_id=call["templateId"],
+        inputs=call["inputs"],
+        session_id=call.get("sessionId"),
+        options=call.get("options"),
+    )
+    if submitted.mode == "async":
+        return submitted.as_dict()
+    # A moment more than the run itself has, so that its own end is what the caller reads.
+    wait_s = AUTO_WAIT_S if submitted.asked_auto else submitted.timeout_ms / 1000 + 2
+    run = await wait_run(
+        principal=principal, run_id=submitted.run_id, wait_s=wait_s, progress=progress
+    )
+    if submitted.asked_auto and run["status"] not in TERMINAL and "waitingFor" not in run:
+        await in_thread(services.stop_waiting, submitted.run_id)
+        return submitted.as_dict() | {"status": run["status"], "mode": "async"}
+    told = submitted.as_dict()
+    return run | {
+        name: told[name] for name in ("mode", "deduplicated", "inputsMatch") if name in told
+    }

@@ -1,0 +1,230 @@
+"""A worker's place: its row and beat, the runs it holds, and what ends them from outside
+(mechanisms 5-7).
+
+Three threads beside Celery's: the heartbeat (own connection; stops when the loop misses a ping),
+the watcher (asks every half second whether this worker still may go on with its runs), and the loop
+that all tool I/O lives on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db.models import F
+
+from decisions.ids import new_id
+from runners.loop import get_loop
+from runs import claims
+from runs.claims import Claim
+from runs.engine import Execution, Reason
+from runs.failpoints import hit
+from runs.journal import save_active_ms
+from runs.models import Run, RunStatus, Worker
+from runs.processes import is_gone, this_process
+from runs.slots import ensure_slots
+
+WATCH_S = 0.5
+PING_S = 5.0
+log = logging.getLogger(__name__)
+_AWAY = (OperationalError, InterfaceError)  # the database is away, not wrong
+
+
+class WorkerPlace:
+    """One per worker process."""
+
+    def __init__(self, worker_id: str | None = None) -> None:
+        self.worker_id = worker_id or new_id("wrk_")
+        self._lock = threading.Lock()
+        self._active: dict[str, Execution] = {}
+        self._orphans: list[tuple[Claim, int]] = []  # runs to hand back once the database answers
+        self._stopping = threading.Event()
+        self.draining = False
+        self._opened = False
+        self._doorbell_heard = time.monotonic()
+
+    # --- coming and going -----------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Register, take over from dead workers of this machine, start the heartbeat and the
+        watcher; once.
+        """
+        with self._lock:
+            if self._opened:
+                return
+            self._opened = True
+        ensure_slots()
+        self._register()
+        for other in Worker.objects.filter(lost_at__isnull=True).exclude(id=self.worker_id):
+            if is_gone(other.process):
+                claims.lose_worker(other.id, beat=other.beat, reason="process gone")
+        for target in (self._heartbeat, self._watch):
+            threading.Thread(target=target, name=target.__name__, daemon=True).start()
+
+    def _register(self) -> None:
+        Worker.objects.create(
+            id=self.worker_id,
+            process=this_process(),
+            host=socket.gethostname(),
+            started_at=datetime.now(UTC),
+        )
+
+    def drain(self) -> None:
+        """Hand every run back at its next checkpoint and take no more. Returns at once."""
+        self.draining = True
+        self._interrupt_all("draining")
+
+    def close(self) -> None:
+        """Say goodbye: nothing is held any more, so nobody has to wait for the lease to end."""
+        self._stopping.set()
+        row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True).first()
+        if row is not None:
+            claims.lose_worker(row.id, beat=row.beat, reason="shut down")
+
+    # --- work -------------------------------------------------------------------------------------
+
+    def work(self) -> int:
+        """Claim and carry out runs until there is none for this worker; return how many it took."""
+        self._doorbell_heard = time.monotonic()
+        taken = 0
+        while not self.draining:
+            hit("before_claim")
+            held = claims.claim(self.worker_id)
+            if held is None:
+                break
+            hit("after_claim")
+            taken += 1
+            self._carry_out(held)
+        return taken
+
+    def _carry_out(self, held: Claim) -> None:
+        execution = Execution(held)
+        try:
+            with self._holding(execution):
+                execution.go()
+        except _AWAY as error:
+            log.warning("the database went away; the run is handed back: %s", error)
+            connection.close()
+            with self._lock:
+                self._orphans.append((held, execution.active_ms))
+        except Exception as error:  # noqa: BLE001  (the one place: log, fail the run, go on)
+            execution.fail(error)
+
+    @contextmanager
+    def _holding(self, execution: Execution) -> Iterator[None]:
+        with self._lock:
+            self._active[execution.run.id] = execution
+        if self.draining:
+            execution.interrupt("draining")
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._active[execution.run.id]
+
+    def _executions(self) -> list[Execution]:
+        with self._lock:
+            return list(self._active.values())
+
+    def _interrupt_all(self, reason: Reason) -> None:
+        for execution in self._executions():
+            execution.interrupt(reason)
+
+    # --- the heartbeat ----------------------------------------------------------------------------
+
+    def _heartbeat(self) -> None:
+        last = time.monotonic()
+        while not self._stopping.wait(settings.LEASE_BEAT_S):
+            try:
+                if get_loop().ping(PING_S) and self._beat():
+                    last = time.monotonic()
+            except _AWAY as error:
+                log.warning("no heartbeat: %s", error)
+                connection.close()
+            if time.monotonic() - last > settings.LEASE_GIVE_UP_S:
+                log.error("no heartbeat for too long: this worker stops its own runs")
+                self._interrupt_all("lost")
+                last = time.monotonic()
+
+    def _beat(self) -> bool:
+        close_old_connections()
+        alive = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True)
+        if not alive.update(beat=F("beat") + 1):
+            log.error("this worker was given up by the others; it starts anew under another name")
+            self._interrupt_all("lost")
+            self.worker_id = new_id("wrk_")
+            self._register()
+            return True
+        for execution in self._executions():
+            save_active_ms(execution.held, execution.active_ms)
+        self._hand_back_orphans()
+        return True
+
+    def _hand_back_orphans(self) -> None:
+        with self._lock:
+            orphans, self._orphans = self._orphans, []
+        for held, active_ms in orphans:
+            claims.hand_back(held, reason="database was away", active_ms=active_ms)
+
+    # --- the watcher ------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(WATCH_S):
+            try:
+                self._check_leases()
+                self._answer_silence()
+            except _AWAY:
+                connection.close()
+
+    def _check_leases(self) -> None:
+        """Ask in one statement which of our runs are still ours, and interrupt the others."""
+        held = {execution.run.id: execution for execution in self._executions()}
+        if not held:
+            return
+        close_old_connections()
+        rows = {
+            row[0]: row[1:]
+            for row in Run.objects.filter(id__in=held).values_list("id", "status", "epoch")
+        }
+        for run_id, execution in held.items():
+            status, epoch = rows.get(run_id, ("canceled", -1))
+            if status == RunStatus.CANCELED:
+                execution.interrupt("canceled")
+            elif epoch != execution.held.epoch:
+                execution.interrupt("lost")
+
+    def _answer_silence(self) -> None:
+        """Take work that no doorbell announced: the broker may be away or have stopped delivering
+        to us.
+        """
+        silent = time.monotonic() - self._doorbell_heard
+        if silent < settings.SWEEP_AFTER_S * 1.5 or self.draining:
+            return
+        self._doorbell_heard = time.monotonic()
+        close_old_connections()
+        if claims.has_work(self.worker_id):
+            log.warning("there is work, but no doorbell was heard: taking it without")
+            threading.Thread(target=self._work_unrung, name="unrung", daemon=True).start()
+
+    def _work_unrung(self) -> None:
+        try:
+            self.work()
+        finally:
+            connection.close()
+
+
+def exit_hard_after(seconds: float) -> None:
+    """End the process after this long whatever still runs: the last resort of a shutdown
+    (mechanisms 6).
+    """
+    timer = threading.Timer(seconds, os._exit, args=(0,))
+    timer.daemon = True
+    timer.start()

@@ -1,0 +1,125 @@
+"""Fixtures that several kinds of tests share. Both databases: see tests/environment.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from artifacts.services import keep_blob, save_artifacts
+from decisions.ids import new_id
+from decisions.principals import Principal, create_token, ensure_workspace, local_principal
+from runs.models import TERMINAL, Run, RunStatus
+from runs.services import submit_run
+from runs.slots import ensure_slots
+
+SHARED = Path(__file__).parent.parent.parent / "shared"  # present on some machines; never needed
+
+
+@pytest.fixture
+def principal(transactional_db: None) -> Principal:
+    """The local principal; its tests see commits, as every process of the product does."""
+    ensure_slots()
+    return local_principal()
+
+
+@pytest.fixture
+def remote(principal: Principal) -> Principal:
+    """The same caller as seen through a door that grants no trust."""
+    return principal.at_trust("remote")
+
+
+@pytest.fixture
+def stranger(principal: Principal) -> Principal:
+    """A caller of another workspace."""
+    place = ensure_workspace("elsewhere")
+    return Principal("token:elsewhere", place.tenant_id, place.id, principal.scopes, "local")
+
+
+@pytest.fixture
+def token(principal: Principal) -> str:
+    """A bearer token of the local workspace, trust local."""
+    return create_token(name="tests", trust="local")
+
+
+@pytest.fixture
+def submit(principal: Principal) -> Callable[..., str]:
+    """Submit a run of the test template and return its id: `submit("ok", "sleep:1",
+    effect="once")`.
+    """
+
+    def make(*do: str, options: dict[str, Any] | None = None, **inputs: Any) -> str:
+        return submit_run(
+            principal=principal,
+            template_id="test_stepwise",
+            inputs={"do": list(do or ("ok",)), **inputs},
+            options={"mode": "async", **(options or {})},
+        ).run_id
+
+    return make
+
+
+@pytest.fixture
+def make_run(principal: Principal) -> Callable[..., Run]:
+    """Write a run row in any state, past the services: `make_run(status="failed", error={…})`."""
+
+    def make(**columns: Any) -> Run:
+        now = datetime.now(UTC)
+        status = RunStatus(columns.setdefault("status", RunStatus.QUEUED))
+        if status in TERMINAL:
+            columns.setdefault("ended_at", now)
+            columns.setdefault("ready", False)
+        if status in (RunStatus.FAILED, RunStatus.CANCELED):
+            columns.setdefault(
+                "error", {"errorCode": "EXECUTION_ERROR", "message": "made by a test"}
+            )
+        base: dict[str, Any] = {
+            "id": new_id("run_"), "tenant_id": principal.tenant_id, "trust": "local",
+            "workspace_id": principal.workspace_id, "principal_id": principal.id,
+            "template_id": "test_stepwise", "template_version": "1.0.0", "mode": "async",
+            "inputs": {"do": ["ok"]}, "session_id": new_id("sess_"), "total_steps": 1,
+            "timeout_ms": 600_000, "created_at": now, "updated_at": now,
+        }  # fmt: skip
+        return Run.objects.create(**{**base, **columns})
+
+    return make
+
+
+@pytest.fixture
+def make_artifact(principal: Principal) -> Callable[..., str]:
+    """Keep bytes as an artifact and return its id."""
+
+    def make(data: bytes, *, mime_type: str = "text/plain", name: str = "made.txt",
+             kind: str = "file", run_id: str | None = None) -> str:  # fmt: skip
+        blob = keep_blob(data, name=name, mime_type=mime_type, kind=kind)
+        save_artifacts(
+            [blob], tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
+            run_id=run_id or new_id("run_"),
+        )  # fmt: skip
+        return blob.artifact_id
+
+    return make
+
+
+@pytest.fixture
+def failpoint() -> Iterator[Callable[[str, str], Path]]:
+    """Arm a named failpoint; a test whose failpoint was never reached fails."""
+    folder = Path(settings.CONTINUITY_HOME) / "failpoints"
+    armed: list[Path] = []
+
+    def arm(name: str, action: str) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(action)
+        armed.append(folder / name)
+        return folder / name
+
+    yield arm
+    for path in armed:
+        hit = path.with_name(path.name + ".hit")
+        path.unlink(missing_ok=True)
+        assert hit.exists(), f"the failpoint {path.name} was never reached"
+        hit.unlink()

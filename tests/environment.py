@@ -1,0 +1,68 @@
+"""The world that tests run in, made before Django reads its settings (loaded by pytest's `-p`).
+
+CONTINUITY_TEST_DATABASE chooses sqlite (default) or postgresql. The first process starts what is
+needed on a socket or a free port; xdist's workers inherit its addresses; everything ends with the
+first process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tests.services import postgres_server, redis_server
+
+_stack = contextlib.ExitStack()
+
+
+def _start() -> None:
+    home = Path(tempfile.mkdtemp(prefix="cty-test-"))
+    _stack.callback(shutil.rmtree, home, ignore_errors=True)
+    atexit.register(_stack.close)
+    os.environ["CONTINUITY_TEST_ROOT"] = str(home)
+    os.environ["REDIS_URL"] = _stack.enter_context(redis_server()).url
+    os.environ.pop("DATABASE_URL", None)
+    os.environ["CONTINUITY_SECRET_KEYS"] = "tests-only-" + "k" * 40
+    if os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql":
+        os.environ["DATABASE_URL"] = _stack.enter_context(postgres_server()).url
+
+
+if "CONTINUITY_TEST_ROOT" not in os.environ:
+    _start()
+# Each xdist worker has a home of its own (its SQLite file, artifacts) and a part of Redis.
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+os.environ["CONTINUITY_HOME"] = str(Path(os.environ["CONTINUITY_TEST_ROOT"]) / _worker)
+os.environ["CONTINUITY_REDIS_PREFIX"] = f"test-{_worker}:"
+os.environ["CONTINUITY_TEMPLATE_MODULES"] = "tests.templates"
+os.environ["CONTINUITY_FAILPOINTS"] = "1"
+os.environ.setdefault("CONTINUITY_LOG_LEVEL", "WARNING")
+
+
+def pytest_configure() -> None:
+    """Lift the audit guards around the flush that ends a transactional test: nothing else may
+    remove rows.
+    """
+    from django.db.backends.base.operations import BaseDatabaseOperations
+
+    guards = import_module("decisions.migrations.0002_audit_guards")
+    flush = BaseDatabaseOperations.execute_sql_flush
+
+    def flush_unguarded(self: Any, statements: list[str]) -> None:
+        sqlite = self.connection.vendor == "sqlite"
+        off = guards.SQLITE_UNDO if sqlite else guards.POSTGRESQL_UNDO
+        on = guards.SQLITE if sqlite else guards.POSTGRESQL
+        with self.connection.cursor() as cursor:
+            for statement in off:
+                cursor.execute(statement)
+        flush(self, statements)
+        with self.connection.cursor() as cursor:
+            for statement in on:
+                cursor.execute(statement)
+
+    BaseDatabaseOperations.execute_sql_flush = flush_unguarded  # type: ignore[method-assign]
