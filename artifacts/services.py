@@ -19,7 +19,7 @@ RESULT = "result"  # kind of the whole result; it is named first on its run
 
 @dataclass(frozen=True, slots=True)
 class KeptBlob:
-    """Bytes that are safe in the storage and wait for their row (`save_artifacts`).
+    """Bytes that are safe in the storage and wait for their row (`artifact_rows`).
 
     Attributes:
         artifact_id: the id that the row will have, so that an output can name it already.
@@ -40,32 +40,39 @@ def keep_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> 
     )
 
 
-def save_artifacts(
-    blobs: Sequence[KeptBlob],
+def artifact_rows(
+    blobs: Sequence[tuple[KeptBlob, int | None]],
     *,
     tenant_id: str,
     workspace_id: str,
     run_id: str,
-    step_index: int | None = None,
-) -> None:
-    """Write the rows of kept blobs in the caller's transaction."""
+    ended_at: datetime | None = None,
+) -> list[Artifact]:
+    """Return the unsaved rows of kept blobs, each with the step it came from.
+
+    Where the run ends in the same transaction (`ended_at`), their time to live counts already.
+    """
     now = datetime.now(UTC)
-    Artifact.objects.bulk_create(
+    return [
         Artifact(
             id=blob.artifact_id, tenant_id=tenant_id, workspace_id=workspace_id, run_id=run_id,
             step_index=step_index, kind=blob.kind, name=blob.name, mime_type=blob.mime_type,
             sha256=blob.sha256, size_bytes=blob.size_bytes, created_at=now,
+            expires_at=_expiry(ended_at) if ended_at else None,
         )
-        for blob in blobs
-    )  # fmt: skip
+        for blob, step_index in blobs
+    ]  # fmt: skip
+
+
+def _expiry(ended_at: datetime) -> datetime:
+    return ended_at + timedelta(milliseconds=settings.ARTIFACT_TTL_MS)
 
 
 def start_expiry(run_id: str, ended_at: datetime) -> None:
     """Let the artifacts of a run that ended live for ARTIFACT_TTL_MS more, in the caller's
     transaction.
     """
-    expires_at = ended_at + timedelta(milliseconds=settings.ARTIFACT_TTL_MS)
-    Artifact.objects.filter(run_id=run_id).update(expires_at=expires_at)
+    Artifact.objects.filter(run_id=run_id).update(expires_at=_expiry(ended_at))
 
 
 def expire_artifacts(*, limit: int = 500) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -59,6 +60,8 @@ if EMBEDDED:
     }
 else:
     _database = env.db_url("DATABASE_URL")
+    # A socket's directory stands percent-encoded in the host's place, as in libpq's URIs.
+    _database["HOST"] = unquote(_database.get("HOST") or "")
 DATABASES = {"default": {**_database, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

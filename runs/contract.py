@@ -48,7 +48,7 @@ OPTIONS: Schema = _object(
         "mode": {
             "type": "string",
             "enum": ["sync", "async", "auto"],
-            "description": "sync waits for the result, async does not, auto lets the template choose.",
+            "description": "Wait for the result, or do not, or let the template choose (auto).",
         },
         "timeoutMs": {
             "type": "integer",

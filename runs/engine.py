@@ -27,11 +27,11 @@ from runners.base import Effect
 from runners.errors import ToolTimeout
 from runners.loop import get_loop
 from runs import claims, journal, step_lines
+from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
 from runs.endings import ending_of, error_object, failed
-from runs.events import NewEvent
 from runs.failpoints import hit
-from runs.journal import Ending, LeaseLost, StepChange
+from runs.journal import Ending, LeaseLost
 from runs.models import RunStep, StepStatus
 from runs.slots import release_slot
 from runs.step_context import StepRun
@@ -143,7 +143,7 @@ class Execution:
             log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
 
     def _read_journal(self) -> None:
-        rows = claims.reset_lost_steps(self.held)
+        rows = claims.read_journal(self.held)
         self.steps = {row.index: row for row in rows}
         self.todo.extend(row.index for row in rows if row.status == StepStatus.PENDING)
         lost = [row for row in rows if row.status == StepStatus.STARTED]

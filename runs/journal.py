@@ -5,45 +5,22 @@ its lease.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import transaction
-from django.db.models import F
-
-from artifacts.services import KeptBlob, save_artifacts
-from decisions.audit import Deed, record_all
+from artifacts.services import KeptBlob
+from decisions.audit import Deed
+from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.claims import Claim
-from runs.events import Logged, NewEvent, log_events
-from runs.models import Run, RunStatus, RunStep, StepStatus
-from runs.slots import release_slot
+from runs.models import Run, RunStatus, StepStatus
 from runs.state import InvalidTransition, move
+from runs.transition import apply
 
 
 class LeaseLost(Exception):
     """The run is not this worker's any more (canceled, or taken over): nothing was written, stop
     working on it.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class StepChange:
-    """A step's next line in the journal.
-
-    Attributes:
-        tool: the tool that was called, for the audit row of a finished call.
-        events: what the change tells listeners, in order.
-    """
-
-    index: int
-    status: StepStatus
-    events: Sequence[NewEvent]
-    output: Mapping[str, Any] | None = None
-    error: Mapping[str, Any] | None = None
-    blobs: Sequence[KeptBlob] = ()
-    tool: str = ""
-    args_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +33,7 @@ class Ending:
     summary: str = ""
     warnings: Sequence[str] = ()
     next_actions: Sequence[Mapping[str, Any]] = ()
-    blobs: Sequence[KeptBlob] = field(default=())
+    blobs: Sequence[KeptBlob] = ()
 
 
 def write(
@@ -72,37 +49,34 @@ def write(
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
     """
-    told = [*events, *(event for change in changes for event in change.events)]
+    told, blobs = [*events], [(blob, change.index) for change in changes for blob in change.blobs]
     for change in changes:
-        told += [_artifact_created(blob, change.index) for blob in change.blobs]
+        told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
     finished = sum(change.status in (StepStatus.SUCCEEDED, StepStatus.FAILED) for change in changes)
     values: dict[str, Any] = {"active_ms": active_ms}
     if finished:
-        values["done_steps"] = F("done_steps") + finished
-    with transaction.atomic():
-        logged = _end(held, ending, told, values) if ending else _go_on(held, told, values)
-        if logged is not None:
-            for change in changes:
-                _write_step(held, change)
-            _audit_calls(held, changes)
-    if logged is None:
-        raise LeaseLost(held.run.id)
-
-
-def _go_on(held: Claim, told: Sequence[NewEvent], values: Mapping[str, Any]) -> Logged | None:
-    rows = Run.objects.filter(
-        epoch=held.epoch, lease_owner=held.worker_id, status=RunStatus.RUNNING
+        values["done_steps"] = Plus(finished)
+    written = Transition(
+        held.run,
+        {"status": RunStatus.RUNNING, "lease_owner": held.worker_id, "epoch": held.epoch},
+        values,
+        events=told,
+        steps=changes,
+        blobs=blobs,
+        deeds=_calls(held.run, changes),
+        worker_id=held.worker_id,
+        epoch=held.epoch,
     )
-    return log_events(rows, held.run.id, told, values)
+    if ending is None:
+        if apply(written) is None:
+            raise LeaseLost(held.run.id)
+    else:
+        _end(ending, written)
 
 
-def _end(
-    held: Claim, ending: Ending, told: Sequence[NewEvent], values: Mapping[str, Any]
-) -> Logged | None:
-    run = held.run
-    _save(run, ending.blobs, None)
-    columns = {
-        **values,
+def _end(ending: Ending, written: Transition) -> None:
+    values = {
+        **written.values,
         "result": ending.result,
         "error": ending.error,
         "result_summary": ending.summary[:500],
@@ -112,36 +86,17 @@ def _end(
     data: dict[str, Any] = {"summary": ending.summary[:500]}
     if ending.error is not None:
         data |= {"errorCode": ending.error["errorCode"], "message": ending.error["message"]}
-    before = [*told, *(_artifact_created(blob, None) for blob in ending.blobs)]
+    last = replace(
+        written,
+        values=values,
+        events=[*written.events, *(_artifact_created(blob, None) for blob in ending.blobs)],
+        blobs=[*written.blobs, *((blob, None) for blob in ending.blobs)],
+        free_slot=True,
+    )
     try:
-        logged = move(
-            run.id, ending.status, actor=f"worker:{held.worker_id}", only_from=RunStatus.RUNNING,
-            epoch=held.epoch, values=columns, before=before, data=data,
-        )  # fmt: skip
+        move(last, ending.status, actor=f"worker:{written.worker_id}", data=data)
     except InvalidTransition:
-        transaction.set_rollback(True)
-        return None
-    release_slot(run.id, epoch=held.epoch)
-    return logged
-
-
-def _write_step(held: Claim, change: StepChange) -> None:
-    now = datetime.now(UTC)
-    values: dict[str, Any] = {"status": change.status, "epoch": held.epoch}
-    if change.status == StepStatus.STARTED:
-        values |= {"owner": held.worker_id, "started_at": now, "attempts": F("attempts") + 1}
-    else:
-        values |= {"output": change.output, "error": change.error, "ended_at": now}
-    RunStep.objects.filter(run_id=held.run.id, index=change.index).update(**values)
-    _save(held.run, change.blobs, change.index)
-
-
-def _save(run: Run, blobs: Sequence[KeptBlob], step_index: int | None) -> None:
-    if blobs:
-        save_artifacts(
-            blobs, tenant_id=run.tenant_id, workspace_id=run.workspace_id, run_id=run.id,
-            step_index=step_index,
-        )  # fmt: skip
+        raise LeaseLost(written.run.id) from None
 
 
 def _artifact_created(blob: KeptBlob, step_index: int | None) -> NewEvent:
@@ -152,28 +107,22 @@ def _artifact_created(blob: KeptBlob, step_index: int | None) -> NewEvent:
     return NewEvent("artifact.created", data | ({} if step_index is None else {"step": step_index}))
 
 
-def _audit_calls(held: Claim, changes: Sequence[StepChange]) -> None:
-    run = held.run
-    record_all(
-        [
-            Deed(
-                "tool.called", run.principal_id, "run", run.id, run.tenant_id, run.workspace_id,
-                {
-                    "tool": change.tool, "step": change.index, "argsDigest": change.args_digest,
-                    "ok": change.error is None,
-                    **({"errorCode": change.error["errorCode"]} if change.error else {}),
-                },
-            )
-            for change in changes
-            if change.tool and change.status != StepStatus.STARTED
-        ]
-    )  # fmt: skip
+def _calls(run: Run, changes: Sequence[StepChange]) -> list[Deed]:
+    """Return the audit rows of the tool calls that are over."""
+    deeds = []
+    for change in changes:
+        if change.tool and change.status != StepStatus.STARTED:
+            told: dict[str, Any] = {"tool": change.tool, "step": change.index}
+            told |= {"argsDigest": change.args_digest, "ok": change.error is None}
+            if change.error:
+                told["errorCode"] = change.error["errorCode"]
+            place = run.tenant_id, run.workspace_id
+            deeds.append(Deed("tool.called", run.principal_id, "run", run.id, *place, told))
+    return deeds
 
 
 def save_active_ms(held: Claim, active_ms: int) -> bool:
-    """Keep a long step's clock in the row with the heartbeat; tell whether the
-    lease is still ours.
-    """
+    """Keep a long step's clock in the row with the heartbeat; tell whether the lease is ours."""
     rows = Run.objects.filter(
         id=held.run.id, epoch=held.epoch, lease_owner=held.worker_id, status=RunStatus.RUNNING
     )

@@ -12,22 +12,31 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.module_loading import import_string
 
-from runs.models import OutboxEntry
+from runs.models import OutboxEntry, Run
 
 SHARED_QUEUE = "runs"
 log = logging.getLogger(__name__)
 
 
-def put(run_id: str, *, worker_id: str | None = None) -> None:
-    """Write the doorbell in the caller's transaction and ring it after the commit.
+def queue_of(run: Run) -> str:
+    """Return the queue that rings for a run: the own one of the worker that holds its session."""
+    return worker_queue(run.pinned_worker) if run.pinned_worker else SHARED_QUEUE
 
-    With a worker_id the worker's own queue rings: it holds the run's live session.
-    """
-    queue = worker_queue(worker_id) if worker_id else SHARED_QUEUE
-    OutboxEntry.objects.update_or_create(
-        run_id=run_id, defaults={"queue": queue, "rung_at": datetime.now(UTC)}
+
+def bell(run: Run) -> OutboxEntry:
+    """Return the unsaved doorbell of a run."""
+    return OutboxEntry(run_id=run.id, queue=queue_of(run), rung_at=datetime.now(UTC))
+
+
+def put(run: Run) -> None:
+    """Write the doorbell in the caller's transaction and ring it after the commit."""
+    OutboxEntry.objects.bulk_create(
+        [bell(run)],
+        update_conflicts=True,
+        unique_fields=["run_id"],
+        update_fields=["queue", "rung_at"],
     )
-    ring_after_commit(queue, run_id)
+    ring_after_commit(queue_of(run), run.id)
 
 
 def ring_after_commit(queue: str, run_id: str) -> None:

@@ -18,6 +18,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 
 from artifacts.services import collect_blobs, expire_artifacts
 from runs import claims, outbox
+from runs.changes import Transition
 from runs.endings import error_object
 from runs.models import TERMINAL, Run, RunKey, RunStatus, Worker
 from runs.processes import is_gone
@@ -58,7 +59,7 @@ class Scheduler:
         """
         duties: list[tuple[float, Callable[[], object]]] = [
             (1.0, outbox.ring_again), (1.0, self.reap), (1.0, self.time_out_queued),
-            (15.0, hide_runs), (15.0, expire_artifacts), (60.0, claims.slots_of_lost_runs),
+            (15.0, hide_runs), (15.0, expire_artifacts), (60.0, claims.free_stale_slots),
             (3600.0, delete_old_runs), (3600.0, collect_blobs),
         ]  # fmt: skip
         due = [0.0] * len(duties)
@@ -104,21 +105,22 @@ class Scheduler:
         )
         for run in queued:
             if self._queued.unchanged_s(run.id, run.status) * 1000 >= run.timeout_ms:
-                time_out_queued_run(run.id, run.timeout_ms)
+                time_out_queued_run(run)
         self._queued.keep_only({run.id for run in queued})
 
 
-def time_out_queued_run(run_id: str, timeout_ms: int) -> None:
+def time_out_queued_run(run: Run) -> None:
     """Fail a run that never started, unless somebody was first."""
     error = error_object(
-        "RUN_TIMEOUT", f"The run waited in the queue for all of its {timeout_ms} ms."
+        "RUN_TIMEOUT", f"The run waited in the queue for all of its {run.timeout_ms} ms."
     )
+    values = {"error": error, "result_summary": error["message"]}
+    change = Transition(run, {"status": RunStatus.QUEUED}, values)
+    told = {"errorCode": "RUN_TIMEOUT", "message": error["message"]}
     try:
-        move(run_id, RunStatus.FAILED, actor="scheduler", only_from=RunStatus.QUEUED,
-             values={"error": error, "result_summary": error["message"]},
-             data={"errorCode": "RUN_TIMEOUT", "message": error["message"]})  # fmt: skip
+        move(change, RunStatus.FAILED, actor="scheduler", data=told)
     except InvalidTransition:
-        log.debug("the run started after all", extra={"runId": run_id})
+        log.debug("the run started after all", extra={"runId": run.id})
 
 
 def hide_runs() -> int:

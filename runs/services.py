@@ -15,12 +15,13 @@ from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.principals import Principal
 from runs import outbox
+from runs.changes import NewEvent, Transition
 from runs.endings import error_object
-from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunKey, RunStatus, RunStep, StepStatus
+from runs.models import ACTIVE, TERMINAL, Run, RunKey, RunStatus, RunStep, StepStatus
 from runs.slots import has_free_slot
 from runs.state import InvalidTransition, move
 from runs.submission import Mode, Submission, judge_submission
-from runs.wakeups import announce
+from runs.transition import insert_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,23 +153,19 @@ def _key_is_over(run: Run) -> bool:
 
 def _write(run: Run, submission: Submission) -> None:
     """Write the run and all that belongs to it, in the caller's transaction."""
-    principal = submission.principal
-    run.save(force_insert=True)
-    RunStep.objects.bulk_create(
+    steps = [
         RunStep(
             run_id=run.id, index=index, name=step.name, effect=step.effect,
             effect_key=f"{run.id}:{index}", input=dict(step.input),
         )
         for index, step in enumerate(submission.plan)
-    )  # fmt: skip
+    ]  # fmt: skip
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
-    RunEvent.objects.create(run_id=run.id, seq=1, type="run.queued", at=run.created_at, data=data)
-    record(
-        Deed("run.submitted", principal.id, "run", run.id, run.tenant_id, run.workspace_id,
-             {**data, "inputsDigest": submission.inputs_digest})
-    )  # fmt: skip
-    outbox.put(run.id, worker_id=run.pinned_worker)
-    announce(run.id, 1)
+    told = {**data, "inputsDigest": submission.inputs_digest}
+    place = run.tenant_id, run.workspace_id
+    deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)
+    insert_run(run, steps, NewEvent("run.queued", data), deed, outbox.bell(run))
+    outbox.ring_after_commit(outbox.queue_of(run), run.id)
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:
@@ -193,10 +190,11 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
             reason=reason or "cancel was asked for",
             details={"statusBefore": run.status, "doneSteps": run.done_steps},
         )
+        values = {"error": error, "result_summary": error["message"][:500]}
+        change = Transition(run, {"status": RunStatus(run.status)}, values)
+        told = {"reason": reason, "actor": principal.id}
         try:
-            move(run.id, RunStatus.CANCELED, actor=principal.id, only_from=RunStatus(run.status),
-                 values={"error": error, "result_summary": error["message"][:500]},
-                 data={"reason": reason, "actor": principal.id})  # fmt: skip
+            move(change, RunStatus.CANCELED, actor=principal.id, data=told)
         except InvalidTransition:
             continue  # a worker was first: look again
         return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}
@@ -285,7 +283,7 @@ def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, A
         if not taken:
             raise InvalidInput("runId: somebody else answered first.")
         record(Deed("run.answered", principal.id, "run", run.id, run.tenant_id, run.workspace_id))
-        outbox.put(run.id, worker_id=run.pinned_worker)
+        outbox.put(run)
     return {"success": True, "runId": run.id, "status": run.status}
 
 

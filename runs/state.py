@@ -4,18 +4,15 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
-from django.db.models import F
-
-from artifacts.services import start_expiry
-from decisions.audit import Deed, record
-from runs.events import Logged, NewEvent, log_events
-from runs.models import TERMINAL, OutboxEntry, Run, RunStatus
-from runs.rows import not_before
+from decisions.audit import Deed
+from runs.changes import NewEvent, Plus, Transition
+from runs.models import TERMINAL, Run, RunStatus
+from runs.transition import apply
 
 ALLOWED: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.FAILED, RunStatus.CANCELED}),
@@ -28,82 +25,67 @@ ALLOWED: dict[RunStatus, frozenset[RunStatus]] = {
 
 
 class InvalidTransition(Exception):
-    """The run is not where the caller thought, or the caller's lease is old;
-    nothing was written.
+    """The run is not where the caller thought, or the caller's lease is old; nothing was
+    written.
     """
 
 
 def move(
-    run_id: str,
-    to: RunStatus,
-    *,
-    actor: str,
-    only_from: RunStatus,
-    epoch: int | None = None,
-    values: Mapping[str, Any] | None = None,
-    before: Sequence[NewEvent] = (),
-    data: Mapping[str, Any] | None = None,
-) -> Logged:
+    change: Transition, to: RunStatus, *, actor: str, data: Mapping[str, Any] | None = None
+) -> None:
     """Move a run to another status; commits with the caller's transaction, or by itself.
 
     Args:
-        run_id: the run.
-        to: its next status.
+        change: the guard under which the run may move, its present status among it, and what is
+            written with the move.
+        to: the next status.
         actor: who moves it, for the audit row.
-        only_from: the status it must have now.
-        epoch: the lease it must be under; None for moves that no worker makes (cancel, time out
-            in the queue).
-        values: further columns of the same statement (error, result, lease, …).
-        before: events that belong before the event of this move (the last step's).
         data: the data of the move's own event and audit row.
 
     Raises:
         InvalidTransition: The pair is not allowed, or the guard held no row.
     """
+    run, only_from = change.run, RunStatus(change.guard["status"])
     if to not in ALLOWED[only_from]:
         raise InvalidTransition(f"{only_from} -> {to} is no transition")
-    rows = Run.objects.filter(status=only_from)
-    if epoch is not None:
-        rows = rows.filter(epoch=epoch)
-    changes: dict[str, Any] = {"status": to, **(values or {})}
-    now = datetime.now(UTC)
-    if to in TERMINAL:
-        changes |= {"ready": False, "lease_owner": None, "waiting_for": None, "pinned_worker": None}
-        changes["ended_at"] = not_before("created_at", now)
-    elif only_from == RunStatus.QUEUED:
-        changes["started_at"] = now
-    event = NewEvent("run.started" if to == RunStatus.RUNNING else f"run.{to}", data or {})
-    with transaction.atomic(savepoint=False):
-        logged = log_events(rows, run_id, [*before, event], changes)
-        if logged is not None:
-            if to in TERMINAL:
-                start_expiry(run_id, now)
-                OutboxEntry.objects.filter(run_id=run_id).delete()
-            place = logged.tenant_id, logged.workspace_id
-            record(Deed(event.type, actor, "run", run_id, *place, data or {}))
-    if logged is None:  # raised outside, so that the caller's transaction stays whole
-        raise InvalidTransition(f"{run_id} is not {only_from} under that lease")
-    return logged
+    ends = to in TERMINAL
+    values: dict[str, Any] = {**change.values, "status": to}
+    if ends:
+        values |= {"ready": False, "lease_owner": None, "waiting_for": None}
+        values |= {"pinned_worker": None, "ended_at": max(datetime.now(UTC), run.created_at)}
+    event = NewEvent(f"run.{to}" if ends else "run.started", data or {})
+    deed = Deed(event.type, actor, "run", run.id, run.tenant_id, run.workspace_id, data or {})
+    moved = replace(
+        change,
+        values=values,
+        events=[*change.events, event],
+        deeds=[*change.deeds, deed],
+        ended=ends,
+        unring=ends,
+    )
+    if apply(moved) is None:
+        raise InvalidTransition(f"{run.id} is not {only_from} under that lease")
 
 
-def lease(
-    run_id: str, *, status: RunStatus, worker_id: str, data: Mapping[str, Any]
-) -> Logged | None:
-    """Give an unclaimed run to a worker, in the caller's transaction: a new epoch, and running from
-    now on.
+def lease(run: Run, *, worker_id: str) -> bool:
+    """Give an unclaimed run and a free slot to a worker under a new epoch; False: somebody was
+    first, or no slot is free.
 
-    A queued run starts; one that lost its worker or waited for a person goes on. None: somebody was
-    first.
+    A queued run starts; one that lost its worker or waited for a person goes on.
     """
-    values = {"lease_owner": worker_id, "epoch": F("epoch") + 1, "waiting_for": None}
-    unclaimed = Run.objects.filter(status=status, ready=True, lease_owner__isnull=True)
-    if status == RunStatus.QUEUED:
+    data = {"attempt": run.times_lost + 1, "workerId": worker_id}
+    values: dict[str, Any] = {"lease_owner": worker_id, "epoch": Plus(1), "waiting_for": None}
+    starts = run.status == RunStatus.QUEUED
+    if starts:
         values |= {"status": RunStatus.RUNNING, "started_at": datetime.now(UTC)}
-        event = NewEvent("run.started", data)
-    else:
-        event = NewEvent("run.resumed", data)
-    logged = log_events(unclaimed, run_id, [event], values)
-    if logged is not None:
-        actor = f"worker:{worker_id}"
-        record(Deed(event.type, actor, "run", run_id, logged.tenant_id, logged.workspace_id, data))
-    return logged
+    event = NewEvent("run.started" if starts else "run.resumed", data)
+    place = run.tenant_id, run.workspace_id
+    guard = {"status": run.status, "epoch": run.epoch, "ready": True, "lease_owner": None}
+    leased = apply(
+        Transition(
+            run, guard, values, events=[event],
+            deeds=[Deed(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
+            worker_id=worker_id, epoch=run.epoch + 1, take_slot=True, unring=True,
+        )
+    )  # fmt: skip
+    return leased is not None

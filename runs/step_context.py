@@ -18,7 +18,7 @@ from decisions.errors import PolicyDenied
 from decisions.policy import Verdict, judge
 from runners.base import ToolCall, ToolContext, TrustLevel
 from runners.invoke import invoke
-from runs.events import NewEvent
+from runs.changes import NewEvent
 from runs.models import Run
 
 

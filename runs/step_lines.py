@@ -12,8 +12,7 @@ from typing import Any
 from decisions.errors import Refused
 from decisions.ids import new_id
 from runners.errors import ToolBroken, ToolFailed
-from runs.events import NewEvent
-from runs.journal import StepChange
+from runs.changes import NewEvent, StepChange
 from runs.models import RunStep, StepStatus
 from runs.step_context import CallFailed, StepRun
 from runs.task_templates.registry import StepView

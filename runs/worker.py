@@ -210,7 +210,7 @@ class WorkerPlace:
             return
         self._doorbell_heard = time.monotonic()
         close_old_connections()
-        if claims.has_work(self.worker_id):
+        if claims.next_run(self.worker_id) is not None:
             log.warning("there is work, but no doorbell was heard: taking it without")
             threading.Thread(target=self._work_unrung, name="unrung", daemon=True).start()
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from artifacts.services import keep_blob, save_artifacts
+from artifacts.models import Artifact
+from artifacts.services import artifact_rows, keep_blob
 from decisions.ids import new_id
 from decisions.principals import Principal, create_token, ensure_workspace, local_principal
 from runs.models import TERMINAL, Run, RunStatus
@@ -96,10 +97,9 @@ def make_artifact(principal: Principal) -> Callable[..., str]:
     def make(data: bytes, *, mime_type: str = "text/plain", name: str = "made.txt",
              kind: str = "file", run_id: str | None = None) -> str:  # fmt: skip
         blob = keep_blob(data, name=name, mime_type=mime_type, kind=kind)
-        save_artifacts(
-            [blob], tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
-            run_id=run_id or new_id("run_"),
-        )  # fmt: skip
+        place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+        rows = artifact_rows([(blob, None)], **place, run_id=run_id or new_id("run_"))
+        Artifact.objects.bulk_create(rows)
         return blob.artifact_id
 
     return make

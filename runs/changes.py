@@ -1,0 +1,77 @@
+"""The vocabulary of change: what a transition of a run can hold. `runs.transition` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from artifacts.services import KeptBlob
+from decisions.audit import Deed
+from runs.models import Run, StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event without its seq, which the run's row lock gives (mechanisms 4)."""
+
+    type: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plus:
+    """A column's own value and this much more."""
+
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepChange:
+    """A step's next line in the journal.
+
+    Attributes:
+        events: what the change tells listeners, in order.
+        tool: the tool that was called, for the audit row of a finished call.
+    """
+
+    index: int
+    status: StepStatus
+    events: Sequence[NewEvent]
+    output: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+    blobs: Sequence[KeptBlob] = ()
+    tool: str = ""
+    args_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What to write about one run.
+
+    Attributes:
+        run: the run; only its id, tenant and workspace are read.
+        guard: columns and the values they must have; without all of them nothing is written.
+        values: columns to set, to a value or to `Plus`.
+        steps: journal lines, written by `worker_id` under `epoch`.
+        blobs: kept bytes that get their rows, each with the step it came from.
+        deeds: audit rows.
+        take_slot: take a free slot for `worker_id` under `epoch`, or write nothing.
+        free_slot: give back the slot taken under `epoch`.
+        ended: the run is over: its artifacts' time starts to count.
+        unring: take the run's doorbell down.
+    """
+
+    run: Run
+    guard: Mapping[str, Any]
+    values: Mapping[str, Any] = field(default_factory=dict)
+    events: Sequence[NewEvent] = ()
+    steps: Sequence[StepChange] = ()
+    blobs: Sequence[tuple[KeptBlob, int | None]] = ()
+    deeds: Sequence[Deed] = ()
+    worker_id: str = ""
+    epoch: int = 0
+    take_slot: bool = False
+    free_slot: bool = False
+    ended: bool = False
+    unring: bool = False

@@ -1,0 +1,203 @@
+"""A transition as one PostgreSQL statement: one round trip, one plan, one commit.
+
+Parts that a transition does not have leave no trace in the statement. All of them hang on `r`, the
+guarded update of the
+run: where it changes no row, nothing else does.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connection
+from django.db.models import Model
+
+from artifacts.services import artifact_rows
+from decisions.audit import entry_for
+from decisions.models import AuditEntry
+from runs.changes import Plus, Transition
+from runs.models import OutboxEntry, Run, RunEvent, RunStep, StepStatus
+
+_JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
+
+
+class _Statement:
+    """A WITH statement that grows part by part, each with its parameters in order."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.params: list[Any] = []
+
+    def add(self, name: str, text: str, *params: Any) -> None:
+        self.parts.append(f"{name} AS ({text})")
+        self.params += params
+
+    def run(self, tail: str) -> tuple[Any, ...] | None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"WITH {', '.join(self.parts)} {tail}", self.params)
+            row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
+
+
+def apply(change: Transition, now: datetime) -> int | None:
+    """Write the transition; return the run's last seq, or None where nothing was written."""
+    statement = _Statement()
+    if change.take_slot:
+        statement.add(
+            "free",
+            "SELECT number FROM runs_slot WHERE run_id IS NULL AND number < %s"
+            " ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED",
+            settings.MAX_CONCURRENT_RUNS,
+        )
+    _run(statement, change, now)
+    _slot_and_bell(statement, change)
+    _events(statement, change, now)
+    _steps(statement, change, now)
+    _artifacts(statement, change, now)
+    _audit(statement, [entry_for(deed) for deed in change.deeds])
+    row = statement.run("SELECT last_seq FROM r")
+    return None if row is None else int(row[0])
+
+
+def _run(statement: _Statement, change: Transition, now: datetime) -> None:
+    sets = ["last_seq = last_seq + %s", "updated_at = GREATEST(updated_at, %s)"]
+    params: list[Any] = [len(change.events), now]
+    for name, value in change.values.items():
+        if isinstance(value, Plus):
+            sets.append(f"{name} = {name} + %s")
+            params.append(value.amount)
+        elif name in _JSON_COLUMNS:
+            sets.append(f"{name} = %s::jsonb")
+            params.append(None if value is None else _json(value))
+        else:
+            sets.append(f"{name} = %s")
+            params.append(value)
+    wheres = ["id = %s"]
+    params.append(change.run.id)
+    for name, value in change.guard.items():
+        wheres.append(f"{name} IS NULL" if value is None else f"{name} = %s")
+        params += [] if value is None else [value]
+    if change.take_slot:
+        wheres.append("EXISTS (SELECT 1 FROM free)")
+    statement.add(
+        "r",
+        f"UPDATE runs_run SET {', '.join(sets)} WHERE {' AND '.join(wheres)}"  # noqa: S608
+        " RETURNING id, last_seq",
+        *params,
+    )
+
+
+def _slot_and_bell(statement: _Statement, change: Transition) -> None:
+    if change.take_slot:
+        statement.add(
+            "taken",
+            "UPDATE runs_slot s SET run_id = r.id, workspace_id = %s, worker_id = %s, epoch = %s"
+            " FROM r, free WHERE s.number = free.number",
+            change.run.workspace_id, change.worker_id, change.epoch,
+        )  # fmt: skip
+    if change.free_slot:
+        statement.add(
+            "freed",
+            "UPDATE runs_slot s SET run_id = NULL, workspace_id = NULL, worker_id = NULL"
+            " FROM r WHERE s.run_id = r.id AND s.epoch = %s",
+            change.epoch,
+        )
+    if change.unring:
+        statement.add("unrung", "DELETE FROM runs_outboxentry o USING r WHERE o.run_id = r.id")
+
+
+def _events(statement: _Statement, change: Transition, now: datetime) -> None:
+    if change.events:
+        statement.add(
+            "told",
+            "INSERT INTO runs_runevent (run_id, seq, type, at, data)"
+            " SELECT r.id, r.last_seq - %s + v.nth, v.type, %s, v.data FROM r,"
+            " ROWS FROM (jsonb_to_recordset(%s::jsonb) AS (type text, data jsonb))"
+            " WITH ORDINALITY AS v(type, data, nth)",
+            len(change.events), now,
+            _json([{"type": event.type, "data": event.data} for event in change.events]),
+        )  # fmt: skip
+
+
+def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
+    started = [step.index for step in change.steps if step.status == StepStatus.STARTED]
+    over = [
+        {"i": step.index, "status": step.status, "output": step.output, "error": step.error}
+        for step in change.steps
+        if step.status != StepStatus.STARTED
+    ]
+    if started:
+        statement.add(
+            "started",
+            "UPDATE runs_runstep s SET status = %s, epoch = %s, owner = %s, started_at = %s,"
+            " attempts = s.attempts + 1 FROM r WHERE s.run_id = r.id AND s.index = ANY(%s)",
+            StepStatus.STARTED, change.epoch, change.worker_id, now, started,
+        )  # fmt: skip
+    if over:
+        statement.add(
+            "stepped",
+            "UPDATE runs_runstep s SET status = v.status, epoch = %s, ended_at = %s,"
+            " output = NULLIF(v.output, 'null'), error = NULLIF(v.error, 'null') FROM r,"
+            " jsonb_to_recordset(%s::jsonb) AS v(i int, status text, output jsonb, error jsonb)"
+            " WHERE s.run_id = r.id AND s.index = v.i",
+            change.epoch, now, _json(over),
+        )  # fmt: skip
+
+
+def _artifacts(statement: _Statement, change: Transition, now: datetime) -> None:
+    run = change.run
+    rows = artifact_rows(
+        change.blobs, tenant_id=run.tenant_id, workspace_id=run.workspace_id, run_id=run.id,
+        ended_at=now if change.ended else None,
+    )  # fmt: skip
+    if rows:
+        _insert(statement, "kept", rows)
+    if change.ended:
+        statement.add(
+            "expiring",
+            "UPDATE artifacts_artifact a SET expires_at = %s::timestamptz + %s * interval '1 ms'"
+            " FROM r WHERE a.run_id = r.id",
+            now, settings.ARTIFACT_TTL_MS,
+        )  # fmt: skip
+
+
+def _audit(statement: _Statement, entries: list[AuditEntry]) -> None:
+    if entries:
+        _insert(statement, "audited", entries)
+
+
+def _insert(statement: _Statement, name: str, rows: list[Any], source: str = "r") -> None:
+    """Insert rows of one model, but only where the guarded update changed its row."""
+    model: type[Model] = type(rows[0])
+    meta: Any = model._meta
+    fields = [field for field in meta.concrete_fields if rows[0].pk or not field.primary_key]
+    columns = ", ".join(f'"{field.column}"' for field in fields)
+    values = _json(
+        [{field.column: getattr(row, field.attname) for field in fields} for row in rows]
+    )
+    picked = ", ".join(f'v."{field.column}"' for field in fields)
+    statement.add(
+        name,
+        f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {picked} FROM {source},'  # noqa: S608
+        f' jsonb_populate_recordset(NULL::"{meta.db_table}", %s::jsonb) v',
+        values,
+    )
+
+
+def insert_run(
+    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, bell: OutboxEntry
+) -> None:
+    """Insert a new run with all that belongs to it."""
+    statement = _Statement()
+    _insert(statement, "r", [run], source="(SELECT 1) one")
+    statement.parts[0] = statement.parts[0].removesuffix(")") + " RETURNING id)"
+    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [bell])):
+        _insert(statement, name, list(rows))
+    statement.run("SELECT id FROM r")
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

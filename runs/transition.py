@@ -1,0 +1,131 @@
+"""The one way in which a run's rows change: a guarded update and all that belongs to it, or
+nothing.
+
+`apply` writes a Transition. On PostgreSQL it is one statement (runs/one_statement.py), several
+times faster than statement by statement; elsewhere, the form below. A test holds both to the same
+rows.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from artifacts.models import Artifact
+from artifacts.services import artifact_rows, start_expiry
+from decisions.audit import Deed, entry_for
+from decisions.models import AuditEntry
+from runs import one_statement, slots
+from runs.changes import NewEvent, Plus, StepChange, Transition
+from runs.models import OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.rows import not_before, update_returning
+from runs.wakeups import announce
+
+
+class _NoSlot(Exception):
+    """Every slot is taken: nothing of the transition may stay."""
+
+
+def apply(change: Transition) -> int | None:
+    """Write the transition in the caller's transaction, or in one of its own; wake listeners after
+    the commit.
+
+    Returns the run's last seq, or None where the guard (or a free slot) was missing: then nothing
+    was written.
+    """
+    now = datetime.now(UTC)
+    if connection.vendor == "postgresql":
+        last_seq = one_statement.apply(change, now)
+    else:
+        try:
+            with transaction.atomic():
+                last_seq = _apply(change, now)
+        except _NoSlot:
+            return None
+    if last_seq is not None:
+        announce(change.run.id, last_seq)
+    return last_seq
+
+
+def insert_run(
+    run: Run, steps: list[RunStep], event: NewEvent, deed: Deed, bell: OutboxEntry
+) -> None:
+    """Write a new run with its steps, its first event, its audit row and its doorbell, in the
+    caller's transaction; on PostgreSQL as one statement.
+    """
+    first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
+    if connection.vendor == "postgresql":
+        one_statement.insert_run(run, steps, first, entry_for(deed), bell)
+    else:
+        run.save(force_insert=True)
+        RunStep.objects.bulk_create(steps)
+        first.save(force_insert=True)
+        entry_for(deed).save(force_insert=True)
+        bell.save(force_insert=True)
+    announce(run.id, 1)
+
+
+def _apply(change: Transition, now: datetime) -> int | None:
+    values = {
+        name: F(name) + value.amount if isinstance(value, Plus) else value
+        for name, value in change.values.items()
+    }
+    values["last_seq"] = F("last_seq") + len(change.events)
+    values["updated_at"] = not_before("updated_at", now)
+    guard = {
+        f"{name}__isnull" if value is None else name: True if value is None else value
+        for name, value in change.guard.items()
+    }
+    rows = Run.objects.filter(id=change.run.id, **guard)
+    changed = update_returning(rows, values, ("last_seq",))
+    if not changed:
+        return None
+    last_seq = int(changed[0][0])
+    _slot_and_bell(change)
+    first = last_seq - len(change.events) + 1
+    RunEvent.objects.bulk_create(
+        RunEvent(run_id=change.run.id, seq=seq, type=event.type, at=now, data=dict(event.data))
+        for seq, event in enumerate(change.events, start=first)
+    )
+    for step in change.steps:
+        rows_of_step = RunStep.objects.filter(run_id=change.run.id, index=step.index)
+        rows_of_step.update(**_step_values(step, change, now))
+    if change.ended:
+        start_expiry(change.run.id, now)
+    run = change.run
+    Artifact.objects.bulk_create(
+        artifact_rows(
+            change.blobs, tenant_id=run.tenant_id, workspace_id=run.workspace_id, run_id=run.id,
+            ended_at=now if change.ended else None,
+        )
+    )  # fmt: skip
+    AuditEntry.objects.bulk_create(entry_for(deed) for deed in change.deeds)
+    return last_seq
+
+
+def _slot_and_bell(change: Transition) -> None:
+    run = change.run
+    if change.take_slot:
+        taken = slots.take_slot(
+            run_id=run.id, workspace_id=run.workspace_id, worker_id=change.worker_id,
+            epoch=change.epoch,
+        )  # fmt: skip
+        if taken is None:
+            raise _NoSlot
+    if change.free_slot:
+        slots.release_slot(run.id, epoch=change.epoch)
+    if change.unring:
+        OutboxEntry.objects.filter(run_id=run.id).delete()
+
+
+def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[str, Any]:
+    """Return the columns that a journal line sets."""
+    values: dict[str, Any] = {"status": step.status, "epoch": change.epoch}
+    if step.status == StepStatus.STARTED:
+        return values | {
+            "owner": change.worker_id, "started_at": now, "attempts": F("attempts") + 1,
+        }  # fmt: skip
+    return values | {"output": step.output, "error": step.error, "ended_at": now}

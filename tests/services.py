@@ -1,0 +1,242 @@
+"""A real PostgreSQL and a real Redis of our own: on free ports, gone with who started them.
+
+    with postgres_server() as postgres, redis_server() as redis:
+        … postgres.url, redis.url; postgres.restart(), redis.kill(), redis.start() …
+
+Servers that run on the standard ports are not touched. Usable outside pytest (benchmarks).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+import psycopg
+
+from runs.stack.redis_server import find_binary
+
+START_TIMEOUT_S = 20.0
+# Ends the server with us however we end: read returns when our end of the pipe is gone.
+_LEASH = 'read -r _; kill -"$3" "$1" 2>/dev/null; sleep 0.3; rm -rf "$2"'
+
+
+class Server:
+    """A server that can be stopped, killed and started again on the same port with its data."""
+
+    # What ends it without delay and still lets it remove what outlives a process (shared memory).
+    at_once: ClassVar[signal.Signals] = signal.SIGKILL
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._leash: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start and wait until it answers; tried again while a killed one's children still leave."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        process = self._spawn()
+        while not self.answers():
+            if time.monotonic() > deadline:
+                said = (self.folder / "log").read_text()
+                raise RuntimeError(f"{self.command()[0]} did not start:\n{said[-2000:]}")
+            time.sleep(0.05)
+            if process.poll() is not None:
+                process = self._spawn()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        self._drop_leash()
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
+            )
+        arguments = [str(self._process.pid), str(self.folder), str(int(self.at_once))]
+        leash = ["/bin/sh", "-c", _LEASH, "leash", *arguments]
+        self._leash = subprocess.Popen(leash, stdin=subprocess.PIPE, start_new_session=True)
+        return self._process
+
+    def _drop_leash(self) -> None:
+        if self._leash is not None:
+            self._leash.kill()
+            self._leash.communicate()
+
+    def kill(self) -> None:
+        """End it without a word, as a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def end_at_once(self) -> None:
+        """End it for good."""
+        self._end(self.at_once)
+
+    def stop(self) -> None:
+        """End it in good order, its clients' connections with it."""
+        self._end(signal.SIGINT)
+
+    def restart(self) -> None:
+        """Stop it and start it again; its clients lose their connections, its data stays."""
+        self.stop()
+        self.start()
+
+    def command(self) -> Sequence[str]:
+        """Return the command line."""
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        """Tell whether it takes connections."""
+        raise NotImplementedError
+
+    def _end(self, number: int) -> None:
+        self._drop_leash()
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(START_TIMEOUT_S)
+
+
+class RedisServer(Server):
+    """A Redis; its data survives a stop (append-only), a test chooses to lose it with `forget`."""
+
+    @property
+    def url(self) -> str:
+        """The value for REDIS_URL."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def forget(self) -> None:
+        """Remove the data of a server that is stopped, so that it starts empty."""
+        shutil.rmtree(self.folder / "appendonlydir", ignore_errors=True)
+
+    def command(self) -> Sequence[str]:
+        """Return the command line."""
+        binary = shutil.which("redis-server") or find_binary()
+        if binary is None:
+            raise RuntimeError("No redis-server was found; `make test` installs what tests need.")
+        return [
+            str(binary),
+            *("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder)),
+            *("--appendonly", "yes", "--appendfsync", "no", "--save", ""),
+        ]
+
+    def answers(self) -> bool:
+        """Tell whether it takes commands."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+class PostgresServer(Server):
+    """A PostgreSQL without fsync; the database `continuity` exists and is empty."""
+
+    at_once = signal.SIGQUIT
+
+    @property
+    def url(self) -> str:
+        """The value for DATABASE_URL."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/continuity"
+
+    def command(self) -> Sequence[str]:
+        """Return the command line."""
+        options = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
+        options += [f"port={self.port}", "listen_addresses=127.0.0.1", "max_connections=200"]
+        options += [f"unix_socket_directories={self.folder}"]
+        settings = [word for option in options for word in ("-c", option)]
+        return self._as_nobody("postgres", "-D", str(self.folder / "data"), *settings)
+
+    def answers(self) -> bool:
+        """Tell whether it takes queries."""
+        return self._run_sql("SELECT 1")
+
+    def make(self) -> None:
+        """Make the cluster and the database, and start."""
+        if os.getuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
+        options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-sync"]
+        command = self._as_nobody("initdb", *options, "--locale=C", str(self.folder / "data"))
+        made = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
+        if made.returncode != 0:
+            raise RuntimeError(f"initdb failed: {made.stderr}")
+        self.start()
+        self._run_sql("CREATE DATABASE continuity")
+
+    def _run_sql(self, sql: str) -> bool:
+        try:
+            with psycopg.connect(
+                f"postgresql://postgres@127.0.0.1:{self.port}/postgres",
+                autocommit=True,
+                connect_timeout=2,
+            ) as connection:
+                connection.execute(sql)
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _as_nobody(self, program: str, *arguments: str) -> list[str]:
+        """Return a command line; the server refuses to run as root."""
+        command = [str(postgres_folder() / program), *arguments]
+        if os.getuid() != 0:
+            return command
+        group = f"--regid={pwd.getpwnam('nobody').pw_gid}"
+        return ["setpriv", "--reuid=nobody", group, "--clear-groups", "--", *command]
+
+
+Kind = TypeVar("Kind", bound=Server)
+
+
+def postgres_folder() -> Path:
+    """Return the newest folder of PostgreSQL's server programs.
+
+    Raises:
+        RuntimeError: None is installed.
+    """
+    debian = Path("/usr/lib/postgresql")
+    found = sorted(debian.glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    on_path = shutil.which("postgres")
+    if not found and on_path is None:
+        raise RuntimeError("No PostgreSQL server was found; `make test` installs what tests need.")
+    return (found[-1] if found else Path(str(on_path)).resolve()).parent
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis for the length of a block."""
+    with _served(RedisServer, RedisServer.start) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL for the length of a block; it takes about two seconds to make."""
+    with _served(PostgresServer, PostgresServer.make) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _served(kind: type[Kind], begin: Callable[[Kind], None]) -> Iterator[Kind]:
+    folder = Path(tempfile.mkdtemp(prefix="cty-server-", dir="/tmp"))
+    server = kind(folder)
+    try:
+        begin(server)
+        yield server
+    finally:
+        server.end_at_once()
+        shutil.rmtree(folder, ignore_errors=True)

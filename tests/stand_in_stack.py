@@ -1,0 +1,73 @@
+"""A stack of stand-in parts under the real supervisor, as a program of its own that tests may kill.
+
+`python -m tests.stand_in_stack HOME [PART=SHELL-COMMAND …]`; it prints what the supervisor says.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from runs.stack.errors import StackProblem
+from runs.stack.locks import try_lock
+from runs.stack.parts import Part
+from runs.stack.places import Places
+from runs.stack.supervisor import Supervisor
+
+# `worker` leaves a child in a session of its own behind, as Playwright does with Chromium.
+PARTS = {
+    "redis": "exec sleep 600",
+    "web": "exec sleep 600",
+    "worker": "setsid sleep 600 & exec sleep 600",
+}
+
+
+def main(home: str, *changes: str) -> int:
+    """Keep the stand-ins up until SIGTERM; 4 when the home is taken, 1 when a start fails."""
+    at = Places(Path(home))
+    lock_fd = try_lock(at.stack_lock)
+    if lock_fd is None:
+        return 4
+    supervisor = Supervisor(
+        at,
+        [stand_in(at, name, shell) for name, shell in ({**PARTS, **_named(changes)}).items()],
+        lock_fd=lock_fd,
+        url="http://stand-in",
+        background=False,
+        report=lambda line: print(line, flush=True),  # noqa: T201
+        env=os.environ,
+        vitals_every_s=0.2,
+    )
+    signal.signal(signal.SIGTERM, lambda *_: supervisor.ended.set())
+    try:
+        supervisor.start()
+        print("ready", flush=True)  # noqa: T201
+        supervisor.ended.wait()
+    except StackProblem as problem:
+        print(problem, flush=True)  # noqa: T201
+        return 1
+    finally:
+        supervisor.stop(final=True)
+    return 0
+
+
+def stand_in(at: Places, name: str, shell: str) -> Part:
+    """Return a part that is well as long as HOME/NAME.ill is absent."""
+    ill = at.home / f"{name}.ill"
+    return Part(
+        name=name,
+        argv=("/bin/sh", "-c", shell),
+        where="stand-in",
+        is_ready=lambda pid: not (at.home / f"{name}.silent").exists(),
+        ailment=lambda pid: "is ill" if ill.exists() else None,
+    )
+
+
+def _named(changes: tuple[str, ...]) -> dict[str, str]:
+    return dict(change.split("=", 1) for change in changes)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
