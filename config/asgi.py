@@ -1,10 +1,168 @@
-"""The one ASGI application: Django for everything."""
+"""The one ASGI application: by path to the API, the static files, or the rest of Django."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from django.core.asgi import get_asgi_application
+import django
+from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.exception import convert_exception_to_response
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = get_asgi_application()
+django.setup(set_prefix=False)
+
+from django.apps import apps  # noqa: E402  (Django has to be set up first)
+from starlette.exceptions import HTTPException  # noqa: E402
+from starlette.responses import PlainTextResponse, Response  # noqa: E402
+from starlette.staticfiles import StaticFiles  # noqa: E402
+
+from config.api_errors import answer  # noqa: E402
+from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
+from decisions.gate import CALL_LIMIT  # noqa: E402
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+HEAD_MAX_BYTES = 64 * 1024
+STATIC = "/static"
+_API = ("/api/v1/", "/api/schema", "/healthz", "/readyz", "/metrics")
+
+
+class HeadTooLarge(InvalidInput):
+    """More bytes of headers than any call needs."""
+
+    http_status = 431
+    recovery = "Send fewer or shorter headers, and a shorter address."
+
+
+class ApiHandler(ASGIHandler):
+    """Django for calls that wait: no thread is kept for the length of a request, and no middleware
+    runs.
+
+    Django's own handler gives every request a thread of its own that lives as long as the request;
+    a thousand listeners would be a thousand threads. What the middleware does for pages, `ApiView`
+    does for calls.
+    """
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Lead straight to the views."""
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        self._middleware_chain = convert_exception_to_response(
+            self._get_response_async  # type: ignore[attr-defined]
+        )
+
+    async def get_response_async(self, request: HttpRequest) -> Any:
+        """Answer; a refusal is an answer and no incident, so nothing is logged here."""
+        response: Any = await self._middleware_chain(request)  # type: ignore[misc]
+        response._resource_closers.append(request.close)
+        return response
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        await self.handle(scope, receive, send)
+
+
+class KeptFiles(StaticFiles):
+    """The static files of every application; browsers keep them for a day, then ask by ETag."""
+
+    def __init__(self) -> None:
+        holding = [app for app in apps.get_app_configs() if (Path(app.path) / "static").is_dir()]
+        super().__init__(packages=[(app.name, "static") for app in holding])
+
+    async def get_response(self, path: str, scope: MutableMapping[str, Any]) -> Response:
+        """Return the file, or say that there is none."""
+        try:
+            response = await super().get_response(path, scope)
+        except HTTPException as refusal:
+            return PlainTextResponse(refusal.detail, status_code=refusal.status_code)
+        response.headers["Cache-Control"] = "public, max-age=86400"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+
+class _Flood(Exception):
+    """The body grew past what any call takes."""
+
+
+class Dispatcher:
+    """What uvicorn calls. MCP over HTTP will stand at /mcp here, WebSockets at /ws."""
+
+    def __init__(self) -> None:
+        self._api, self._pages, self._files = ApiHandler(), ASGIHandler(), KeptFiles()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one connection's scope."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # before the handshake: the client sees 403
+        else:
+            await _live(receive, send)
+
+    async def _http(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass the request on, unless its head or its body is a flood."""
+        if _head_bytes(scope) > HEAD_MAX_BYTES:
+            told = f"The head of the request is larger than {HEAD_MAX_BYTES} bytes."
+            return await _refuse(send, HeadTooLarge(told))
+        try:
+            await self._choose(scope["path"])(scope, _bounded(scope, receive), send)
+        except _Flood:
+            await _refuse(send, BodyTooLarge(f"The body has more than {CALL_LIMIT} bytes."))
+
+    def _choose(self, path: str) -> Any:
+        if path.startswith(_API):
+            return self._api
+        return self._static if path.startswith(STATIC + "/") else self._pages
+
+    async def _static(self, scope: Any, receive: Any, send: Any) -> None:
+        place = {**scope, "root_path": scope.get("root_path", "") + STATIC}
+        await self._files(place, receive, send)
+
+
+def _head_bytes(scope: Any) -> int:
+    fields = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    return fields + len(scope.get("raw_path") or b"") + len(scope["query_string"])
+
+
+def _bounded(scope: Any, receive: Any) -> Any:
+    """Return a `receive` that raises _Flood instead of handing on more than CALL_LIMIT bytes of
+    body.
+    """
+    declared = dict(scope["headers"]).get(b"content-length", b"0")
+    left = CALL_LIMIT
+
+    async def bounded() -> Any:
+        nonlocal left
+        if declared.isdigit() and int(declared) > CALL_LIMIT:
+            raise _Flood
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise _Flood
+        return message
+
+    return bounded
+
+
+async def _refuse(send: Any, refusal: Refused) -> None:
+    response = answer(refusal, {"Connection": "close"})
+    headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})
+
+
+async def _live(receive: Any, send: Any) -> None:
+    """Follow the process's life; nothing has to be opened or closed yet."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+application = Dispatcher()

@@ -17,9 +17,10 @@ from config import home
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
-# An agent host waits for mcp_stdio: that door loads our own apps and nothing of the web or the
-# admin.
+# These commands load our own apps alone, nothing of the web or the admin: an agent host waits for
+# mcp_stdio, and a worker is started again while its runs wait.
 STDIO_DOOR = sys.argv[1:2] == ["mcp_stdio"]
+LEAN = STDIO_DOOR or env.bool("CONTINUITY_LEAN", sys.argv[1:2] in (["worker"], ["scheduler"]))
 
 # --- where things live -------------------------------------------------------------------------
 CONTINUITY_HOME = (
@@ -128,7 +129,7 @@ STORAGES = {
 OUR_APPS = ["decisions", "artifacts", "runners", "runs", "mcp_server"]
 INSTALLED_APPS = (
     OUR_APPS
-    if STDIO_DOOR
+    if LEAN
     else [
         "unfold",
         "django.contrib.admin",
@@ -207,13 +208,37 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
 }
+# Dotted names below are functions; indigo instead of Unfold's purple, which is kept for what waits for a person.
 UNFOLD = {
     "SITE_TITLE": "Continuity",
     "SITE_HEADER": "Continuity",
     "SITE_SYMBOL": "all_inclusive",
+    "SITE_URL": "/admin/",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "runs.admin.assets.favicon"}
+    ],
+    "STYLES": ["runs.admin.assets.admin_css", "runs.admin.assets.runs_css"],
+    "SCRIPTS": ["runs.admin.assets.admin_js"],
     "DASHBOARD_CALLBACK": "runs.admin.dashboard.dashboard",
+    "SIDEBAR": {"navigation": "runs.admin.navigation.navigation", "show_all_applications": True},
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
+    "SHOW_BACK_BUTTON": False,
+    "COLORS": {
+        "primary": {
+            "50": "oklch(96.2% .018 272.314)",
+            "100": "oklch(93% .034 272.788)",
+            "200": "oklch(87% .065 274.039)",
+            "300": "oklch(78.5% .115 274.713)",
+            "400": "oklch(67.3% .182 276.935)",
+            "500": "oklch(58.5% .233 277.117)",
+            "600": "oklch(51.1% .262 276.966)",
+            "700": "oklch(45.7% .24 277.023)",
+            "800": "oklch(39.8% .195 277.366)",
+            "900": "oklch(35.9% .144 278.697)",
+            "950": "oklch(25.7% .09 281.288)",
+        }
+    },
 }
 
 # --- logs: one JSON object a line on stderr; stdout belongs to the MCP protocol and to people -----

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+
+from config import health, schema
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(url="/admin/")),
+    path("healthz", health.LivenessView.as_view()),
+    path("readyz", health.ReadinessView.as_view()),
+    path("metrics", health.MetricsView.as_view()),
+    path("api/schema", schema.SchemaView.as_view(), name="schema"),
+    path("api/docs", schema.DocsView.as_view()),
+    path("api/v1/", include("runs.urls")),
+    path("api/v1/", include("artifacts.urls")),
     path("admin/", admin.site.urls),
 ]
+handler400 = "config.api_errors.bad_request"
+handler404 = "config.api_errors.page_not_found"
+handler500 = "config.api_errors.server_error"

@@ -1,6 +1,7 @@
 """One asyncio loop on one daemon thread per process: where every tool's coroutine runs.
 
-Celery's threads hand their coroutines over with `get_loop().submit(...)`; a forked child gets a loop of its own.
+Celery's threads hand their coroutines over with `get_loop().submit(...)`; a forked child gets a
+loop of its own.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class LoopThread:
         return self._thread.is_alive() and not self._loop.is_closed()
 
     def ping(self, timeout: float) -> bool:
-        """Say whether the loop runs a callback within `timeout` seconds (False: it hangs or is closed)."""
+        """Say whether the loop runs a callback within `timeout` seconds (not: hung or closed)."""
         answered = threading.Event()
         try:
             self._loop.call_soon_threadsafe(answered.set)
@@ -58,7 +59,8 @@ class LoopThread:
     def close(self, timeout: float = 5.0) -> None:
         """Cancel what still runs, stop the loop and join its thread for at most `timeout` seconds.
 
-        Safe to call twice, and safe when the loop hangs: the daemon thread is then left to the process's end.
+        Safe to call twice, and safe when the loop hangs: the daemon thread is then left to the
+        process's end.
         """
         if not self.is_alive():
             return
@@ -81,7 +83,7 @@ class LoopThread:
 
 
 def _log_in_one_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody awaited without its traceback: a driver that was killed leaves such futures behind."""
+    """Log without a traceback what nobody awaited: a killed driver leaves such futures."""
     exc = context.get("exception")
     logger.warning("event loop: %s (%s)", context.get("message"), type(exc).__name__)
 
@@ -103,8 +105,8 @@ def get_loop() -> LoopThread:
 
 
 def _after_fork() -> None:
-    """Give the child a lock of its own: the parent's may be held by a thread that the child lacks."""
-    global _lock  # noqa: PLW0603  (a lock cannot be replaced in place)
+    """Give the child its own lock: a thread that it lacks may hold the parent's."""
+    global _lock
     _lock = threading.Lock()
 
 

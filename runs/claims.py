@@ -4,22 +4,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, F, IntegerField, OuterRef, Q, Subquery, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit import Deed
 from runs import outbox
-from runs.changes import Plus, Transition
-from runs.models import ACTIVE, Run, RunStatus, RunStep, Slot, StepStatus, Worker
+from runs.changes import Plus, StepChange, Transition
+from runs.models import Run, RunStatus, RunStep, Slot, StepStatus, Worker
+from runs.slots import release_slot
 from runs.state import InvalidTransition, lease, move
 from runs.transition import apply
+from runs.turn import next_run
 
 MAX_TIMES_LOST = 3  # a run that cost this many workers is not tried again (reliability rule 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a worker begins with a run: its journal, and the steps that start with the claim.
+
+    They start in the claim's own statement; a run that somebody worked on before starts none so.
+    """
+
+    steps: list[RunStep]
+    started: list[StepChange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,7 @@ class Claim:
 
     run: Run
     worker_id: str
+    opening: Opening
 
     @property
     def epoch(self) -> int:
@@ -35,41 +49,29 @@ class Claim:
         return self.run.epoch
 
 
-def claim(worker_id: str) -> Claim | None:
+def claim(worker_id: str, open_run: Callable[[Run], Opening]) -> Claim | None:
     """Take a slot and the run whose turn it is, in one transaction; None: no work, or no slot.
 
-    The turn: runs that go on before runs that start, then the workspace with the fewest running,
-    then the oldest. A run whose session lives in another worker is left to that worker.
+    `open_run` reads the run's journal and chooses the steps that start with the claim.
     """
     while (run := next_run(worker_id)) is not None:
-        if lease(run, worker_id=worker_id):
+        opening = open_run(run)
+        if lease(run, worker_id=worker_id, steps=opening.started):
             run.epoch += 1
-            return Claim(run, worker_id)
-        if not _is_still_waiting(run):
-            continue  # another worker was first: whose turn is it now?
-        return None  # every slot is taken
+            return Claim(run, worker_id, opening)
+        if _is_still_waiting(run):
+            return None  # every slot is taken
+        # Another worker was first: whose turn is it now?
     return None
 
 
-def next_run(worker_id: str) -> Run | None:
-    """Return the run whose turn it would be, by one read without a lock."""
-    busy = (
-        Slot.objects.filter(workspace_id=OuterRef("workspace_id"))
-        .values("workspace_id")
-        .annotate(n=Count("*"))
-        .values("n")
-    )
-    return (
-        Run.objects.filter(ready=True, lease_owner__isnull=True, status__in=ACTIVE)
-        .filter(Q(pinned_worker__isnull=True) | Q(pinned_worker=worker_id))
-        .annotate(busy=Coalesce(Subquery(busy, output_field=IntegerField()), Value(0)))
-        .order_by(F("started_at").asc(nulls_last=True), "busy", "created_at", "id")
-        .first()
-    )
+def _alive() -> QuerySet[Worker, dict[str, Any]]:
+    return Worker.objects.filter(lost_at__isnull=True).values("id")
 
 
 def _is_still_waiting(run: Run) -> bool:
-    return Run.objects.filter(id=run.id, epoch=run.epoch, lease_owner__isnull=True).exists()
+    unclaimed = Run.objects.filter(id=run.id, epoch=run.epoch, lease_owner__isnull=True)
+    return unclaimed.filter(ready=True, status=run.status).exists()
 
 
 def hand_back(held: Claim, *, reason: str, active_ms: int) -> bool:
@@ -80,22 +82,24 @@ def hand_back(held: Claim, *, reason: str, active_ms: int) -> bool:
     data = {"reason": reason, "workerId": held.worker_id}
     deed = Deed("run.handed_back", actor, "run", run.id, run.tenant_id, run.workspace_id, data)
     with transaction.atomic():
-        given = apply(_release(run, held.worker_id, deed=deed, values={"active_ms": active_ms}))
-        if given is not None:
-            outbox.put(held.run)
-    return given is not None
+        return _release(run, held.worker_id, deed=deed, values={"active_ms": active_ms})
 
 
-def _release(run: Run, worker_id: str, *, deed: Deed, values: dict[str, Any]) -> Transition:
-    """Return the transition that ends a lease and leaves the run to whoever claims it next."""
-    return Transition(
+def _release(run: Run, worker_id: str, *, deed: Deed, values: dict[str, Any]) -> bool:
+    """End a lease, leave the run to whoever claims it next, and ring; False: it had ended."""
+    change = Transition(
         run,
         {"status": RunStatus.RUNNING, "lease_owner": worker_id, "epoch": run.epoch},
-        {"lease_owner": None, "epoch": Plus(1), **values},
+        {"lease_owner": None, "pinned_worker": None, "epoch": Plus(1), **values},
         deeds=[deed],
         epoch=run.epoch,
         free_slot=True,
     )
+    if apply(change) is None:
+        return False
+    run.pinned_worker = None  # its live session ended with the lease: the shared queue rings
+    outbox.put(run)
+    return True
 
 
 def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
@@ -120,15 +124,27 @@ def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
     return [run.id for run in held]
 
 
+def lose_stray_runs() -> list[str]:
+    """End every lease whose worker is not among the living; return the runs.
+
+    A worker that was given up and does not know it yet may claim; nothing else would end that
+    lease.
+    """
+    leased = Run.objects.filter(status=RunStatus.RUNNING, lease_owner__isnull=False)
+    strays = list(leased.exclude(lease_owner__in=_alive()))
+    for run in strays:
+        with transaction.atomic():
+            _lose_run(run, str(run.lease_owner), "the worker was given up before")
+    return [run.id for run in strays]
+
+
 def _lose_run(run: Run, worker_id: str, reason: str) -> None:
     data = {"reason": reason, "workerId": worker_id, "timesLost": run.times_lost + 1}
     if run.times_lost + 1 >= MAX_TIMES_LOST:
         _give_up(run, worker_id, data)
         return
-    values = {"times_lost": Plus(1), "pinned_worker": None}
     deed = Deed("run.worker_lost", "reaper", "run", run.id, run.tenant_id, run.workspace_id, data)
-    if apply(_release(run, worker_id, deed=deed, values=values)) is not None:
-        outbox.put(run)
+    _release(run, worker_id, deed=deed, values={"times_lost": Plus(1)})
 
 
 def _give_up(run: Run, worker_id: str, data: dict[str, Any]) -> None:
@@ -150,15 +166,15 @@ def _give_up(run: Run, worker_id: str, data: dict[str, Any]) -> None:
         return  # it was canceled meanwhile
 
 
-def read_journal(held: Claim) -> list[RunStep]:
-    """Return the steps of a claimed run, those that a former worker left started pending again.
+def read_journal(run: Run) -> list[RunStep]:
+    """Return the steps of a run, those that a former worker left started pending again.
 
     A started `once` step may have had its effect: it is returned as it is, and the engine fails it.
     """
-    steps = list(RunStep.objects.filter(run_id=held.run.id).order_by("index"))
-    left = [step for step in steps if step.status == StepStatus.STARTED and step.effect != "once"]
-    for step in left:
-        step.status = StepStatus.PENDING
+    steps = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
+    for step in steps:
+        if step.status == StepStatus.STARTED and step.effect != "once":
+            step.status = StepStatus.PENDING
     return steps
 
 
@@ -166,6 +182,10 @@ def free_stale_slots() -> int:
     """Free slots whose worker is gone, and slots of runs that ended and whose worker did not say
     so; return how many.
     """
-    alive = Worker.objects.filter(lost_at__isnull=True).values("id")
-    held = Slot.objects.filter(run_id__isnull=False).exclude(worker_id__in=alive)
-    return held.update(run_id=None, workspace_id=None, worker_id=None)
+    going = Run.objects.filter(
+        id=OuterRef("run_id"), epoch=OuterRef("epoch"), lease_owner=OuterRef("worker_id")
+    )
+    held = Slot.objects.filter(run_id__isnull=False)
+    stale = list(held.filter(~Q(worker_id__in=_alive()) | ~Exists(going)))
+    # By compare-and-set: a slot that was taken anew meanwhile stays.
+    return sum(release_slot(str(slot.run_id), epoch=slot.epoch) for slot in stale)

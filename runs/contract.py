@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from artifacts.contract import ARTIFACT_CHUNK as ARTIFACT_CHUNK
+from artifacts.contract import GET_ARTIFACT_INPUT as GET_ARTIFACT_INPUT
 from runs.models import RunStatus
 
 Schema = dict[str, Any]
@@ -106,14 +108,6 @@ SUBSCRIBE_INPUT: Schema = _object(
     },
     ["runId"],
 )
-GET_ARTIFACT_INPUT: Schema = _object(
-    {
-        "artifactId": _ID,
-        "offset": {**_OFFSET, "default": 0, "description": "Raw bytes; go on at offset + length."},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 262_144, "default": 262_144},
-    },
-    ["artifactId"],
-)
 NO_INPUT: Schema = _object({})
 
 _STEP_ERROR: Schema = {"type": "object", "required": ["errorCode", "message"]}
@@ -165,17 +159,6 @@ EVENT: Schema = _object(
 )
 SUBSCRIBE_OUTPUT: Schema = _object(
     {"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT, "terminal": _BOOL}
-)
-ARTIFACT_CHUNK: Schema = _object(
-    {
-        "artifactId": _ID,
-        "mimeType": _TEXT,
-        "totalSize": _COUNT,
-        "offset": _COUNT,
-        "length": _COUNT,
-        "data": _TEXT,
-        "complete": _BOOL,
-    }
 )
 TEMPLATE: Schema = _object(
     {

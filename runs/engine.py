@@ -11,28 +11,27 @@ import asyncio
 import logging
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from decisions.ids import new_id
+from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runners.browser.runtime import get_runtime
 from runners.browser.session import BrowserSession
-
-from decisions.ids import new_id
-from runners.base import Effect
 from runners.errors import ToolTimeout
 from runners.loop import get_loop
 from runs import claims, journal, step_lines
 from runs.changes import NewEvent, StepChange
-from runs.claims import Claim
+from runs.claims import Claim, Opening
 from runs.endings import ending_of, error_object, failed
 from runs.failpoints import hit
 from runs.journal import Ending, LeaseLost
-from runs.models import RunStep, StepStatus
+from runs.models import Run, RunStep, StepStatus
 from runs.slots import release_slot
 from runs.step_context import StepRun
 from runs.task_templates.registry import StepPlan, get_template
@@ -71,6 +70,19 @@ class _Question:
     answer: Future[Any]
 
 
+def open_run(run: Run) -> Opening:
+    """Read the journal of a run about to be claimed, and choose the steps that start with it."""
+    steps = claims.read_journal(run)
+    template = get_template(run.template_id)
+    if run.epoch > 0 or template is None:
+        return Opening(steps, [])
+    pending = [row for row in steps if row.status == StepStatus.PENDING]
+    first = pending[: template.concurrency(run.inputs)]
+    for row in first:
+        row.attempts += 1
+    return Opening(steps, [step_lines.started(row) for row in first])
+
+
 class Execution:
     """One lease of one run."""
 
@@ -81,13 +93,20 @@ class Execution:
         self.held, self.run, self.template = held, held.run, template
         self.inputs: Mapping[str, Any] = held.run.inputs
         self.inbox: queue.SimpleQueue[_Over | _Question | NewEvent | Reason] = queue.SimpleQueue()
-        self.steps: dict[int, RunStep] = {}
-        self.todo: deque[int] = deque()
+        self.steps = {row.index: row for row in held.opening.steps}
+        first = {change.index for change in held.opening.started}
+        self.todo = deque(
+            row.index
+            for row in held.opening.steps
+            if row.status == StepStatus.PENDING and row.index not in first
+        )
         self.active: dict[int, Future[Mapping[str, Any]]] = {}
         self.began: dict[int, float] = {}
+        self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
         self.events: list[NewEvent] = []
         self.session: BrowserSession | None = None
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
+        self._slot_is_free = False
         self._opening = asyncio.Lock()  # used on the loop thread alone
         self._start = time.monotonic()
         self._deadline = self._start + self._ms_left() / 1000
@@ -113,7 +132,7 @@ class Execution:
     def go(self) -> None:
         """Work until the run has ended or is not ours any more, whatever its steps did."""
         try:
-            self._read_journal()
+            self._fail_lost_steps()
             self._work()
         except Stopped as stopped:
             self._stop(stopped.reason)
@@ -124,7 +143,8 @@ class Execution:
         finally:
             self._cancel_steps(list(self.active))
             self._close_session()
-            release_slot(self.run.id, epoch=self.held.epoch)
+            if not self._slot_is_free:
+                release_slot(self.run.id, epoch=self.held.epoch)
 
     def fail(self, error: Exception) -> None:
         """End the run over a defect of ours, which the log tells in full under the error id."""
@@ -142,17 +162,25 @@ class Execution:
         except LeaseLost:
             log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
 
-    def _read_journal(self) -> None:
-        rows = claims.read_journal(self.held)
-        self.steps = {row.index: row for row in rows}
-        self.todo.extend(row.index for row in rows if row.status == StepStatus.PENDING)
-        lost = [row for row in rows if row.status == StepStatus.STARTED]
+    def _fail_lost_steps(self) -> None:
+        """Fail `once` steps whose worker was lost under way: whether they took effect is unknown."""
+        first = {change.index for change in self.held.opening.started}
+        lost = [
+            row
+            for row in self.steps.values()
+            if row.status == StepStatus.STARTED and row.index not in first
+        ]
         if lost:
             self._write([step_lines.failed(row, step_lines.effect_unknown(row)) for row in lost])
 
     def _work(self) -> None:
-        changes: list[StepChange] = []
+        starting = [self.steps[change.index] for change in self.held.opening.started]
         while True:
+            hit("step_started")
+            for row in starting:
+                self._launch(row)
+            changes = self._listen() if self.active else []
+            hit("step_over")
             starting = self._choose()
             changes += [step_lines.started(row) for row in starting]
             if not starting and not self.active:
@@ -160,11 +188,6 @@ class Execution:
                 return
             if changes or self.events:
                 self._write(changes)
-            hit("step_started")
-            for row in starting:
-                self._launch(row)
-            changes = self._listen()
-            hit("step_over")
 
     def _choose(self) -> list[RunStep]:
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
@@ -179,6 +202,7 @@ class Execution:
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
         events, self.events = self.events, []
         journal.write(self.held, changes, active_ms=self.active_ms, events=events, ending=ending)
+        self._slot_is_free = ending is not None  # the end of a run gives its slot back
 
     def _conclude(self, changes: list[StepChange]) -> None:
         views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
@@ -197,6 +221,7 @@ class Execution:
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self.began[row.index] = time.monotonic()
+        self.tries[row.index] += 1
         future = get_loop().submit(self._do(plan, step_run))
         self.active[row.index] = future
         future.add_done_callback(lambda done: self.inbox.put(_Over(step_run, done)))
@@ -266,7 +291,7 @@ class Execution:
             return [step_lines.succeeded(row, output, over.step_run, duration_ms)]
         if (
             error.get("retryable")
-            and row.attempts <= self.template.step_retries
+            and self.tries[index] <= self.template.step_retries
             and row.effect != Effect.ONCE
         ):
             self.todo.appendleft(index)
@@ -323,6 +348,8 @@ class Execution:
                 future.cancel()
 
     def _close_session(self) -> None:
+        if not self.template.uses_browser:
+            return
         closing = get_loop().submit(self._close())
         try:
             closing.result(timeout=CLOSE_S)

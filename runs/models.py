@@ -98,7 +98,12 @@ class Run(models.Model):
             models.Index(
                 fields=["workspace_id", "template_id", "-created_at", "-id"], name="run_by_template"
             ),
-            models.Index(fields=["created_at", "id"], name="run_unclaimed", condition=_UNCLAIMED),
+            # For whose turn it is (runs/turn.py): the first of each workspace is one probe.
+            models.Index(
+                fields=["workspace_id", "-status", "created_at", "id"],
+                name="run_waiting",
+                condition=_UNCLAIMED,
+            ),
             models.Index(
                 fields=["lease_owner"], name="run_leased", condition=Q(lease_owner__isnull=False)
             ),

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils.module_loading import import_string
 
 from runs.models import OutboxEntry, Run
+from runs.slots import count_free_slots
 
 SHARED_QUEUE = "runs"
 log = logging.getLogger(__name__)
@@ -63,16 +64,17 @@ def ring(queue: str, run_id: str) -> bool:
 
 
 def ring_again() -> int:
-    """Ring, on the shared queue, for every run that nobody claimed SWEEP_AFTER_S after the last
-    ring; return how many.
+    """Ring, on the shared queue, for runs that nobody claimed SWEEP_AFTER_S after the last ring;
+    return how many.
 
-    A clock that jumped only makes a bell ring early. Two sweepers at once ring twice, which is
-    harmless.
+    No more than there are free slots: whoever gives a slot back looks for work by itself. A clock
+    that jumped only makes a bell ring early. Two sweepers at once ring twice, which is harmless.
     """
     now = datetime.now(UTC)
     after = timedelta(seconds=settings.SWEEP_AFTER_S)
+    unheard = OutboxEntry.objects.exclude(rung_at__range=(now - after, now + after))
     rung = 0
-    for entry in OutboxEntry.objects.exclude(rung_at__range=(now - after, now + after))[:1000]:
+    for entry in unheard.order_by("rung_at")[: count_free_slots()]:
         if not ring(SHARED_QUEUE, entry.run_id):
             break  # a broker that is down is asked again at the next sweep
         OutboxEntry.objects.filter(run_id=entry.run_id).update(queue=SHARED_QUEUE, rung_at=now)

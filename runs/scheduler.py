@@ -93,6 +93,8 @@ class Scheduler:
                 log.warning("a worker was lost", extra={"workerId": worker.id, "reason": reason,
                                                         "runs": runs})  # fmt: skip
         self._beats.keep_only({worker.id for worker in workers})
+        if strays := claims.lose_stray_runs():
+            log.warning("runs were leased to workers given up before", extra={"runs": strays})
 
     def time_out_queued(self) -> None:
         """Fail sync runs that were queued for longer than their whole time: nobody waits for them
@@ -141,4 +143,5 @@ def delete_old_runs(*, limit: int = 500) -> int:
     ids = list(old.values_list("id", flat=True)[:limit])
     RunKey.objects.filter(run_id__in=ids).delete()
     Run.objects.filter(id__in=ids).delete()
+    Worker.objects.filter(lost_at__lte=over).delete()
     return len(ids)

@@ -12,7 +12,7 @@ from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.principals import Principal
 from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
 from runs.services import visible_run
-from runs.slots import has_free_slot
+from runs.slots import count_free_slots
 from runs.task_templates.registry import list_templates
 
 _UNREAD = ("inputs", "options")  # columns that no answer shows
@@ -49,8 +49,10 @@ def list_runs(
         rows = rows.filter(status=status)
     if template_id is not None:
         rows = rows.filter(template_id=template_id)
-    total = rows.count()
     page = list(rows.order_by("-created_at", "-id").defer(*_UNREAD)[offset : offset + limit])
+    # A page that is not full is the last one: nothing has to be counted.
+    is_last = len(page) < limit and (page or offset == 0)
+    total = offset + len(page) if is_last else rows.count()
     named = artifact_ids_of(run.id for run in page)
     more = offset + len(page) < total
     return {
@@ -72,7 +74,7 @@ def _queue(run: Run) -> dict[str, Any]:
     ahead = Run.objects.filter(
         ready=True, lease_owner__isnull=True, status__in=ACTIVE, created_at__lt=run.created_at
     ).count()
-    reason = "waiting for a worker" if has_free_slot() else "all slots are taken"
+    reason = "waiting for a worker" if count_free_slots() else "all slots are taken"
     return {"position": ahead + 1, "reason": reason}
 
 

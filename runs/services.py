@@ -18,7 +18,7 @@ from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.models import ACTIVE, TERMINAL, Run, RunKey, RunStatus, RunStep, StepStatus
-from runs.slots import has_free_slot
+from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Mode, Submission, judge_submission
 from runs.transition import insert_run
@@ -68,18 +68,21 @@ def submit_run(
             audit of a refusal.
     """
     options = options or {}
+    asked_auto = options.get("mode", "auto") == "auto"
     submission = judge_submission(
         principal=principal,
         template_id=template_id,
         inputs=inputs,
         session_id=session_id,
         options=options,
-        slot_is_free=has_free_slot(),
+        slot_is_free=asked_auto and count_free_slots() > 0,
     )
-    asked_auto = options.get("mode", "auto") == "auto"
     run = _new_run(submission)
+    if submission.key is None:
+        _write(run, submission)
+        return _answer(run, asked_auto=asked_auto, inputs_match=None)
     with transaction.atomic():
-        first = _claim_key(submission, run.id) if submission.key is not None else None
+        first = _claim_key(submission, run.id)
         if first is None:
             _write(run, submission)
     if first is None:
@@ -152,7 +155,7 @@ def _key_is_over(run: Run) -> bool:
 
 
 def _write(run: Run, submission: Submission) -> None:
-    """Write the run and all that belongs to it, in the caller's transaction."""
+    """Write the run and all that belongs to it, in the caller's transaction or one of its own."""
     steps = [
         RunStep(
             run_id=run.id, index=index, name=step.name, effect=step.effect,

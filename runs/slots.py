@@ -45,7 +45,7 @@ def release_slot(run_id: str, *, epoch: int) -> bool:
     return freed == 1
 
 
-def has_free_slot() -> bool:
-    """Tell whether a run submitted now would start at once."""
+def count_free_slots() -> int:
+    """Return how many runs could start now."""
     taken = Slot.objects.filter(run_id__isnull=False).count()
-    return bool(taken < settings.MAX_CONCURRENT_RUNS)
+    return max(0, settings.MAX_CONCURRENT_RUNS - taken)

@@ -4,13 +4,13 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from decisions.audit import Deed
-from runs.changes import NewEvent, Plus, Transition
+from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.models import TERMINAL, Run, RunStatus
 from runs.transition import apply
 
@@ -67,11 +67,12 @@ def move(
         raise InvalidTransition(f"{run.id} is not {only_from} under that lease")
 
 
-def lease(run: Run, *, worker_id: str) -> bool:
+def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
     """Give an unclaimed run and a free slot to a worker under a new epoch; False: somebody was
     first, or no slot is free.
 
-    A queued run starts; one that lost its worker or waited for a person goes on.
+    A queued run starts, and these steps with it; one that lost its worker or waited for a person
+    goes on.
     """
     data = {"attempt": run.times_lost + 1, "workerId": worker_id}
     values: dict[str, Any] = {"lease_owner": worker_id, "epoch": Plus(1), "waiting_for": None}
@@ -81,9 +82,10 @@ def lease(run: Run, *, worker_id: str) -> bool:
     event = NewEvent("run.started" if starts else "run.resumed", data)
     place = run.tenant_id, run.workspace_id
     guard = {"status": run.status, "epoch": run.epoch, "ready": True, "lease_owner": None}
+    told = [event, *(said for step in steps for said in step.events)]
     leased = apply(
         Transition(
-            run, guard, values, events=[event],
+            run, guard, values, events=told, steps=steps,
             deeds=[Deed(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
             worker_id=worker_id, epoch=run.epoch + 1, take_slot=True, unring=True,
         )

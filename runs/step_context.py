@@ -11,15 +11,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from runners.browser.session import BrowserSession
 
 from artifacts.services import KeptBlob, keep_blob
 from decisions.errors import PolicyDenied
 from decisions.policy import Verdict, judge
 from runners.base import ToolCall, ToolContext, TrustLevel
+from runners.browser.session import BrowserSession
 from runners.invoke import invoke
 from runs.changes import NewEvent
 from runs.models import Run
+
+
+def storable(value: Any) -> Any:
+    """Return a tool's output without what no database takes: NUL and halves of surrogate pairs.
+
+    Pages can hold both. The common case costs one serialisation.
+    """
+    try:
+        is_clean = b"\\u0000" not in orjson.dumps(value)
+    except TypeError:  # half a surrogate pair
+        is_clean = False
+    return value if is_clean else _cleaned(value)
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(item) for item in value]
+    return value
 
 
 class CallFailed(Exception):
@@ -76,7 +98,7 @@ class StepRun:
         result = await invoke(ToolCall(tool, args), self._tool_context())
         if not result.ok:
             raise CallFailed(result.error or {})
-        return result.output or {}
+        return storable(result.output or {})
 
     def _judge(self, tool: str, args: Mapping[str, Any]) -> Verdict:
         return judge(

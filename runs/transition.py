@@ -54,17 +54,18 @@ def insert_run(
     run: Run, steps: list[RunStep], event: NewEvent, deed: Deed, bell: OutboxEntry
 ) -> None:
     """Write a new run with its steps, its first event, its audit row and its doorbell, in the
-    caller's transaction; on PostgreSQL as one statement.
+    caller's transaction or one of its own; on PostgreSQL as one statement.
     """
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
     if connection.vendor == "postgresql":
         one_statement.insert_run(run, steps, first, entry_for(deed), bell)
     else:
-        run.save(force_insert=True)
-        RunStep.objects.bulk_create(steps)
-        first.save(force_insert=True)
-        entry_for(deed).save(force_insert=True)
-        bell.save(force_insert=True)
+        with transaction.atomic():
+            run.save(force_insert=True)
+            RunStep.objects.bulk_create(steps)
+            first.save(force_insert=True)
+            entry_for(deed).save(force_insert=True)
+            bell.save(force_insert=True)
     announce(run.id, 1)
 
 

@@ -25,12 +25,13 @@ from decisions.ids import new_id
 from runners.loop import get_loop
 from runs import claims
 from runs.claims import Claim
-from runs.engine import Execution, Reason
+from runs.engine import Execution, Reason, open_run
 from runs.failpoints import hit
 from runs.journal import save_active_ms
 from runs.models import Run, RunStatus, Worker
 from runs.processes import is_gone, this_process
 from runs.slots import ensure_slots
+from runs.turn import next_run
 
 WATCH_S = 0.5
 PING_S = 5.0
@@ -97,7 +98,7 @@ class WorkerPlace:
         taken = 0
         while not self.draining:
             hit("before_claim")
-            held = claims.claim(self.worker_id)
+            held = claims.claim(self.worker_id, open_run)
             if held is None:
                 break
             hit("after_claim")
@@ -112,11 +113,21 @@ class WorkerPlace:
                 execution.go()
         except _AWAY as error:
             log.warning("the database went away; the run is handed back: %s", error)
-            connection.close()
-            with self._lock:
-                self._orphans.append((held, execution.active_ms))
+            self._leave(execution)
         except Exception as error:  # noqa: BLE001  (the one place: log, fail the run, go on)
+            self._fail(execution, error)
+
+    def _fail(self, execution: Execution, error: Exception) -> None:
+        try:
             execution.fail(error)
+        except _AWAY:
+            self._leave(execution)
+
+    def _leave(self, execution: Execution) -> None:
+        """Let the heartbeat hand the run back once the database answers again."""
+        connection.close()
+        with self._lock:
+            self._orphans.append((execution.held, execution.active_ms))
 
     @contextmanager
     def _holding(self, execution: Execution) -> Iterator[None]:
@@ -210,7 +221,7 @@ class WorkerPlace:
             return
         self._doorbell_heard = time.monotonic()
         close_old_connections()
-        if claims.next_run(self.worker_id) is not None:
+        if next_run(self.worker_id) is not None:
             log.warning("there is work, but no doorbell was heard: taking it without")
             threading.Thread(target=self._work_unrung, name="unrung", daemon=True).start()
 

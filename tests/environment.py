@@ -37,7 +37,9 @@ if "CONTINUITY_TEST_ROOT" not in os.environ:
     _start()
 # Each xdist worker has a home of its own (its SQLite file, artifacts) and a part of Redis.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-os.environ["CONTINUITY_HOME"] = str(Path(os.environ["CONTINUITY_TEST_ROOT"]) / _worker)
+_home = Path(os.environ["CONTINUITY_TEST_ROOT"]) / _worker
+_home.mkdir(exist_ok=True)
+os.environ["CONTINUITY_HOME"] = str(_home)
 os.environ["CONTINUITY_REDIS_PREFIX"] = f"test-{_worker}:"
 os.environ["CONTINUITY_TEMPLATE_MODULES"] = "tests.templates"
 os.environ["CONTINUITY_FAILPOINTS"] = "1"

@@ -43,7 +43,7 @@ class Server:
         self._leash: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start and wait until it answers; tried again while a killed one's children still leave."""
+        """Start and wait until it answers; a killed one's children may still be leaving."""
         deadline = time.monotonic() + START_TIMEOUT_S
         process = self._spawn()
         while not self.answers():
@@ -139,6 +139,9 @@ class PostgresServer(Server):
     """A PostgreSQL without fsync; the database `continuity` exists and is empty."""
 
     at_once = signal.SIGQUIT
+    careless: ClassVar[Sequence[str]] = (
+        "fsync=off", "synchronous_commit=off", "full_page_writes=off",
+    )  # fmt: skip
 
     @property
     def url(self) -> str:
@@ -147,7 +150,7 @@ class PostgresServer(Server):
 
     def command(self) -> Sequence[str]:
         """Return the command line."""
-        options = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
+        options = [*self.careless]
         options += [f"port={self.port}", "listen_addresses=127.0.0.1", "max_connections=200"]
         options += [f"unix_socket_directories={self.folder}"]
         settings = [word for option in options for word in ("-c", option)]
@@ -191,6 +194,12 @@ class PostgresServer(Server):
         return ["setpriv", "--reuid=nobody", group, "--clear-groups", "--", *command]
 
 
+class DurablePostgresServer(PostgresServer):
+    """A PostgreSQL that keeps its word as in production: for measuring."""
+
+    careless = ()
+
+
 Kind = TypeVar("Kind", bound=Server)
 
 
@@ -219,19 +228,19 @@ def free_port() -> int:
 @contextlib.contextmanager
 def redis_server() -> Iterator[RedisServer]:
     """A Redis for the length of a block."""
-    with _served(RedisServer, RedisServer.start) as server:
+    with served(RedisServer, RedisServer.start) as server:
         yield server
 
 
 @contextlib.contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL for the length of a block; it takes about two seconds to make."""
-    with _served(PostgresServer, PostgresServer.make) as server:
+    with served(PostgresServer, PostgresServer.make) as server:
         yield server
 
 
 @contextlib.contextmanager
-def _served(kind: type[Kind], begin: Callable[[Kind], None]) -> Iterator[Kind]:
+def served(kind: type[Kind], begin: Callable[[Kind], None]) -> Iterator[Kind]:
     folder = Path(tempfile.mkdtemp(prefix="cty-server-", dir="/tmp"))
     server = kind(folder)
     try:

@@ -1,0 +1,70 @@
+"""S0's `get_artifact` as JSON Schemas, the same for MCP and REST; and the list of a run's artifacts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from artifacts.selectors import CHUNK_MAX
+
+Schema = dict[str, Any]
+
+
+def _closed(properties: Schema, required: list[str] | None = None) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties) if required is None else required,
+        "additionalProperties": False,
+    }
+
+
+_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_TEXT: Schema = {"type": "string"}
+
+GET_ARTIFACT_INPUT: Schema = _closed(
+    {
+        "artifactId": _ID,
+        "offset": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 2**53 - 1,
+            "default": 0,
+            "description": "Raw bytes; go on at offset + length.",
+        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": CHUNK_MAX, "default": CHUNK_MAX},
+    },
+    ["artifactId"],
+)
+ARTIFACT_CHUNK: Schema = _closed(
+    {
+        "artifactId": _ID,
+        "mimeType": _TEXT,
+        "totalSize": _COUNT,
+        "offset": _COUNT,
+        "length": _COUNT,
+        "data": _TEXT,
+        "complete": {"type": "boolean"},
+    }
+)
+ARTIFACT_LIST: Schema = _closed(
+    {
+        "artifacts": {
+            "type": "array",
+            "items": _closed(
+                {
+                    "artifactId": _ID,
+                    "runId": _ID,
+                    "kind": _TEXT,
+                    "name": _TEXT,
+                    "mimeType": _TEXT,
+                    "sizeBytes": _COUNT,
+                    "sha256": _TEXT,
+                    "createdAt": _COUNT,
+                    "expiresAt": {"type": ["integer", "null"]},
+                    "expired": {"type": "boolean"},
+                }
+            ),
+        }
+    }
+)

@@ -1,0 +1,128 @@
+"""What the OpenAPI document says of calls: named schemas, parameters, answers, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+
+from decisions.arguments import Arguments
+
+Schema = Mapping[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
+_components: dict[str, Schema] = {}
+
+
+def component(name: str, schema: Schema) -> dict[str, str]:
+    """Give a schema its name in the document and return the reference to it."""
+    _components[name] = schema
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def components() -> dict[str, Schema]:
+    """Return every schema that has a name."""
+    return dict(sorted(_components.items()))
+
+
+PROBLEM = component(
+    "Problem",
+    {
+        "type": "object",
+        "description": "The shape of every error.",
+        "required": ["errorCode", "message", "details", "retryable", "recovery"],
+        "properties": {
+            "errorCode": {"type": "string", "examples": ["INVALID_PARAMETER"]},
+            "message": {"type": "string"},
+            "details": {"type": "object"},
+            "retryable": {"type": "boolean", "description": "The same call may succeed later."},
+            "recovery": {"type": "string", "description": "What the caller can do."},
+        },
+    },
+)
+_REFUSALS = {
+    400: "The arguments are not as the schema says, or the call is refused for what it asks.",
+    401: "No valid token came.",
+    403: "The token lacks the scope.",
+    404: "Unknown, past its time, or another workspace's.",
+    409: "Not in the state that the call needs.",
+    410: "It expired.",
+    413: "The body is too large.",
+    415: "The body is no plain application/json.",
+    429: "Too many calls in this second.",
+}
+
+
+def operation(
+    operation_id: str,
+    summary: str,
+    *,
+    tag: str,
+    answer: Schema | None,
+    arguments: Arguments | None = None,
+    path: Mapping[str, str] | None = None,
+    body: Schema | None = None,
+    body_example: Any = None,
+    example: Any = None,
+    others: Mapping[int, Schema | str] | None = None,
+    refusals: tuple[int, ...] = (),
+    media_types: tuple[str, ...] = ("application/json",),
+) -> Callable[[F], F]:
+    """Describe a handler: its docstring is the description.
+
+    `answer` is the schema of 200, `others` those of further statuses (a text where there is no body
+    to describe), `path` names what stands in the path; what is left of `arguments` is the query.
+    """
+    answers: dict[Any, Any] = {}
+    for status, schema in {200: answer, **(others or {})}.items():
+        media = media_types if status == 200 else media_types[:1]
+        for media_type in media:
+            answers[status, media_type] = _answer(schema, example if status < 300 else None)
+    for status in sorted(refusals):
+        answers[status, "application/json"] = OpenApiResponse(PROBLEM, _REFUSALS[status])
+    examples = [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
+    describe: Callable[[F], F] = extend_schema(
+        operation_id=operation_id, summary=summary, tags=[tag],
+        parameters=_parameters(arguments, path or {}),
+        request={"application/json": dict(body)} if body else None,
+        responses=answers, examples=examples,
+    )  # fmt: skip
+    return describe
+
+
+def _answer(schema: Schema | str | None, example: Any) -> OpenApiResponse:
+    if not isinstance(schema, Mapping):
+        return OpenApiResponse(description=schema or "")
+    examples = [OpenApiExample("Example", example, response_only=True)] if example else []
+    return OpenApiResponse(dict(schema), examples=examples)
+
+
+def _parameters(arguments: Arguments | None, path: Mapping[str, str]) -> list[OpenApiParameter]:
+    named = [
+        OpenApiParameter(
+            name, {"type": "string", "minLength": 1, "maxLength": 64}, OpenApiParameter.PATH,
+            required=True, description=told,
+        )
+        for name, told in path.items()
+    ]  # fmt: skip
+    if arguments is None:
+        return named
+    for name, schema in arguments.schema["properties"].items():
+        if name not in path:
+            shown = {key: value for key, value in schema.items() if key != "description"}
+            told = schema.get("description", "")
+            named.append(OpenApiParameter(name, shown, OpenApiParameter.QUERY, description=told))
+    return named
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """The security scheme of TokenAuthentication."""
+
+    target_class = "decisions.rest.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        """Return the scheme."""
+        made = "Made with `manage.py create_token NAME`."
+        return {"type": "http", "scheme": "bearer", "description": made}

@@ -1,0 +1,241 @@
+"""Where the Chromium is that this machine runs, and how to get one when there is none.
+
+Order: CONTINUITY_CHROMIUM; chromium-headless-shell, chromium, google-chrome on PATH; Playwright's
+own download; what `obtain_chromium` put into the cache; then Debian's package (as root); then npm's
+@sparticuz/chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runners.errors import ToolFailed
+
+Say = Callable[[str], None]
+
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
+INSTALL_SECONDS = 600
+NPM_PACKAGE = "@sparticuz/chromium@147"
+_PLAYWRIGHT_PATTERNS = (
+    "chromium_headless_shell-*/chrome-*/*headless*shell",
+    "chromium-*/chrome-linux*/chrome",
+    "chromium-*/chrome-mac*/*.app/Contents/MacOS/*",
+)
+_MAC_APPS = (
+    "Google Chrome.app/Contents/MacOS/Google Chrome",
+    "Chromium.app/Contents/MacOS/Chromium",
+)
+_UNPACK = "import('@sparticuz/chromium').then((module) => module.default.executablePath())"
+_WAY_OUT = (
+    "Install one (Debian: apt-get install chromium-headless-shell; elsewhere: Google Chrome, or "
+    "`.venv/bin/playwright install chromium-headless-shell`), or name its binary in "
+    "CONTINUITY_CHROMIUM."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chromium:
+    """A browser binary and where it was found (`configured`, `path`, `playwright`, `npm`)."""
+
+    path: Path
+    source: str
+
+
+class ChromiumMissing(ToolFailed):
+    """No browser was found, or none could be installed; the message names the way out."""
+
+    code = "EXECUTION_ERROR"
+    recovery = _WAY_OUT
+
+
+def find_chromium() -> Chromium:
+    """Return the browser to use, without installing anything.
+
+    Raises:
+        ChromiumMissing: There is none, or CONTINUITY_CHROMIUM names something that cannot be run.
+    """
+    configured = os.environ.get("CONTINUITY_CHROMIUM", "")
+    if configured:
+        if shutil.which(configured) is None:
+            raise ChromiumMissing(
+                "CONTINUITY_CHROMIUM names no program that can be run; correct or unset it."
+            )
+        return Chromium(Path(str(shutil.which(configured))), "configured")
+    found = next(_candidates(), None)
+    if found is None:
+        raise ChromiumMissing(f"No Chromium was found. {_WAY_OUT}")
+    return found
+
+
+def obtain_chromium(say: Say, *, cache: Path | None = None) -> Chromium:
+    """Return the browser to use, installing one when there is none; `say` gets a line per deed.
+
+    Installs Debian's package as root, else npm's @sparticuz/chromium below `cache` (default: the
+    user's cache).
+
+    Raises:
+        ChromiumMissing: It could not be installed here.
+    """
+    try:
+        return find_chromium()
+    except ChromiumMissing:
+        if os.environ.get("CONTINUITY_CHROMIUM"):
+            raise
+    if _may_use_apt() and _install_package(say):
+        return find_chromium()
+    if shutil.which("npm") and shutil.which("node") and sys.platform == "linux":
+        say("Installing Chromium from npm (@sparticuz/chromium, about 66 MB) …")
+        return Chromium(_install_from_npm(cache or npm_cache()), "npm")
+    raise ChromiumMissing(f"No Chromium was found, and none can be installed here. {_WAY_OUT}")
+
+
+def launch_args() -> list[str]:
+    """Return the switches that the browser is started with, beside Playwright's own."""
+    return [
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
+
+
+def wants_sandbox() -> bool:
+    """Say whether the browser's sandbox can be on: everywhere but as root (Chromium refuses)."""
+    return not hasattr(os, "geteuid") or os.geteuid() != 0
+
+
+def npm_cache() -> Path:
+    """Return the folder that holds the browser of npm, below the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "continuity" / "chromium"
+
+
+def _candidates() -> Iterator[Chromium]:
+    for name in NAMES:
+        found = shutil.which(name)
+        if found:
+            yield Chromium(_behind_wrapper(Path(found)), "path")
+    if sys.platform == "darwin":
+        for folder in (Path("/Applications"), Path.home() / "Applications"):
+            yield from (
+                Chromium(folder / app, "path") for app in _MAC_APPS if (folder / app).is_file()
+            )
+    for pattern in _PLAYWRIGHT_PATTERNS:
+        newest_first = sorted(_playwright_folder().glob(pattern), key=_revision, reverse=True)
+        yield from (
+            Chromium(path, "playwright") for path in newest_first if os.access(path, os.X_OK)
+        )
+    unpacked = npm_cache() / "browser" / "chromium"
+    if os.access(unpacked, os.X_OK) and unpacked.is_file():
+        yield Chromium(unpacked, "npm")
+
+
+def _behind_wrapper(path: Path) -> Path:
+    """Return Debian's headless shell itself, not its wrapper: that is a shell which only passes its
+    arguments on, and a kill would end the shell and leave the browser.
+    """
+    binary = Path("/usr/lib/chromium") / path.name
+    is_plain_wrapper = path.name == "chromium-headless-shell" and path.parent == Path("/usr/bin")
+    return binary if is_plain_wrapper and os.access(binary, os.X_OK) else path
+
+
+def _playwright_folder() -> Path:
+    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    if named and named != "0":
+        return Path(named)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ms-playwright"
+    return Path.home() / ".cache" / "ms-playwright"
+
+
+def _revision(path: Path) -> int:
+    digits = [part.rpartition("-")[2] for part in path.parts if part.startswith("chromium")]
+    return next((int(text) for text in digits if text.isdecimal()), 0)
+
+
+def _may_use_apt() -> bool:
+    return (
+        not wants_sandbox()
+        and Path("/etc/debian_version").exists()
+        and shutil.which("apt-get") is not None
+    )
+
+
+def _install_package(say: Say) -> bool:
+    """Install Debian's headless shell, else its full browser; say whether that worked."""
+    say("Installing Chromium from Debian's packages …")
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+    for command in (
+        [*install, "chromium-headless-shell"],
+        ["apt-get", "update", "-qq"],
+        [*install, "chromium-headless-shell"],
+        [*install, "chromium"],
+    ):
+        if _run(command, env=quiet) is not None and command[1] == "install":
+            return True
+    return False
+
+
+def _install_from_npm(folder: Path) -> Path:
+    """Install and unpack; the browser appears under its final name only when it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="installing-") as name:
+        work = Path(name)
+        install = [
+            "npm",
+            "install",
+            "--prefix",
+            name,
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            NPM_PACKAGE,
+        ]
+        if _run(install) is None:
+            raise ChromiumMissing(f"npm could not install {NPM_PACKAGE}. {_WAY_OUT}")
+        # The package unpacks its browser into the temporary directory.
+        unpacked = work / "browser"
+        unpacked.mkdir()
+        command = ["node", "--input-type=module", "-e", _UNPACK]
+        answer = _run(command, env={**os.environ, "TMPDIR": str(unpacked)}, cwd=work)
+        if answer is None or not os.access(unpacked / "chromium", os.X_OK):
+            raise ChromiumMissing(f"The browser of {NPM_PACKAGE} could not be unpacked. {_WAY_OUT}")
+        shutil.rmtree(folder / "browser", ignore_errors=True)
+        unpacked.rename(folder / "browser")
+    return folder / "browser" / "chromium"
+
+
+def _run(
+    command: list[str], *, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> str | None:
+    """Run quietly; return what it wrote, or None when it failed."""
+    try:
+        done = subprocess.run(
+            command,
+            env=env,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

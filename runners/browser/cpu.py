@@ -1,0 +1,95 @@
+"""How busy the processors are: those of the container's quota, else those of the machine."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+SAMPLE_SECONDS = 0.5
+CGROUP = Path("/sys/fs/cgroup")
+STAT = Path("/proc/stat")
+
+Spent = tuple[float, float]
+
+
+class CpuLoad:
+    """The share of the processors in use between two looks, at least `SAMPLE_SECONDS` apart."""
+
+    def __init__(
+        self,
+        spent: Callable[[], Spent | None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spent = spent or cpu_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._at = clock()
+        self._last = self._spent()
+        self._busy: float | None = None
+
+    def busy(self) -> float | None:
+        """Return the share in use in the last sample, 0 to 1; None while nothing was measured."""
+        with self._lock:
+            now = self._clock()
+            if self._last is None or now - self._at < SAMPLE_SECONDS:
+                return self._busy
+            spent = self._spent()
+            if spent is None:
+                return None
+            used, available = spent[0] - self._last[0], spent[1] - self._last[1]
+            if available > 0:
+                self._busy = min(1.0, max(0.0, used / available))
+            self._at, self._last = now, spent
+            return self._busy
+
+
+def cpu_seconds(cgroup: Path = CGROUP, stat: Path = STAT) -> Spent | None:
+    """Return what was used and what there was so far; None where it is not told (not Linux)."""
+    return _of_quota(cgroup) or _of_machine(stat)
+
+
+def usable_cores(cgroup: Path = CGROUP) -> int:
+    """Return the cores that this process may use: its affinity, at most its container's quota."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota = _quota(cgroup)
+    return max(1, cores if quota is None else min(cores, round(quota)))
+
+
+def _quota(cgroup: Path) -> float | None:
+    """Return the cores that the container's quota amounts to, None when there is no quota."""
+    try:
+        quota, period = (cgroup / "cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def _of_quota(cgroup: Path) -> Spent | None:
+    cores = _quota(cgroup)
+    if cores is None:
+        return None
+    try:
+        lines = (cgroup / "cpu.stat").read_text().splitlines()
+        usage = next(line for line in lines if line.startswith("usage_usec"))
+    except (OSError, StopIteration):
+        return None
+    return int(usage.split()[1]) / 1e6, time.monotonic() * cores
+
+
+def _of_machine(stat: Path) -> Spent | None:
+    """Read the first line of /proc/stat: user nice system idle iowait irq softirq steal."""
+    try:
+        with stat.open() as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    if len(ticks) < 5:
+        return None
+    total = sum(ticks)
+    return float(total - ticks[3] - ticks[4]), float(total)

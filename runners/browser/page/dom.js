@@ -1,0 +1,145 @@
+// How the reader looks at a document. It runs in a world of its own, so a page's changes to built-ins do not reach
+// it; but named fields (<input name="childNodes">) shadow the properties of <form> and document in every world, so
+// every read of a page's node goes through the prototype.
+const uncurry = (fn) => Function.prototype.call.bind(fn);
+const getter = (proto, name) => uncurry(Object.getOwnPropertyDescriptor(proto, name).get);
+const method = (proto, name) => uncurry(proto[name]);
+
+const ELEMENT = 1;
+const TEXT = 3;
+const DOCUMENT = 9;
+const FRAGMENT = 11;
+
+const nodeKind = getter(Node.prototype, "nodeType");
+const firstChild = getter(Node.prototype, "firstChild");
+const nextSibling = getter(Node.prototype, "nextSibling");
+const rawText = getter(Node.prototype, "textContent");
+const dataOf = getter(CharacterData.prototype, "data");
+const positionOf = method(Node.prototype, "compareDocumentPosition");
+const tagOf = getter(Element.prototype, "localName");
+const shadowOf = getter(Element.prototype, "shadowRoot");
+const attr = method(Element.prototype, "getAttribute");
+const hasAttr = method(Element.prototype, "hasAttribute");
+const closest = method(Element.prototype, "closest");
+const matches = method(Element.prototype, "matches");
+const boxOf = method(Element.prototype, "getBoundingClientRect");
+const isRendered = method(Element.prototype, "checkVisibility");
+const assignedTo = method(HTMLSlotElement.prototype, "assignedNodes");
+const frameDocument = getter(HTMLIFrameElement.prototype, "contentDocument");
+const bodyOf = getter(Document.prototype, "body");
+const rootOf = getter(Document.prototype, "documentElement");
+const readyState = getter(Document.prototype, "readyState");
+const titleOf = getter(Document.prototype, "title");
+const contentTypeOf = getter(Document.prototype, "contentType");
+const dispatch = method(EventTarget.prototype, "dispatchEvent");
+const listen = method(EventTarget.prototype, "addEventListener");
+const unlisten = method(EventTarget.prototype, "removeEventListener");
+
+const QUERY_ALL = {
+  [ELEMENT]: method(Element.prototype, "querySelectorAll"),
+  [DOCUMENT]: method(Document.prototype, "querySelectorAll"),
+  [FRAGMENT]: method(DocumentFragment.prototype, "querySelectorAll"),
+};
+const all = (root, selector) => QUERY_ALL[nodeKind(root)](root, selector);
+const one = (root, selector) => all(root, selector)[0] ?? null;
+
+const WITH_VISIBILITY = { visibilityProperty: true };
+// An element with display: contents has no box of its own, but its children have.
+const visible = (element) =>
+  isRendered(element, WITH_VISIBILITY) || getComputedStyle(element).display === "contents";
+
+// Not given to `textContent` readers: what these hold is not text for people.
+const NO_TEXT = new Set([
+  "script", "style", "noscript", "template", "head", "link", "meta", "svg", "math", "canvas", "video", "audio",
+  "object", "embed", "map", "datalist", "select", "textarea", "input", "progress", "meter",
+]);
+
+// The document inside a same-origin frame, or null (another origin, or not a frame).
+const innerDocument = (element) => {
+  if (tagOf(element) !== "iframe") return null;
+  try {
+    return frameDocument(element);
+  } catch {
+    return null;
+  }
+};
+
+// Call `visit` for each child as it is rendered: through open shadow roots, slots and same-origin frames.
+const eachChild = (node, visit) => {
+  let start = node;
+  if (nodeKind(node) === ELEMENT) {
+    const tag = tagOf(node);
+    if (tag === "slot") {
+      const assigned = assignedTo(node, { flatten: true });
+      if (assigned.length) return assigned.forEach(visit);
+    } else if (tag === "iframe") {
+      const inner = innerDocument(node);
+      start = inner && bodyOf(inner);
+    } else {
+      start = shadowOf(node) ?? node;
+    }
+  }
+  if (!start) return undefined;
+  for (let child = firstChild(start); child; child = nextSibling(child)) visit(child);
+  return undefined;
+};
+
+const collapse = (text) => text.replace(/[\u200b\u2060\ufeff\u00ad]/g, "").replace(/\s+/g, " ");
+
+// Cut to at most `limit` UTF-16 units without splitting what a reader sees as one character.
+const segmenter = new Intl.Segmenter();
+const cut = (text, limit) => {
+  if (text.length <= limit) return text;
+  const from = Math.max(0, limit - 1024);
+  const across = segmenter.segment(text.slice(from, limit + 64)).containing(limit - from);
+  return text.slice(0, from + across.index);
+};
+
+// Cut for a label or a summary: at a word where there is one, with an ellipsis.
+const shorten = (text, limit) => {
+  if (text.length <= limit) return text;
+  const head = cut(text, limit - 1);
+  const space = head.lastIndexOf(" ");
+  return `${space > limit * 0.6 ? head.slice(0, space) : head}…`;
+};
+
+// All visible text below a node on one line, at most about `limit` characters.
+const lineOfText = (node, limit = 200) => {
+  let line = "";
+  const visit = (child) => {
+    if (line.length > limit * 2) return;
+    const kind = nodeKind(child);
+    if (kind === TEXT) line += dataOf(child);
+    if (kind !== ELEMENT) return;
+    const tag = tagOf(child);
+    if (tag === "img") line += ` ${attr(child, "alt") ?? ""} `;
+    if (tag === "br") line += " ";
+    if (NO_TEXT.has(tag) || attr(child, "aria-hidden") === "true" || !visible(child)) return;
+    const apart = !getComputedStyle(child).display.startsWith("inline");
+    line += apart ? " " : "";
+    eachChild(child, visit);
+    line += apart ? " " : "";
+  };
+  if (nodeKind(node) === TEXT) visit(node);
+  else eachChild(node, visit);
+  return shorten(collapse(line).trim(), limit);
+};
+
+// An address as short as it can be and still resolve against the page's own address; "" when it leads nowhere.
+const here = new URL(location.href);
+const folder = here.pathname.slice(0, here.pathname.lastIndexOf("/") + 1);
+const shortAddress = (written, base) => {
+  const address = URL.parse(written, base);
+  if (!address || !/^(https?|mailto|tel|ftp):$/.test(address.protocol)) return "";
+  if (address.origin !== here.origin || address.origin === "null") return address.href;
+  const tail = address.search + address.hash;
+  if (address.pathname === here.pathname && address.search === here.search) return address.hash || "#";
+  const name = address.pathname.slice(folder.length);
+  const isBelow = address.pathname.startsWith(folder) && /^[^/:]+(\/|$)/.test(name);
+  return (isBelow ? name : address.pathname) + tail;
+};
+const linkAddress = (anchor) => {
+  const written = attr(anchor, "href");
+  return written === null ? "" : shortAddress(written, baseOf(anchor));
+};
+const baseOf = getter(Node.prototype, "baseURI");

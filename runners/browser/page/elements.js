@@ -1,0 +1,138 @@
+// What a person could use on the page: controls and links, sorted by position, with label, box and state.
+const USABLE = [
+  "a[href]", "area[href]", "button", "input:not([type=hidden])", "select", "textarea", "summary", "[onclick]",
+  "[contenteditable='']", "[contenteditable=true]", "audio[controls]", "video[controls]", "[role=button]",
+  "[role=link]", "[role=checkbox]", "[role=radio]", "[role=switch]", "[role=tab]", "[role=menuitem]",
+  "[role=menuitemcheckbox]", "[role=menuitemradio]", "[role=option]", "[role=treeitem]", "[role=combobox]",
+  "[role=listbox]", "[role=textbox]", "[role=searchbox]", "[role=slider]", "[role=spinbutton]",
+].join(",");
+const INPUT_TYPES = { text: "textbox", search: "searchbox", range: "slider", submit: "button", reset: "button", image: "button" };
+const LABEL_LIMIT = 120;
+const VALUE_LIMIT = 200;
+const OPTIONS_LIMIT = 20;
+
+// Every root that can be looked into: the document, open shadow roots, documents of same-origin frames;
+// `x`, `y` is where the root's viewport begins in the outermost page.
+const findRoots = (root, x = window.scrollX, y = window.scrollY, found = []) => {
+  found.push({ root, x, y });
+  for (const element of all(root, "*")) {
+    const shadow = shadowOf(element);
+    if (shadow) findRoots(shadow, x, y, found);
+    const inner = innerDocument(element);
+    if (!inner || !bodyOf(inner)) continue;
+    const box = boxOf(element);
+    findRoots(inner, x + box.x + element.clientLeft, y + box.y + element.clientTop, found);
+  }
+  return found;
+};
+
+const typeOfElement = (element) => {
+  const role = attr(element, "role");
+  if (role) return role.trim().split(/\s+/)[0].toLowerCase();
+  const tag = tagOf(element);
+  if (tag === "a" || tag === "area") return "link";
+  if (tag === "input") return INPUT_TYPES[element.type] ?? element.type;
+  if (tag === "select") return element.multiple || element.size > 1 ? "listbox" : "combobox";
+  if (tag === "textarea") return "textbox";
+  if (tag === "summary") return "disclosure";
+  if (element.isContentEditable) return "textbox";
+  return ["button", "audio", "video"].includes(tag) ? tag : "clickable";
+};
+
+const TEXT_IS_VALUE = new Set(["textbox", "searchbox", "combobox", "listbox"]);
+const labelOf = (element, type) => {
+  const says = (text) => shorten(collapse(text ?? "").trim(), LABEL_LIMIT);
+  const named = fieldLabels(element);
+  const label = says(attr(element, "aria-label")) || says(named.join(" "));
+  if (label) return label;
+  if (tagOf(element) === "input" && type === "button") return says(element.value || element.alt || element.type);
+  const text = TEXT_IS_VALUE.has(type) ? "" : lineOfText(element, LABEL_LIMIT);
+  if (text) return text;
+  const inside = all(element, "[aria-label],[title],svg title,img[alt]");
+  const fromInside = [...inside].map((node) => attr(node, "aria-label") || attr(node, "title") || attr(node, "alt") || rawText(node));
+  return says(attr(element, "placeholder")) || says(attr(element, "title")) || says(fromInside.find(Boolean)) ||
+    says(attr(element, "alt")) || says(attr(element, "name"));
+};
+
+const ariaStates = (element, state) => {
+  for (const name of ["checked", "selected", "expanded", "pressed"]) {
+    const value = attr(element, `aria-${name}`);
+    if (value === "true" || value === "false" || value === "mixed") state[name] = value === "mixed" ? value : value === "true";
+  }
+  for (const name of ["disabled", "required", "readonly", "invalid"]) {
+    if (attr(element, `aria-${name}`) === "true") state[name] = true;
+  }
+  const current = attr(element, "aria-current");
+  if (current && current !== "false") state.current = true;
+};
+
+const fieldStates = (element, state, type) => {
+  if (element.disabled || matches(element, ":disabled")) state.disabled = true;
+  if (element.required) state.required = true;
+  if (element.readOnly && type !== "checkbox" && type !== "radio") state.readonly = true;
+  if (["checkbox", "radio", "switch"].includes(type) && tagOf(element) === "input") {
+    state.checked = element.indeterminate ? "mixed" : element.checked;
+  }
+  if (tagOf(element) !== "select") return;
+  const options = [...element.options];
+  state.options = options.slice(0, OPTIONS_LIMIT).map((option) => shorten(collapse(option.label).trim(), 60));
+  if (options.length > OPTIONS_LIMIT) state.moreOptions = options.length - OPTIONS_LIMIT;
+};
+
+const HAS_NO_VALUE = new Set(["checkbox", "radio", "button", "switch"]);
+const valueState = (element, type, secrets) => {
+  if (!matches(element, FIELDS) || HAS_NO_VALUE.has(type)) return {};
+  const chosen = tagOf(element) === "select" ? [...element.selectedOptions].map((option) => option.label).join(", ") : null;
+  const value = chosen ?? fieldValue(element);
+  if (!value) return {};
+  if (secrets.fields.has(element)) return { value: MASK };
+  return { value: type === "file" ? value.split("\\").pop() : shorten(collapse(value).trim(), VALUE_LIMIT) };
+};
+
+const stateOf = (element, type, secrets) => {
+  const state = {};
+  ariaStates(element, state);
+  fieldStates(element, state, type);
+  if (type === "disclosure") state.expanded = hasAttr(element.parentElement ?? element, "open");
+  if (matches(element, "a[href],area[href]")) {
+    const href = linkAddress(element);
+    if (href && href.length <= 500) state.href = href;
+  }
+  if (secrets.fields.has(element) && state.options) delete state.options;
+  return Object.assign(state, valueState(element, type, secrets));
+};
+
+// Ids stay with their element while the document lives: they are kept in the reader's world, not on the page.
+const ids = (globalThis.continuityIds ??= { next: 1, of: new WeakMap() });
+const idOf = (element) => {
+  if (!ids.of.has(element)) ids.of.set(element, `e${ids.next++}`);
+  return ids.of.get(element);
+};
+
+// A wrapper with onclick around real controls, or something inside a link, is the same thing twice.
+const isRepeated = (element) => {
+  const native = matches(element, "a,area,button,input,select,textarea,summary");
+  if (native) return false;
+  if (closest(element, "a[href],button") !== null) return true;
+  return hasAttr(element, "onclick") && !hasAttr(element, "role") && one(element, "a[href],button,input,select,textarea") !== null;
+};
+
+const boxesOf = (roots) => {
+  const found = [];
+  for (const { root, x, y } of roots) {
+    for (const element of all(root, USABLE)) {
+      const box = boxOf(element);
+      if (box.width < 1 || box.height < 1 || box.right + x <= 0 || box.bottom + y <= 0) continue;
+      if (!visible(element) || isRepeated(element)) continue;
+      if (closest(element, "[aria-hidden=true],[inert]") !== null) continue;
+      const bounds = { x: Math.round(box.x + x), y: Math.round(box.y + y), width: Math.round(box.width), height: Math.round(box.height) };
+      found.push({ element, bounds });
+    }
+  }
+  return found.sort((a, b) => a.bounds.y - b.bounds.y || a.bounds.x - b.bounds.x);
+};
+
+const describe = ({ element, bounds }, secrets) => {
+  const type = typeOfElement(element);
+  return { id: idOf(element), type, label: labelOf(element, type), bounds, state: stateOf(element, type, secrets) };
+};

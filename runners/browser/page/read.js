@@ -1,0 +1,69 @@
+// The whole reading of one document, in one call: wait, then look. Returns JSON text, so that one value crosses over.
+const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
+const READABLE_TYPES = /^(text\/|application\/(json|xml|javascript|[a-z0-9.+-]*\+(json|xml))$)/;
+const HTML_TYPES = new Set(["text/html", "application/xhtml+xml"]);
+
+const asJson = (result, secrets) =>
+  JSON.stringify(result, (key, value) =>
+    typeof value === "string" ? masked(value.toWellFormed().replace(CONTROL, ""), secrets) : value);
+
+const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;
+
+// A document that is text itself (plain, JSON, XML, source code), shown by the browser's own viewer.
+const readText = (type, { content, pageInfo, maxContentLength }) => {
+  const viewer = bodyOf(document) && one(document, "pre");
+  const source = one(document, "#webkit-xml-viewer-source-xml > *");
+  const text = viewer ? rawText(viewer) : new XMLSerializer().serializeToString(source ?? document);
+  const kept = cut(text, maxContentLength);
+  const title = titleOf(document) || decodeURIComponent(here.pathname.split("/").pop() || here.host);
+  const page = { url: location.href, title, type: "document", summary: shorten(collapse(text.slice(0, 1000)).trim(), SUMMARY_LIMIT) };
+  return {
+    url: location.href, title, pageType: httpStatus() >= 400 ? "error" : "document", elementCount: 0, contentSections: 1,
+    content: content ? { sections: [{ heading: "", level: 0, text: kept }], truncated: kept.length < text.length } : null,
+    pageInfo: pageInfo ? { page, elements: [], totalElements: 0, truncated: false } : null,
+    httpStatus: httpStatus(), contentType: type,
+  };
+};
+
+const readHtml = (type, extract) => {
+  const body = bodyOf(document) ?? rootOf(document);
+  const roots = findRoots(document);
+  const secrets = findSecrets(roots.map(({ root }) => root));
+  const boxes = boxesOf(roots);
+  const { sections, truncated, count } = readContent(body, secrets, extract.content ? extract.maxContentLength : 1000);
+  const title = collapse(titleOf(document)).trim() || sections.find((section) => section.level > 0)?.heading || "";
+  const kind = pageType(body, findMain(body), httpStatus());
+  const result = {
+    url: location.href, title, pageType: kind, elementCount: boxes.length, contentSections: count,
+    content: extract.content ? { sections, truncated } : null, pageInfo: null, httpStatus: httpStatus(), contentType: type,
+  };
+  if (extract.pageInfo) {
+    result.pageInfo = {
+      page: { url: location.href, title, type: kind, summary: summaryOf(body, sections) },
+      elements: boxes.slice(0, extract.maxElements).map((box) => describe(box, secrets)),
+      totalElements: boxes.length,
+      truncated: boxes.length > extract.maxElements,
+    };
+  }
+  return [result, secrets.values];
+};
+
+const readDocument = (extract) => {
+  const type = contentTypeOf(document);
+  if (HTML_TYPES.has(type)) return readHtml(type, extract);
+  return READABLE_TYPES.test(type) ? [readText(type, extract), []] : [null, []];
+};
+
+const read = async ({ settle: limits, waitFor: condition, extract }) => {
+  const settled = await settle(limits);
+  if (settled === "unparsed") return asJson({ outcome: "unparsed" }, []);
+  try {
+    if (condition && !(await waitFor(condition))) return asJson({ outcome: "unmet", settled }, []);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "SyntaxError") return asJson({ outcome: "bad_selector" }, []);
+    throw error;
+  }
+  const [page, secrets] = readDocument(extract);
+  if (page === null) return asJson({ outcome: "unreadable", contentType: contentTypeOf(document) }, []);
+  return asJson({ outcome: "read", settled, page }, secrets);
+};

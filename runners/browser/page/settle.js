@@ -1,0 +1,93 @@
+// When a page is ready to be read: its document parsed, its load event fired, nothing in flight, nothing changing.
+const QUIET_MS = 34; // two frames
+const LONGEST_CHANGE_MS = 1000; // a page that never stops changing (a clock) is read as it is
+const STABLE_MS = 500;
+const EMPTY_QUIET_MS = 400;
+
+// Not setTimeout: a page that clears every timer it can number would clear the reader's too.
+const sleep = (ms) => scheduler.postTask(() => {}, { delay: ms });
+const now = () => performance.now();
+const asks = (question) => !dispatch(document, new Event(`__TOKEN__${question}`, { cancelable: true }));
+const isBusy = () => asks("busy") || refreshesSoon();
+
+// A page that sends its reader on at once (<meta http-equiv=refresh content="0;url=…">) is not the page to read.
+const refreshesSoon = () => {
+  const rule = one(document, "meta[http-equiv=refresh i]");
+  const [, delay, address] = (rule && attr(rule, "content")?.match(/^\s*([\d.]+)\s*[;,]\s*(?:url\s*=)?\s*(.+)$/i)) ?? [];
+  return delay !== undefined && Number(delay) <= 1 && URL.parse(address.replace(/^['"]|['"]$/g, ""), location.href)?.href !== location.href;
+};
+
+const until = async (target, event, isDone, deadline) => {
+  if (isDone()) return true;
+  let heard;
+  const signal = new Promise((resolve) => {
+    heard = resolve;
+    listen(target, event, resolve, { once: true });
+  });
+  await Promise.race([signal, sleep(Math.max(0, deadline - now()))]);
+  unlisten(target, event, heard);
+  return isDone();
+};
+
+const isParsed = () => readyState(document) !== "loading";
+const isLoaded = () => readyState(document) === "complete";
+
+// A mount point that its script has not filled yet: there is hardly any text, and there are scripts.
+const looksUnfilled = () => {
+  const body = bodyOf(document);
+  return body !== null && tagOf(body) === "body" && one(document, "script") !== null && lineOfText(body, 100).length < 30;
+};
+
+const lastArrival = () => {
+  const entries = performance.getEntriesByType("resource");
+  return entries.length ? entries[entries.length - 1].responseEnd : 0;
+};
+
+// Wait until nothing is in flight and nothing changed for `quietMs`; say what still went on at the deadline.
+const quiet = async (deadline, quietMs, isFilled) => {
+  const began = now();
+  let last = began;
+  const watcher = new MutationObserver(() => {
+    if (now() - began < LONGEST_CHANGE_MS || quietMs >= STABLE_MS) last = now();
+  });
+  watcher.observe(document, { childList: true, characterData: true, subtree: true });
+  try {
+    while (now() < deadline) {
+      if (isBusy()) last = now();
+      const needed = isFilled() ? quietMs : EMPTY_QUIET_MS;
+      if (now() - Math.max(last, lastArrival()) >= needed) return "idle";
+      await sleep(16);
+    }
+    return isBusy() ? "network" : "changing";
+  } finally {
+    watcher.disconnect();
+  }
+};
+
+// "unparsed", or how far the page came: "idle", or what it still did when the time was up.
+const settle = async ({ parseMs, idleMs }) => {
+  if (!(await until(document, "DOMContentLoaded", isParsed, now() + parseMs))) return "unparsed";
+  const deadline = now() + idleMs;
+  if (!(await until(window, "load", isLoaded, deadline))) return "loading";
+  await sleep(0); // the page's own load listeners come first
+  const unfilled = looksUnfilled();
+  if (!unfilled && !asks("ever") && !isBusy()) return "idle";
+  return quiet(deadline, QUIET_MS, unfilled ? () => !looksUnfilled() : () => true);
+};
+
+const CONDITIONS = {
+  selector: (value) => [...all(document, value)].some(visible),
+  urlContains: (value) => location.href.includes(value),
+  textIncludes: (value) => (bodyOf(document)?.innerText ?? rawText(rootOf(document))).includes(value),
+};
+
+// Wait for the caller's condition; false when its time is up.
+const waitFor = async ({ type, value, timeoutMs }) => {
+  const deadline = now() + timeoutMs;
+  if (type === "stable") return (await quiet(deadline, STABLE_MS, () => true)) === "idle";
+  while (!CONDITIONS[type](value)) {
+    if (now() >= deadline) return false;
+    await sleep(Math.min(50, Math.max(1, deadline - now())));
+  }
+  return true;
+};

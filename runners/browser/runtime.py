@@ -1,0 +1,150 @@
+"""One browser per process, started when it is first needed and again when it died.
+
+Everything here runs on one asyncio loop (`runners.loop`). Playwright is imported only when a
+browser is started, so that doors which merely list tools do not pay for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from runners.base import TrustLevel
+from runners.browser.chromium import Chromium, find_chromium, launch_args, wants_sandbox
+from runners.browser.failures import browser_is_gone
+from runners.browser.home import BrowserHome, sweep_homes
+from runners.browser.session import BrowserSession
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, CDPSession, Playwright
+
+logger = logging.getLogger(__name__)
+
+LAUNCH_SECONDS = 60.0
+PING_SECONDS = 10.0
+CLOSE_SECONDS = 5.0
+
+
+class BrowserRuntime:
+    """The process's browser and the driver that steers it; sessions are opened on it."""
+
+    def __init__(self, chromium: Callable[[], Chromium] = find_chromium) -> None:
+        self._find = chromium
+        self._lock = asyncio.Lock()
+        self._home: BrowserHome | None = None
+        self._driver: Playwright | None = None
+        self._browser: Browser | None = None
+        self._line: CDPSession | None = None
+        self.launches = 0
+
+    async def open_session(
+        self, *, run_id: str, trust: TrustLevel, max_tabs: int = 20
+    ) -> BrowserSession:
+        """Open a session for a run; it starts the browser when its first tab is asked for.
+
+        The caller closes it. A session outlives the browser: after a PageCrashed its next tab comes
+        from a new one.
+        """
+        return BrowserSession(self.browser, run_id=run_id, trust=trust, max_tabs=max_tabs)
+
+    async def browser(self) -> Browser:
+        """Return a browser that answers, starting it, or starting it again, when there is none.
+
+        Raises:
+            ChromiumMissing: No browser is installed; the message names the way out.
+            PageCrashed: A browser is installed, but it does not start.
+        """
+        async with self._lock:
+            if self._browser is not None and await self._answers():
+                return self._browser
+            await self._discard()
+            self._browser = await self._launch()
+            return self._browser
+
+    async def close(self) -> None:
+        """End browser and driver and delete their files. The runtime may be used again after."""
+        async with self._lock:
+            await self._discard()
+
+    async def _answers(self) -> bool:
+        """Ask the browser something through its driver: a killed driver gives no other sign."""
+        if self._browser is None or self._line is None or not self._browser.is_connected():
+            return False
+        try:
+            await asyncio.wait_for(self._line.send("Browser.getVersion"), PING_SECONDS)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the browser did not answer)
+            logger.warning(
+                "the browser does not answer (%s), it is started again", type(error).__name__
+            )
+            return False
+        return True
+
+    async def _launch(self) -> Browser:
+        # Heavy, and needed nowhere before: 0.2 s and its own Node process.
+        from playwright.async_api import async_playwright
+
+        chromium = await asyncio.to_thread(self._find)
+        await asyncio.to_thread(sweep_homes)
+        self._home = BrowserHome()
+        try:
+            async with asyncio.timeout(LAUNCH_SECONDS):
+                with self._home.as_tmpdir():
+                    self._driver = await async_playwright().start()
+                browser = await self._start(self._driver, chromium)
+                self._line = await browser.new_browser_cdp_session()
+        except BaseException as error:
+            await asyncio.shield(self._discard())
+            if isinstance(error, Exception):
+                logger.exception("Chromium (%s) did not start", chromium.source)
+                raise browser_is_gone() from None
+            raise
+        self.launches += 1
+        return browser
+
+    async def _start(self, driver: Playwright, chromium: Chromium) -> Browser:
+        sandbox = wants_sandbox()
+        try:
+            return await self._start_with(driver, chromium, sandbox=sandbox)
+        except Exception as error:
+            if not sandbox or "sandbox" not in str(error).lower():
+                raise
+            logger.warning("Chromium's sandbox cannot run on this machine; it is started without")
+            return await self._start_with(driver, chromium, sandbox=False)
+
+    @staticmethod
+    async def _start_with(driver: Playwright, chromium: Chromium, *, sandbox: bool) -> Browser:
+        return await driver.chromium.launch(
+            executable_path=str(chromium.path),
+            headless=True,
+            args=launch_args(),
+            chromium_sandbox=sandbox,
+            handle_sigterm=False,
+            handle_sigint=False,
+            handle_sighup=False,
+            timeout=LAUNCH_SECONDS * 1000,
+        )
+
+    async def _discard(self) -> None:
+        browser, driver, home = self._browser, self._driver, self._home
+        self._browser = self._driver = self._home = self._line = None
+        # What is dead or stuck cannot be closed: it is ended with its directory.
+        if browser is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(browser.close(), CLOSE_SECONDS)
+        if driver is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(driver.stop(), CLOSE_SECONDS)
+        if home is not None:
+            await asyncio.to_thread(home.remove)
+
+
+_runtimes: dict[int, BrowserRuntime] = {}
+
+
+def get_runtime() -> BrowserRuntime:
+    """Return this process's runtime; to be used on `runners.loop.get_loop()` only."""
+    return _runtimes.setdefault(os.getpid(), BrowserRuntime())

@@ -1,0 +1,185 @@
+"""A run's browser session: a context of its own and a pool of tabs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from runners.base import TrustLevel
+from runners.browser.failures import browser_errors, browser_is_gone
+from runners.browser.page_scripts import activity_script
+from runners.browser.tab import Tab
+from runners.errors import PageCrashed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext
+
+logger = logging.getLogger(__name__)
+
+VIEWPORT = {"width": 1280, "height": 720}
+OPEN_SECONDS = 70.0  # starting the browser included
+CLOSE_SECONDS = 5.0
+
+
+class BrowserSession:
+    """The tabs of one run. They share cookies and storage, and nothing with any other session.
+
+    Attributes:
+        renewals: how often its context was lost with its browser and made anew (cookies and logins
+            are then gone).
+    """
+
+    def __init__(
+        self,
+        browser: Callable[[], Awaitable[Browser]],
+        *,
+        run_id: str,
+        trust: TrustLevel,
+        max_tabs: int = 20,
+    ) -> None:
+        self.run_id = run_id
+        self.trust = trust
+        self.max_tabs = max_tabs
+        self.renewals = 0
+        self._browser = browser
+        self._context: BrowserContext | None = None
+        self._opening = asyncio.Lock()
+        self._seats = asyncio.Semaphore(max_tabs)
+        self._free: list[Tab] = []
+        self._tabs: list[Tab] = []
+        self._endings: set[asyncio.Task[None]] = set()
+        self._doubtful = False
+        self._closed = False
+
+    @contextlib.asynccontextmanager
+    async def tab(self) -> AsyncIterator[Tab]:
+        """Lease a tab, waiting while `max_tabs` are leased. It may still show its last page.
+
+        Raises:
+            PageCrashed: The session is closed, or no browser can be had.
+        """
+        await self._seats.acquire()
+        try:
+            tab = await self._take()
+        except BaseException:
+            self._seats.release()
+            raise
+        try:
+            yield tab
+        except PageCrashed:
+            self._doubtful = True
+            raise
+        finally:
+            self._give_back(tab)
+
+    def open_tabs(self) -> list[Tab]:
+        """Return the tabs that can still be looked at, the one used last first."""
+        usable = [tab for tab in self._tabs if tab.is_usable]
+        return sorted(usable, key=lambda tab: tab.used_at, reverse=True)
+
+    async def close(self) -> None:
+        """Close the session and all its tabs; safe to call twice, and while tabs are leased."""
+        self._closed = True
+        context, self._context = self._context, None
+        self._free.clear()
+        if context is not None:
+            await _ended(context.close())
+        if self._endings:
+            await asyncio.wait(set(self._endings), timeout=CLOSE_SECONDS)
+        self._tabs.clear()
+
+    async def _take(self) -> Tab:
+        while self._free and not self._doubtful:
+            tab = self._free.pop()
+            if tab.is_usable:
+                tab.begin_lease()
+                return tab
+            self._end(tab)
+        making = asyncio.ensure_future(self._make())
+        try:
+            tab = await asyncio.wait_for(asyncio.shield(making), OPEN_SECONDS)
+        except BaseException as error:
+            making.add_done_callback(self._end_orphan)
+            if isinstance(error, TimeoutError):
+                self._doubtful = True
+                raise browser_is_gone() from None
+            raise
+        tab.begin_lease()
+        return tab
+
+    def _end_orphan(self, making: asyncio.Future[Tab]) -> None:
+        """End a tab that was made for somebody who no longer waits for it."""
+        if not making.cancelled() and making.exception() is None:
+            self._end(making.result())
+
+    async def _make(self) -> Tab:
+        for is_last in (False, True):
+            try:
+                tab = await Tab.open(await self._ready_context())
+            except browser_errors() as error:
+                logger.warning("no tab could be opened: %s", type(error).__name__)
+                self._doubtful = True
+                if is_last or self._closed:
+                    raise browser_is_gone() from None
+            else:
+                self._tabs.append(tab)
+                return tab
+        raise browser_is_gone()
+
+    async def _ready_context(self) -> BrowserContext:
+        """Return the session's context, made anew when its browser died."""
+        async with self._opening:
+            if self._closed:
+                raise browser_is_gone()
+            browser = await self._browser()
+            if self._context is not None and self._context.browser is browser:
+                self._doubtful = False
+                return self._context
+            if self._context is not None:
+                self.renewals += 1
+                self._forget_tabs()
+            self._context = await self._new_context(browser)
+            self._doubtful = False
+            return self._context
+
+    async def _new_context(self, browser: Browser) -> BrowserContext:
+        context = await browser.new_context(
+            viewport={"width": 1280, "height": 720},
+            accept_downloads=False,
+            permissions=[],
+            service_workers="allow" if self.trust == "local" else "block",
+        )
+        await context.add_init_script(activity_script())
+        return context
+
+    def _forget_tabs(self) -> None:
+        self._free.clear()
+        self._tabs.clear()
+
+    def _give_back(self, tab: Tab) -> None:
+        if tab.is_usable and not self._closed and tab in self._tabs:
+            self._free.append(tab)
+            self._seats.release()
+            return
+        # The seat is free when the page is: never more than `max_tabs` pages, also while some are
+        # being closed.
+        self._end(tab).add_done_callback(lambda _: self._seats.release())
+
+    def _end(self, tab: Tab) -> asyncio.Task[None]:
+        if tab in self._tabs:
+            self._tabs.remove(tab)
+        ending = asyncio.create_task(_ended(tab.close()))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        return ending
+
+
+async def _ended(closing: Awaitable[None]) -> None:
+    """Wait for a close; what does not close in time goes with its context or its browser."""
+    try:
+        await asyncio.wait_for(closing, CLOSE_SECONDS)
+    except Exception as error:  # noqa: BLE001  (a page that is gone cannot be closed: nothing to do)
+        logger.debug("closing ended with %s", type(error).__name__)

@@ -1,0 +1,20 @@
+"""Routes of the runs, under /api/v1."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from runs import views
+
+urlpatterns = [
+    path("templates", views.TemplatesView.as_view()),
+    path("runs", views.RunsView.as_view()),
+    path("runs/<id:runId>", views.RunView.as_view()),
+    path("runs/<id:runId>/cancel", views.CancelView.as_view()),
+    path("runs/<id:runId>/retry", views.RetryView.as_view()),
+    path("runs/<id:runId>/answer", views.AnswerView.as_view()),
+    path("runs/<id:runId>/events", views.EventsView.as_view()),
+    path("runs/<id:runId>/wait", views.WaitView.as_view()),
+    path("runs/<id:runId>/artifacts", views.RunArtifactsView.as_view()),
+    path("runtime/profile", views.ProfileView.as_view()),
+]

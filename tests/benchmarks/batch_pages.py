@@ -1,0 +1,133 @@
+"""Pages a second of a whole `batch_extract_pages` run, against raw Playwright with the same browser
+and flags.
+
+Ours is everything: submit, claim, journal and events on a durable SQLite, full reading of each
+page, the result as an artifact. Raw is goto (load), then one evaluate for title and text, on kept
+pages, nothing written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+_home = tempfile.TemporaryDirectory()
+os.environ["CONTINUITY_HOME"] = _home.name
+os.environ["CONTINUITY_LOG_LEVEL"] = "ERROR"
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+os.environ.pop("DATABASE_URL", None)
+sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+
+import django  # noqa: E402
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from playwright.async_api import Browser, async_playwright  # noqa: E402
+
+from decisions.principals import local_principal  # noqa: E402
+from runners.browser.chromium import find_chromium, launch_args  # noqa: E402
+from runners.loop import get_loop  # noqa: E402
+from runs.selectors import get_run  # noqa: E402
+from runs.services import submit_run  # noqa: E402
+from runs.worker import WorkerPlace  # noqa: E402
+from tests.benchmarks.page_server import pages  # noqa: E402
+from tests.benchmarks.rounds import alternate, ratio, report, spread  # noqa: E402
+
+PAGES = 24
+
+
+def be_quiet(queue: str, run_id: str) -> None:
+    """Stand in for the doorbell: the worker is in this process and looks by itself."""
+
+
+class Raw:
+    """Playwright by hand, on a browser of its own that stays up, as ours does."""
+
+    def __init__(self) -> None:
+        self._browser: Browser | None = None
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the process's loop, where ours runs too."""
+        return get_loop().submit(work).result()
+
+    async def start(self) -> None:
+        """Launch."""
+        driver = await async_playwright().start()
+        self._browser = await driver.chromium.launch(
+            executable_path=str(find_chromium().path), args=list(launch_args())
+        )
+
+    async def visit(self, urls: list[str], concurrency: int) -> None:
+        """Read all pages with this many tabs of one context."""
+        if self._browser is None:
+            await self.start()
+        assert self._browser is not None
+        context = await self._browser.new_context(viewport={"width": 1280, "height": 720})
+        todo = list(urls)
+
+        async def tab() -> None:
+            page = await context.new_page()
+            while todo:
+                await page.goto(todo.pop(), wait_until="load")
+                await page.evaluate("() => [document.title, document.body.innerText]")
+
+        await asyncio.gather(*(tab() for _ in range(concurrency)))
+        await context.close()
+
+
+def ours(place: WorkerPlace, urls: list[str], concurrency: int) -> float:
+    """Return pages per second of a run, from its submit to its end."""
+    principal = local_principal()
+    start = time.perf_counter()
+    submitted = submit_run(
+        principal=principal,
+        template_id="batch_extract_pages",
+        inputs={"urls": urls, "concurrency": concurrency},
+        options={"mode": "async"},
+    )
+    place.work()
+    took = time.perf_counter() - start
+    run = get_run(principal=principal, run_id=submitted.run_id)
+    if run["status"] != "succeeded":
+        raise RuntimeError(str(run["error"]))
+    return len(urls) / took
+
+
+def main() -> None:
+    """Measure and report, for 1 and 4 tabs on fast pages and 5 on pages half a second away."""
+    settings.CONTINUITY_DOORBELL = f"{__name__}.be_quiet"
+    call_command("migrate", verbosity=0)
+    place, raw = WorkerPlace(), Raw()
+    place.open()
+
+    def by_hand(urls: list[str], concurrency: int) -> float:
+        start = time.perf_counter()
+        raw.run(raw.visit(urls, concurrency))
+        return len(urls) / (time.perf_counter() - start)
+
+    told: dict[str, Any] = {}
+    for name, concurrency, delay_s in (("c1", 1, 0.0), ("c4", 4, 0.0), ("c5_slow", 5, 0.5)):
+        with pages(PAGES, delay_s=delay_s) as urls:
+            ours(place, urls[:4], concurrency)
+            by_hand(urls[:4], concurrency)
+            figures = alternate(
+                {
+                    "ours": lambda: ours(place, urls, concurrency),  # noqa: B023
+                    "raw": lambda: by_hand(urls, concurrency),  # noqa: B023
+                }
+            )
+        told[name] = {side: spread(rates) for side, rates in figures.items()}
+        told[name]["ratio"] = ratio(figures["ours"], figures["raw"])
+    report("batch_pages", unit="pages/s", pages=PAGES, **told, goals={"ratio": ">= 0.95"})
+    os._exit(0)  # the browsers end with their pipes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Durable runs a second, and submit to done, against Celery with three ORM writes on the same
+PostgreSQL and Redis.
+
+Both sides: one worker process with the threads pool of 7, acks_late, prefetch 1, fsync on. Floors:
+the same Celery with kept database connections, and stock Celery, which reconnects around every
+task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.services import DurablePostgresServer, redis_server, served
+
+ROOT = Path(__file__).parent.parent.parent
+RUNS, LATENCIES = 200, 40
+FLOOR = "tests.benchmarks.floor_queue"
+
+
+def driver(module: str, env: dict[str, str]) -> float:
+    """Run a driver to its end and return the figure it prints."""
+    name, what, count = module.split()
+    done = subprocess.run(
+        [sys.executable, "-m", name, what, count],
+        env=env, cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr[-2000:])
+    return float(done.stdout.split()[-1])
+
+
+@contextlib.contextmanager
+def worker(command: list[str], env: dict[str, str]) -> Iterator[None]:
+    """Run a worker for the length of the block."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def main() -> None:
+    """Measure and report."""
+    with (
+        tempfile.TemporaryDirectory() as home,
+        served(DurablePostgresServer, DurablePostgresServer.make) as postgres,
+        redis_server() as redis,
+        contextlib.ExitStack() as workers,
+    ):
+        env = {
+            **os.environ,
+            "DATABASE_URL": postgres.url,
+            "REDIS_URL": redis.url,
+            "CONTINUITY_HOME": home,
+            "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+            "CONTINUITY_TEMPLATE_MODULES": "tests.templates",
+            "CONTINUITY_LOG_LEVEL": "WARNING",
+            "CONTINUITY_LEAN": "1",
+        }
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        stock = env | {"FLOOR_STOCK": "1"}
+        python = sys.executable
+        subprocess.run(
+            [python, "manage.py", "migrate", "-v0", "--skip-checks"], env=env, cwd=ROOT, check=True
+        )
+        subprocess.run([python, "-m", FLOOR, "prepare"], env=env, cwd=ROOT, check=True)
+        celery = [python, "-m", "celery", "-A", FLOOR, "--quiet", "worker", "-P", "threads"]
+        celery += ["-c", "7", "--without-gossip", "--without-mingle", "-l", "WARNING"]
+        workers.enter_context(worker([python, "manage.py", "worker"], env))
+        workers.enter_context(worker([*celery, "-Q", "floor"], env))
+        workers.enter_context(worker([*celery, "-Q", "floor1"], stock))
+        time.sleep(4)
+        ours = "tests.benchmarks.our_queue"
+        rates = alternate(
+            {
+                "ours": lambda: driver(f"{ours} throughput {RUNS}", env),
+                "floor": lambda: driver(f"{FLOOR} throughput {RUNS}", env),
+                "stock": lambda: driver(f"{FLOOR} throughput {RUNS}", stock),
+            }
+        )
+        delays = alternate(
+            {
+                "ours": lambda: driver(f"{ours} latency {LATENCIES}", env),
+                "floor": lambda: driver(f"{FLOOR} latency {LATENCIES}", env),
+            }
+        )
+    report(
+        "durable_runs",
+        runs_per_s={name: spread(figures) for name, figures in rates.items()},
+        ratio_to_kept=ratio(rates["ours"], rates["floor"]),
+        ratio_to_stock=ratio(rates["ours"], rates["stock"]),
+        submit_to_done_p50_ms={name: spread(figures) for name, figures in delays.items()},
+        latency_ratio=ratio(delays["ours"], delays["floor"]),
+        goals={"ratio_to_kept": ">= 0.8", "ratio_to_stock": ">= 2", "latency_ratio": "<= 1.5"},
+    )
+
+
+if __name__ == "__main__":
+    main()

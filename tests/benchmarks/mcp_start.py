@@ -1,0 +1,78 @@
+"""From starting `manage.py mcp_stdio` to its answer to initialize, against importing Django and mcp
+alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+
+ROOT = Path(__file__).parent.parent.parent
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "benchmark", "version": "1"},
+    },
+}
+IMPORTS = "import django; import mcp.server.lowlevel, mcp.server.stdio; print()"
+
+
+def until_first_line(command: list[str], env: dict[str, str], line: bytes) -> float:
+    """Return the milliseconds from start to the first line of the answer."""
+    start = time.perf_counter()
+    with subprocess.Popen(
+        command, env=env, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(line)
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        took = (time.perf_counter() - start) * 1000
+        if not answer:
+            raise RuntimeError("no answer")
+        process.kill()
+    return took
+
+
+def main() -> None:
+    """Measure and report."""
+    with tempfile.TemporaryDirectory() as home:
+        env = {**os.environ, "CONTINUITY_HOME": home, "CONTINUITY_NO_STACK": "1"}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        line = json.dumps(INITIALIZE).encode() + b"\n"
+        ours = [sys.executable, "manage.py", "mcp_stdio"]
+        floor = [sys.executable, "-c", IMPORTS]
+        for command in (ours, floor):
+            until_first_line(command, env, line)
+        figures = alternate(
+            {
+                "ours": lambda: until_first_line(ours, env, line),
+                "imports": lambda: until_first_line(floor, env, line),
+            },
+            rounds=9,
+        )
+    report(
+        "mcp_start",
+        unit="ms",
+        ours=spread(figures["ours"]),
+        imports=spread(figures["imports"]),
+        ratio=ratio(figures["ours"], figures["imports"]),
+        goals={"ratio": "<= 1.15"},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Our durable run, driven as the floor is: `python -m tests.benchmarks.our_queue
+throughput|latency|writes N`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+import time
+
+import django
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+django.setup()
+
+from decisions.principals import Principal, local_principal  # noqa: E402
+from decisions.threads import in_thread  # noqa: E402
+from runs.models import ACTIVE, Run  # noqa: E402
+from runs.services import submit_run  # noqa: E402
+from runs.waiting import wait_run  # noqa: E402
+
+
+def submit(principal: Principal) -> str:
+    """Accept a run of one step that does nothing."""
+    return submit_run(
+        principal=principal,
+        template_id="test_stepwise",
+        inputs={"do": ["ok"]},
+        options={"mode": "async"},
+    ).run_id
+
+
+async def _latencies(count: int) -> list[float]:
+    principal, took = await in_thread(local_principal), []
+    for _ in range(count):
+        start = time.perf_counter()
+        run_id = await in_thread(submit, principal)
+        run = await wait_run(principal=principal, run_id=run_id, wait_s=20)
+        if run["status"] != "succeeded":
+            raise RuntimeError(str(run))
+        took.append((time.perf_counter() - start) * 1000)
+    return took
+
+
+def latency_ms(count: int) -> float:
+    """Return the median from submit to the answer of who waits for it, one at a time."""
+    return statistics.median(asyncio.run(_latencies(count)))
+
+
+def throughput(count: int) -> float:
+    """Return runs per second from the first submit to the last end."""
+    principal = local_principal()
+    start = time.perf_counter()
+    for _ in range(count):
+        submit(principal)
+    while Run.objects.filter(status__in=ACTIVE).exists():
+        time.sleep(0.005)
+        if time.perf_counter() - start > 120:
+            raise TimeoutError("the worker does not get on with it")
+    return count / (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    measure = {"throughput": throughput, "latency": latency_ms}[sys.argv[2]]
+    print(measure(int(sys.argv[3])))

@@ -1,0 +1,42 @@
+"""Measuring ours against a floor: alternated rounds, medians and spreads, one JSON line."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+ROUNDS = 5
+
+
+def alternate(
+    variants: Mapping[str, Callable[[], float]], rounds: int = ROUNDS
+) -> dict[str, list[float]]:
+    """Measure every variant once a round, in turn (A B A B …), so that a drift of the machine hits
+    all alike.
+    """
+    figures: dict[str, list[float]] = {name: [] for name in variants}
+    for _ in range(rounds):
+        for name, measure in variants.items():
+            figures[name].append(measure())
+    return figures
+
+
+def spread(figures: Sequence[float]) -> dict[str, float]:
+    """Return min, median and max."""
+    return {
+        "min": round(min(figures), 3),
+        "median": round(statistics.median(figures), 3),
+        "max": round(max(figures), 3),
+    }
+
+
+def ratio(ours: Sequence[float], floor: Sequence[float]) -> float:
+    """Return the median of the ratios round by round."""
+    return round(statistics.median(a / b for a, b in zip(ours, floor, strict=True)), 3)
+
+
+def report(name: str, **figures: Any) -> None:
+    """Print the benchmark's one line."""
+    print(json.dumps({"benchmark": name, **figures}), flush=True)

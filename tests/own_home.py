@@ -1,0 +1,155 @@
+"""A fresh CONTINUITY_HOME with the embedded default, and `manage.py` run on it as people do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+from runs.stack.places import Places
+from runs.stack.state import StackInfo, is_up, stack_info
+
+ROOT = Path(__file__).parent.parent
+_URL = re.compile(r"http://127\.0\.0\.1:\d+")
+# What would make the commands leave the embedded default, or behave as under other tests.
+_NOT_OURS = re.compile(
+    r"^(CONTINUITY_|DATABASE_URL$|REDIS_URL$|CELERY_|DJANGO_|PYTEST|PYTHONDONTWRITE|COV_)"
+)
+
+
+class OwnHome:
+    """One home and the commands that were started on it."""
+
+    def __init__(self, home: Path, **env: str) -> None:
+        self.at = Places(home)
+        kept = {key: value for key, value in os.environ.items() if not _NOT_OURS.match(key)}
+        self.env = {**kept, "CONTINUITY_HOME": str(home), **env}
+        if os.environ.get("CONTINUITY_CHROMIUM"):
+            self.env["CONTINUITY_CHROMIUM"] = os.environ["CONTINUITY_CHROMIUM"]
+
+    def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, without a terminal."""
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def start(self, *arguments: str, **env: str) -> Started:
+        """Start a command that stays."""
+        return Started([sys.executable, "manage.py", *arguments], {**self.env, **env})
+
+    @property
+    def info(self) -> StackInfo:
+        """What the supervisor says of itself."""
+        info = stack_info(self.at)
+        assert info is not None
+        return info
+
+    def pid(self, part: str) -> int:
+        """Return the process of a part, of the watcher or of the supervisor."""
+        if part == "supervisor":
+            return self.info.pid
+        return next(one.pid or 0 for one in self.info.parts if one.name == part)
+
+    def family(self) -> list[psutil.Process]:
+        """Return every process of the stack, the supervisor first."""
+        supervisor = psutil.Process(self.info.pid)
+        return [supervisor, *supervisor.children(recursive=True)]
+
+
+class Started:
+    """A command that stays, in a process group of its own."""
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        self.said = ""
+        self.process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def until(self, word: str) -> str:
+        """Return the next line that has the word in it; fails when the output ends before."""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.said += line
+            if word in line:
+                return line
+        raise AssertionError(f"{word!r} was never said, but:\n{self.said}")
+
+    def address(self) -> str:
+        """Wait until it is ready and return its address."""
+        found = _URL.search(self.until("Ready on"))
+        assert found
+        return found.group()
+
+    def end(self, number: int = signal.SIGINT, within_s: float = 20) -> int:
+        """Signal it, read what it says, and return its exit status."""
+        self.process.send_signal(number)
+        return self.wait(within_s)
+
+    def wait(self, within_s: float = 20) -> int:
+        """Read what it says until it ends, and return its exit status."""
+        said, _ = self.process.communicate(timeout=within_s)
+        self.said += said
+        return self.process.returncode
+
+
+@contextlib.contextmanager
+def own_home(home: Path, **env: str) -> Iterator[OwnHome]:
+    """A home for the length of a block; whatever is up there is stopped at its end."""
+    mine = OwnHome(home, **env)
+    try:
+        yield mine
+    finally:
+        if is_up(mine.at):
+            mine.run("down")
+
+
+def left_of(family: list[psutil.Process], within_s: float = 12) -> list[psutil.Process]:
+    """Return the processes that live after a while; one that is only unburied has ended."""
+    deadline = time.monotonic() + within_s
+    while (left := [one for one in family if _lives(one)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def eventually(is_so: Callable[[], bool], within_s: float = 15) -> bool:
+    """Tell whether something becomes so."""
+    deadline = time.monotonic() + within_s
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return is_so()
+
+
+def status_of(url: str) -> int:
+    """Return the HTTP status of a GET."""
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310  (our own address)
+        return int(answer.status)
