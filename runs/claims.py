@@ -65,7 +65,7 @@ def claim(worker_id: str, open_run: Callable[[Run], Opening]) -> Claim | None:
     return None
 
 
-def _alive() -> QuerySet[Worker, dict[str, Any]]:
+def _alive() -> QuerySet[Worker, Any]:
     return Worker.objects.filter(lost_at__isnull=True).values("id")
 
 

@@ -7,24 +7,17 @@ to policy, a stop.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from decisions.ids import new_id
 from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
-from runners.browser.runtime import get_runtime
-from runners.browser.session import BrowserSession
-from runners.errors import ToolTimeout
-from runners.loop import get_loop
 from runs import claims, journal, step_lines
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim, Opening
@@ -33,11 +26,9 @@ from runs.failpoints import hit
 from runs.journal import Ending, LeaseLost
 from runs.models import Run, RunStep, StepStatus
 from runs.slots import release_slot
-from runs.step_context import StepRun
-from runs.task_templates.registry import StepPlan, get_template
+from runs.task_templates.registry import get_template
+from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay
 
-Reason = Literal["canceled", "lost", "draining"]
-CLOSE_S = 5.0  # a browser session that takes longer to close is left to the browser's own end
 ONCE_GRACE_S = 4.0  # a step that must not be repeated may finish within this when the worker drains
 log = logging.getLogger(__name__)
 
@@ -52,22 +43,6 @@ class Stopped(Exception):
 
 class TimedOut(Exception):
     """The run's own time is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Over:
-    """A step's try is over; the future has its output or its exception."""
-
-    step_run: StepRun
-    future: Future[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """Something that the loop thread needs done on the run's database thread."""
-
-    function: Callable[[], Any]
-    answer: Future[Any]
 
 
 def open_run(run: Run) -> Opening:
@@ -92,7 +67,8 @@ class Execution:
             raise LookupError(f"the template {held.run.template_id} is not installed here")
         self.held, self.run, self.template = held, held.run, template
         self.inputs: Mapping[str, Any] = held.run.inputs
-        self.inbox: queue.SimpleQueue[_Over | _Question | NewEvent | Reason] = queue.SimpleQueue()
+        self.inbox: Inbox = queue.SimpleQueue()
+        self.under_way = StepsUnderWay(held.run, template, self.inbox)
         self.steps = {row.index: row for row in held.opening.steps}
         first = {change.index for change in held.opening.started}
         self.todo = deque(
@@ -100,14 +76,10 @@ class Execution:
             for row in held.opening.steps
             if row.status == StepStatus.PENDING and row.index not in first
         )
-        self.active: dict[int, Future[Mapping[str, Any]]] = {}
-        self.began: dict[int, float] = {}
         self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
         self.events: list[NewEvent] = []
-        self.session: BrowserSession | None = None
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
         self._slot_is_free = False
-        self._opening = asyncio.Lock()  # used on the loop thread alone
         self._start = time.monotonic()
         self._deadline = self._start + self._ms_left() / 1000
 
@@ -141,8 +113,7 @@ class Execution:
         except LeaseLost:
             log.info("the run is not this worker's any more", extra={"runId": self.run.id})
         finally:
-            self._cancel_steps(list(self.active))
-            self._close_session()
+            self.under_way.close()
             if not self._slot_is_free:
                 release_slot(self.run.id, epoch=self.held.epoch)
 
@@ -163,7 +134,9 @@ class Execution:
             log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
 
     def _fail_lost_steps(self) -> None:
-        """Fail `once` steps whose worker was lost under way: whether they took effect is unknown."""
+        """Fail `once` steps whose worker was lost under way: whether they took effect
+        is unknown.
+        """
         first = {change.index for change in self.held.opening.started}
         lost = [
             row
@@ -179,11 +152,11 @@ class Execution:
             hit("step_started")
             for row in starting:
                 self._launch(row)
-            changes = self._listen() if self.active else []
+            changes = self._listen() if self.under_way else []
             hit("step_over")
             starting = self._choose()
             changes += [step_lines.started(row) for row in starting]
-            if not starting and not self.active:
+            if not starting and not self.under_way:
                 self._conclude(changes)
                 return
             if changes or self.events:
@@ -193,7 +166,7 @@ class Execution:
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
         if broken and self.template.stops_at_failed_step:
             return []
-        free = max(0, self.limiter.current() - len(self.active))
+        free = max(0, self.limiter.current() - len(self.under_way))
         chosen = [self.steps[self.todo.popleft()] for _ in range(min(free, len(self.todo)))]
         for row in chosen:
             row.attempts += 1
@@ -214,51 +187,18 @@ class Execution:
     # --- steps ----------------------------------------------------------------------------------
 
     def _launch(self, row: RunStep) -> None:
-        limit = time.monotonic() + self.template.step_timeout_ms / 1000
-        step_run = StepRun(
-            run=self.run, inputs=self.inputs, index=row.index, in_engine=self._ask,
-            tell=self.inbox.put, deadline=min(self._deadline, limit),
-        )  # fmt: skip
-        plan = StepPlan(row.name, row.input, Effect(row.effect))
-        self.began[row.index] = time.monotonic()
         self.tries[row.index] += 1
-        future = get_loop().submit(self._do(plan, step_run))
-        self.active[row.index] = future
-        future.add_done_callback(lambda done: self.inbox.put(_Over(step_run, done)))
-
-    async def _do(self, plan: StepPlan, step_run: StepRun) -> Mapping[str, Any]:
-        """Do one step on the loop thread, within its time."""
-        try:
-            async with asyncio.timeout(step_run.seconds_left()):
-                if self.template.uses_browser:
-                    step_run.browser = await self._browser()
-                return await self.template.do_step(plan, step_run)
-        except TimeoutError:
-            raise ToolTimeout(f"'{plan.name}' did not end within its time.") from None
-
-    async def _browser(self) -> BrowserSession:
-        async with self._opening:
-            if self.session is None:
-                trust: Literal["local", "remote"] = (
-                    "local" if self.run.trust == "local" else "remote"
-                )
-                self.session = await get_runtime().open_session(run_id=self.run.id, trust=trust)
-            return self.session
-
-    def _ask(self, function: Callable[[], Any]) -> Future[Any]:
-        answer: Future[Any] = Future()
-        self.inbox.put(_Question(function, answer))
-        return answer
+        self.under_way.launch(row, run_deadline=self._deadline)
 
     def _listen(self) -> list[StepChange]:
         """Wait for news, take all there is, and return the journal lines that it makes."""
         changes: list[StepChange] = []
         item = self._next(wait=True)
         while item is not None:
-            if isinstance(item, _Over):
+            if isinstance(item, Over):
                 changes += self._over(item)
-            elif isinstance(item, _Question):
-                _answer(item)
+            elif isinstance(item, Question):
+                item.reply()
             elif isinstance(item, NewEvent):
                 self.events.append(item)
             else:
@@ -266,7 +206,7 @@ class Execution:
             item = self._next(wait=not changes and not self.events)
         return changes
 
-    def _next(self, *, wait: bool) -> _Over | _Question | NewEvent | Reason | None:
+    def _next(self, *, wait: bool) -> Over | Question | NewEvent | Reason | None:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimedOut
@@ -277,14 +217,13 @@ class Execution:
                 raise TimedOut from None
             return None
 
-    def _over(self, over: _Over) -> list[StepChange]:
-        index = over.step_run.index
-        if self.active.get(index) is not over.future:
+    def _over(self, over: Over) -> list[StepChange]:
+        seconds = self.under_way.end(over)
+        if seconds is None:
             return []  # canceled meanwhile
-        del self.active[index]
-        row, seconds = self.steps[index], time.monotonic() - self.began[index]
+        index = over.step_run.index
+        row, duration_ms = self.steps[index], int(seconds * 1000)
         self.limiter.record(seconds)
-        duration_ms = int(seconds * 1000)
         error = step_lines.error_of(over.future, self.run.id)
         if error is None:
             output = over.future.result()
@@ -308,10 +247,10 @@ class Execution:
             f"The run did not end within its {self.run.timeout_ms} ms.",
             details={"succeededSteps": done, "totalSteps": len(self.steps)},
         )
-        under_way = sorted(self.active)
+        under_way = self.under_way.indexes()
         if under_way:
             error["step"] = step_lines.about(self.steps[under_way[0]])
-        self._cancel_steps(under_way)
+        self.under_way.cancel(under_way)
         changes = [step_lines.failed(self.steps[index], error) for index in under_way]
         views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
         partial = self.template.conclude(self.inputs, views).result
@@ -323,51 +262,21 @@ class Execution:
     def _stop(self, reason: Reason) -> None:
         if reason != "draining":
             return
-        once = [index for index in self.active if self.steps[index].effect == Effect.ONCE]
-        self._cancel_steps([index for index in self.active if index not in once])
+        under_way = self.under_way.indexes()
+        once = {index for index in under_way if self.steps[index].effect == Effect.ONCE}
+        self.under_way.cancel([index for index in under_way if index not in once])
         self._finish(once)
         claims.hand_back(self.held, reason="draining", active_ms=self.active_ms)
 
-    def _finish(self, once: list[int]) -> None:
+    def _finish(self, once: set[int]) -> None:
         """Let steps that must not be repeated end, for a moment, and keep what came of them."""
         until = time.monotonic() + ONCE_GRACE_S
-        while any(index in self.active for index in once) and time.monotonic() < until:
+        while once & set(self.under_way.indexes()) and time.monotonic() < until:
             try:
                 item = self.inbox.get(timeout=max(0.01, until - time.monotonic()))
             except queue.Empty:
                 return
-            if isinstance(item, _Over):
+            if isinstance(item, Over):
                 self._write(self._over(item))
-            elif isinstance(item, _Question):
-                _answer(item)
-
-    def _cancel_steps(self, indexes: list[int]) -> None:
-        for index in indexes:
-            future = self.active.pop(index, None)
-            if future is not None:
-                future.cancel()
-
-    def _close_session(self) -> None:
-        if not self.template.uses_browser:
-            return
-        closing = get_loop().submit(self._close())
-        try:
-            closing.result(timeout=CLOSE_S)
-        except (TimeoutError, CancelledError):
-            log.warning("a browser session did not close in time", extra={"runId": self.run.id})
-
-    async def _close(self) -> None:
-        async with self._opening:
-            session, self.session = self.session, None
-        if session is not None:
-            await session.close()
-
-
-def _answer(question: _Question) -> None:
-    if not question.answer.set_running_or_notify_cancel():
-        return
-    try:
-        question.answer.set_result(question.function())
-    except Exception as error:
-        question.answer.set_exception(error)
-        raise
+            elif isinstance(item, Question):
+                item.reply()

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from artifacts.selectors import CHUNK_MAX, artifact_ids_of
+from decisions.errors import RunNotFound
 from decisions.principals import Principal
 from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
-from runs.services import visible_run
 from runs.slots import count_free_slots
 from runs.task_templates.registry import list_templates
 
@@ -30,6 +30,28 @@ def get_run(*, principal: Principal, run_id: str) -> dict[str, Any]:
     if run.status == RunStatus.QUEUED:
         shown["queue"] = _queue(run)
     return shown
+
+
+def is_past_ttl(run: Run) -> bool:
+    """Tell whether a run ended longer than runTtl ago: gone from the API, and its key free."""
+    ttl = timedelta(milliseconds=settings.RUN_TTL_MS)
+    return run.hidden_at is not None or (
+        run.ended_at is not None and run.ended_at + ttl <= datetime.now(UTC)
+    )
+
+
+def visible_run(principal: Principal, run_id: str) -> Run:
+    """Return a run of the caller's workspace that is within its time.
+
+    Raises:
+        RunNotFound: Unknown, past its time, or another workspace's: all read the same.
+    """
+    run = Run.objects.filter(
+        id=run_id, workspace_id=principal.workspace_id, hidden_at__isnull=True
+    ).first()
+    if run is None or is_past_ttl(run):
+        raise RunNotFound(f"There is no run {run_id[:64]}.")
+    return run
 
 
 def list_runs(

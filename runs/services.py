@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from decisions.audit import Deed, record
@@ -18,6 +17,7 @@ from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.models import ACTIVE, TERMINAL, Run, RunKey, RunStatus, RunStep, StepStatus
+from runs.selectors import is_past_ttl, visible_run
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Mode, Submission, judge_submission
@@ -137,7 +137,7 @@ def _claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
     row = RunKey.objects.get(**scope)
     while row.run_id != run_id:
         known = Run.objects.filter(id=row.run_id).first()
-        if known is not None and not _key_is_over(known):
+        if known is not None and not is_past_ttl(known):
             return known, row.inputs_digest
         # Its time is over: exactly one of those who see that takes it.
         RunKey.objects.filter(id=row.id, run_id=row.run_id).update(
@@ -145,13 +145,6 @@ def _claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
         )
         row.refresh_from_db()
     return None
-
-
-def _key_is_over(run: Run) -> bool:
-    ttl = timedelta(milliseconds=settings.RUN_TTL_MS)
-    return run.hidden_at is not None or (
-        run.ended_at is not None and run.ended_at + ttl <= datetime.now(UTC)
-    )
 
 
 def _write(run: Run, submission: Submission) -> None:
@@ -195,26 +188,12 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
         )
         values = {"error": error, "result_summary": error["message"][:500]}
         change = Transition(run, {"status": RunStatus(run.status)}, values)
-        told = {"reason": reason, "actor": principal.id}
+        about = {"reason": reason, "actor": principal.id}
         try:
-            move(change, RunStatus.CANCELED, actor=principal.id, data=told)
+            move(change, RunStatus.CANCELED, actor=principal.id, data=about)
         except InvalidTransition:
             continue  # a worker was first: look again
         return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}
-
-
-def visible_run(principal: Principal, run_id: str) -> Run:
-    """Return a run of the caller's workspace that is within its time.
-
-    Raises:
-        RunNotFound: Unknown, past its time, or another workspace's: all read the same.
-    """
-    run = Run.objects.filter(
-        id=run_id, workspace_id=principal.workspace_id, hidden_at__isnull=True
-    ).first()
-    if run is None or (run.ended_at is not None and _key_is_over(run)):
-        raise RunNotFound(f"There is no run {run_id[:64]}.")
-    return run
 
 
 def retry_run(*, principal: Principal, run_id: str) -> Submitted:

@@ -48,4 +48,4 @@ def release_slot(run_id: str, *, epoch: int) -> bool:
 def count_free_slots() -> int:
     """Return how many runs could start now."""
     taken = Slot.objects.filter(run_id__isnull=False).count()
-    return max(0, settings.MAX_CONCURRENT_RUNS - taken)
+    return int(max(0, settings.MAX_CONCURRENT_RUNS - taken))

@@ -98,7 +98,8 @@ class StepRun:
         result = await invoke(ToolCall(tool, args), self._tool_context())
         if not result.ok:
             raise CallFailed(result.error or {})
-        return storable(result.output or {})
+        output: Mapping[str, Any] = storable(result.output or {})
+        return output
 
     def _judge(self, tool: str, args: Mapping[str, Any]) -> Verdict:
         return judge(

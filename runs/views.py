@@ -10,13 +10,13 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from artifacts.contract import ARTIFACT_LIST
 from artifacts.selectors import list_run_artifacts
 from decisions.api_view import ApiView, json_answer, principal_of
 from decisions.arguments import Arguments
 from decisions.errors import InvalidInput
-from decisions.openapi import component, operation
-from runs import api_examples, contract, selectors, services
+from decisions.openapi import operation
+from runs import api_document as document
+from runs import contract, selectors, services
 from runs.event_stream import MEDIA_TYPE, PAGE, stream_events
 from runs.waiting import submit_and_wait, wait_events, wait_run
 
@@ -30,34 +30,6 @@ _ANSWER = Arguments(contract.ANSWER_TASK_RUN_INPUT)
 _WAIT = Arguments(contract.WAIT_TASK_RUN_INPUT)
 _EVENTS = Arguments(contract.SUBSCRIBE_INPUT)
 
-_RUN = component("Run", contract.RUN_OUTPUT)
-_RUN_LIST = component(
-    "RunList",
-    {
-        **contract.LIST_TASK_RUNS_OUTPUT,
-        "properties": {
-            **contract.LIST_TASK_RUNS_OUTPUT["properties"],
-            "runs": {"type": "array", "items": _RUN},
-        },
-    },
-)
-_SUBMIT_BODY = component("Submit", contract.RUN_TASK_TEMPLATE_INPUT)
-_SUBMITTED = component("SubmittedRun", contract.RUN_TASK_TEMPLATE_OUTPUT)
-_TEMPLATES = component("TemplateList", contract.LIST_TASK_TEMPLATES_OUTPUT)
-_CHANGED = component("ChangedRun", contract.CANCEL_TASK_RUN_OUTPUT)
-_EVENT_PAGE = component("EventPage", contract.SUBSCRIBE_OUTPUT)
-_ARTIFACTS = component("ArtifactList", ARTIFACT_LIST)
-_PROFILE = component("RuntimeProfile", contract.RUNTIME_PROFILE_OUTPUT)
-_ANSWER_BODY = component(
-    "Answer",
-    {
-        "type": "object",
-        "properties": {"answer": contract.ANSWER_TASK_RUN_INPUT["properties"]["answer"]},
-        "required": ["answer"],
-        "additionalProperties": False,
-    },
-)
-
 _IN_PATH = {"runId": "From the answer to the submit."}
 _READ = (400, 401, 403, 404, 429)
 _WRITE = (*_READ, 413, 415)
@@ -69,7 +41,11 @@ class TemplatesView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "listTaskTemplates", "What can be run", tag="runs", answer=_TEMPLATES, refusals=_READ
+        "listTaskTemplates",
+        "What can be run",
+        tag="runs",
+        answer=document.TEMPLATES,
+        refusals=_READ,
     )
     def get(self, request: Request) -> HttpResponse:
         """Every template, with the schemas of its inputs and of its result."""
@@ -82,7 +58,9 @@ class ProfileView(ApiView):
 
     scopes = {"GET": "runs:read"}
 
-    @operation("getRuntimeProfile", "Limits and trust", tag="runs", answer=_PROFILE, refusals=_READ)
+    @operation(
+        "getRuntimeProfile", "Limits and trust", tag="runs", answer=document.PROFILE, refusals=_READ
+    )
     def get(self, request: Request) -> HttpResponse:
         """The limits of this installation, and the trust level at which it sees you."""
         self.arguments(_NOTHING)
@@ -95,8 +73,8 @@ class RunsView(ApiView):
     scopes = {"GET": "runs:read", "POST": "runs:write"}
 
     @operation(
-        "listTaskRuns", "Runs of the workspace", tag="runs", answer=_RUN_LIST, arguments=_LIST,
-        refusals=_READ,
+        "listTaskRuns", "Runs of the workspace", tag="runs", answer=document.RUN_LIST,
+        arguments=_LIST, refusals=_READ,
     )  # fmt: skip
     def get(self, request: Request) -> HttpResponse:
         """Newest first. `total` counts all that match; the next page starts at `offset` =
@@ -108,9 +86,10 @@ class RunsView(ApiView):
         return json_answer(selectors.list_runs(principal=principal_of(request), **asked))
 
     @operation(
-        "runTaskTemplate", "Submit a run", tag="runs", answer=_SUBMITTED, refusals=_WRITE,
-        body=_SUBMIT_BODY, body_example=api_examples.SUBMIT, example=api_examples.SUBMITTED,
-        others={202: _SUBMITTED},
+        "runTaskTemplate", "Submit a run", tag="runs", answer=document.SUBMITTED,
+        others={202: document.SUBMITTED}, refusals=_WRITE,
+        body=document.SUBMIT_BODY, body_example=document.SUBMIT_EXAMPLE,
+        examples={200: document.ENDED_EXAMPLE, 202: document.SUBMITTED_EXAMPLE},
     )  # fmt: skip
     async def post(self, request: Request) -> HttpResponse:
         """Answers 202 with the handle of a run that goes on (async), or 200 with the run that ended
@@ -138,8 +117,8 @@ class RunView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "getTaskRun", "One run", tag="runs", answer=_RUN, example=api_examples.RUN, path=_IN_PATH,
-        refusals=_READ,
+        "getTaskRun", "One run", tag="runs", answer=document.RUN, path=_IN_PATH,
+        examples={200: document.RUN_EXAMPLE}, refusals=_READ,
     )  # fmt: skip
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The run as it is now; `result` and `error` are null until it ended."""
@@ -153,7 +132,7 @@ class WaitView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "waitTaskRun", "Wait for a run's end", tag="runs", answer=_RUN, arguments=_WAIT,
+        "waitTaskRun", "Wait for a run's end", tag="runs", answer=document.RUN, arguments=_WAIT,
         path=_IN_PATH, refusals=_READ,
     )  # fmt: skip
     async def get(self, request: Request, **path: str) -> HttpResponse:
@@ -174,8 +153,8 @@ class EventsView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "subscribeTaskRunEvents", "A run's events", tag="runs", answer=_EVENT_PAGE,
-        example=api_examples.EVENTS, arguments=_EVENTS, path=_IN_PATH, refusals=_READ,
+        "subscribeTaskRunEvents", "A run's events", tag="runs", answer=document.EVENT_PAGE,
+        examples={200: document.EVENTS_EXAMPLE}, arguments=_EVENTS, path=_IN_PATH, refusals=_READ,
         media_types=("application/json", MEDIA_TYPE),
         others={204: "The stream has nothing more: the run has ended and you have all its events."},
     )  # fmt: skip
@@ -225,8 +204,8 @@ class RunArtifactsView(ApiView):
     scopes = {"GET": "artifacts:read"}
 
     @operation(
-        "listRunArtifacts", "What a run kept", tag="artifacts", answer=_ARTIFACTS, path=_IN_PATH,
-        refusals=_READ,
+        "listRunArtifacts", "What a run kept", tag="artifacts", answer=document.ARTIFACTS,
+        path=_IN_PATH, refusals=_READ,
     )  # fmt: skip
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The whole result first, then the rest in the order it was made. Artifacts outlive their
@@ -236,7 +215,7 @@ class RunArtifactsView(ApiView):
         principal = principal_of(request)
         kept = list_run_artifacts(principal=principal, run_id=run_id)
         if not kept["artifacts"]:
-            services.visible_run(
+            selectors.visible_run(
                 principal, run_id
             )  # nothing kept is one thing, no such run another
         return json_answer(kept)
@@ -248,8 +227,8 @@ class CancelView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "cancelTaskRun", "Cancel a run", tag="runs", answer=_CHANGED, example=api_examples.CANCELED,
-        path=_IN_PATH, refusals=_WRITE,
+        "cancelTaskRun", "Cancel a run", tag="runs", answer=document.CHANGED, path=_IN_PATH,
+        examples={200: document.CANCELED_EXAMPLE}, refusals=_WRITE,
     )  # fmt: skip
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Canceled at once for every reader. A run that had ended stays as it is: `success` is
@@ -265,8 +244,8 @@ class RetryView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "retryTaskRun", "Try a run again", tag="runs", answer=_SUBMITTED, path=_IN_PATH,
-        others={202: _SUBMITTED}, refusals=(*_WRITE, 409),
+        "retryTaskRun", "Try a run again", tag="runs", answer=document.SUBMITTED, path=_IN_PATH,
+        others={202: document.SUBMITTED}, refusals=(*_WRITE, 409),
     )  # fmt: skip
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Submits a failed or canceled run as a new one that keeps the steps that succeeded; twice
@@ -284,8 +263,9 @@ class AnswerView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "answerTaskRun", "Answer a run's question", tag="runs", answer=_CHANGED, path=_IN_PATH,
-        body=_ANSWER_BODY, body_example={"answer": "Use the second address."}, refusals=_WRITE,
+        "answerTaskRun", "Answer a run's question", tag="runs", answer=document.CHANGED,
+        path=_IN_PATH, body=document.ANSWER_BODY, refusals=_WRITE,
+        body_example={"answer": "Use the second address."},
     )  # fmt: skip
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Lets a run go on that has `waitingFor.type` = `answer`."""

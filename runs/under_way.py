@@ -1,0 +1,146 @@
+"""The steps of a run that are under way: coroutines on the loop thread, and the browser session
+they share.
+
+What they have to say comes back through the run's inbox, which the engine reads on the run's own
+thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from runners.base import Effect, TrustLevel
+from runners.browser.runtime import get_runtime
+from runners.browser.session import BrowserSession
+from runners.errors import ToolTimeout
+from runners.loop import get_loop
+from runs.changes import NewEvent
+from runs.models import Run, RunStep
+from runs.step_context import StepRun
+from runs.task_templates.registry import StepPlan, TaskTemplate
+
+Reason = Literal["canceled", "lost", "draining"]
+CLOSE_S = 5.0  # a browser session that takes longer to close is left to the browser's own end
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A step's try is over; the future has its output or its exception."""
+
+    step_run: StepRun
+    future: Future[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something that the loop thread needs done on the run's database thread."""
+
+    function: Callable[[], Any]
+    answer: Future[Any]
+
+    def reply(self) -> None:
+        """Do it; what it raises is the asker's and the engine's."""
+        if not self.answer.set_running_or_notify_cancel():
+            return
+        try:
+            self.answer.set_result(self.function())
+        except Exception as error:
+            self.answer.set_exception(error)
+            raise
+
+
+Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
+
+
+class StepsUnderWay:
+    """Starts steps and ends them; used on the run's thread alone."""
+
+    def __init__(self, run: Run, template: TaskTemplate, inbox: Inbox) -> None:
+        self._run, self._template, self._inbox = run, template, inbox
+        self._active: dict[int, Future[Mapping[str, Any]]] = {}
+        self._began: dict[int, float] = {}
+        self._session: BrowserSession | None = None
+        self._opening = asyncio.Lock()  # used on the loop thread alone
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    def indexes(self) -> list[int]:
+        """Return the steps under way, by number."""
+        return sorted(self._active)
+
+    def launch(self, row: RunStep, *, run_deadline: float) -> None:
+        """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
+        limit = time.monotonic() + self._template.step_timeout_ms / 1000
+        step_run = StepRun(
+            run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
+            tell=self._inbox.put, deadline=min(run_deadline, limit),
+        )  # fmt: skip
+        plan = StepPlan(row.name, row.input, Effect(row.effect))
+        self._began[row.index] = time.monotonic()
+        future = get_loop().submit(self._do(plan, step_run))
+        self._active[row.index] = future
+        future.add_done_callback(lambda done: self._inbox.put(Over(step_run, done)))
+
+    def end(self, over: Over) -> float | None:
+        """Take a step that is over off the list and return its seconds; None where it
+        was canceled.
+        """
+        index = over.step_run.index
+        if self._active.get(index) is not over.future:
+            return None
+        del self._active[index]
+        return time.monotonic() - self._began[index]
+
+    def cancel(self, indexes: list[int]) -> None:
+        """Interrupt steps; what they still say is not heard."""
+        for index in indexes:
+            future = self._active.pop(index, None)
+            if future is not None:
+                future.cancel()
+
+    def close(self) -> None:
+        """Interrupt every step and close the session, within a bound."""
+        self.cancel(list(self._active))
+        if not self._template.uses_browser:
+            return
+        closing = get_loop().submit(self._close())
+        try:
+            closing.result(timeout=CLOSE_S)
+        except (TimeoutError, CancelledError):
+            log.warning("a browser session did not close in time", extra={"runId": self._run.id})
+
+    def _ask(self, function: Callable[[], Any]) -> Future[Any]:
+        answer: Future[Any] = Future()
+        self._inbox.put(Question(function, answer))
+        return answer
+
+    async def _do(self, plan: StepPlan, step_run: StepRun) -> Mapping[str, Any]:
+        try:
+            async with asyncio.timeout(step_run.seconds_left()):
+                if self._template.uses_browser:
+                    step_run.browser = await self._browser()
+                return await self._template.do_step(plan, step_run)
+        except TimeoutError:
+            raise ToolTimeout(f"'{plan.name}' did not end within its time.") from None
+
+    async def _browser(self) -> BrowserSession:
+        async with self._opening:
+            if self._session is None:
+                trust: TrustLevel = "local" if self._run.trust == "local" else "remote"
+                self._session = await get_runtime().open_session(run_id=self._run.id, trust=trust)
+            return self._session
+
+    async def _close(self) -> None:
+        async with self._opening:
+            session, self._session = self._session, None
+        if session is not None:
+            await session.close()
