@@ -1,0 +1,221 @@
+"""Serve the handbook on a free loopback port, awkward pages included."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import sys
+import threading
+from functools import cached_property
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
+
+PAGES = Path(__file__).parent / "pages"
+
+READING_ORDER = (
+    "/",
+    "/start",
+    "/life-of-a-run.html",
+    "/doors.html",
+    "/events.html",
+    "/artifacts.html",
+    "/the-gate.html",
+    "/audit.html",
+    "/leases.html",
+    "/error-codes.html",
+    "/operations.html",
+    "/glossary.html",
+    "/make-a-token.html",
+    "/about.zh.html",
+    "/handbook.html",
+    "/no-such-page.html",
+)
+CHAPTERS = (
+    "quick-start",
+    "life-of-a-run",
+    "frames/rest-calls",
+    "artifacts",
+    "the-gate",
+    "audit",
+    "leases",
+    "error-codes",
+    "operations",
+    "glossary",
+)
+REDIRECTS = {"/start": "/quick-start.html"}
+PAUSES_S = {"/operations.html": 1.5}
+KEEP_ALIVE_S = 15.0
+MIME_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+}
+
+
+def whole_handbook() -> str:
+    """Return the page of all chapters: its template, with the chapters' own text put in."""
+    template = (PAGES / "handbook.html").read_text("utf-8")
+    return template.replace("<!-- chapters -->", "\n".join(_chapter(name) for name in CHAPTERS))
+
+
+def _chapter(name: str) -> str:
+    """Return a page's main part as a section, headings one level lower to keep the outline."""
+    page = (PAGES / f"{name}.html").read_text("utf-8")
+    main = page.partition("<main>")[2].partition("</main>")[0]
+    lowered = re.sub(r"(</?h)([1-5])\b", lambda tag: f"{tag[1]}{int(tag[2]) + 1}", main)
+    return f'<section class="chapter">{lowered}</section>'
+
+
+class DemoSite:
+    """The handbook as a web site on 127.0.0.1, served by threads of this process until closed.
+
+    Use it as a context manager. Closing ends every connection at once, slow answers included, and
+    may be done twice.
+    """
+
+    def __init__(self) -> None:
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), name="demo-site", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """Return the site's root without a trailing slash, such as http://127.0.0.1:40123."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def urls(self) -> list[str]:
+        """Return what the first run reads, in reading order; the last one does not exist."""
+        return [self.address + path for path in READING_ORDER]
+
+    def close(self) -> None:
+        """Stop answering and give the port back."""
+        self._server.stop()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    """A threading server that can be stopped while clients keep connections open."""
+
+    daemon_threads = True
+
+    def __init__(self, *args: Any) -> None:
+        self.stopping = threading.Event()
+        self._open: set[socket.socket] = set()
+        self._open_lock = threading.Lock()
+        super().__init__(*args)
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """Return the file of every path that is one; no other path ever reaches the file system."""
+        files = (path for path in PAGES.rglob("*") if path.suffix in MIME_TYPES)
+        found = {f"/{path.relative_to(PAGES).as_posix()}": path for path in files}
+        return found | {"/": PAGES / "index.html"}
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        request, address = super().get_request()
+        with self._open_lock:
+            self._open.add(request)
+        return request, address
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._open_lock:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stay quiet about a reader that hangs up in the middle of an answer."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    def stop(self) -> None:
+        """Take no more connections and end those that are open; twice is safe."""
+        if self.stopping.is_set():
+            return
+        self.stopping.set()
+        self.shutdown()
+        self.server_close()
+        with self._open_lock:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answer GET and HEAD with a page, a redirect or the 404 page."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "handbook"
+    sys_version = ""
+    timeout = KEEP_ALIVE_S
+    wbufsize: ClassVar[int] = 64 * 1024  # head and body at once, else Nagle costs 40 ms an answer
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Answer with the page."""
+        path = urlsplit(self.path).path
+        self.server.stopping.wait(PAUSES_S.get(path, 0.0))
+        if path in REDIRECTS:
+            self._answer(HTTPStatus.FOUND, b"", "text/plain", location=REDIRECTS[path])
+        elif path in self.server.files:
+            self._answer(HTTPStatus.OK, *_content(self.server.files[path]))
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, *_content(PAGES / "404.html"))
+
+    def do_HEAD(self) -> None:
+        """Answer as for GET, without the body."""
+        self.do_GET()
+
+    def parse_request(self) -> bool:
+        """Refuse every method but GET and HEAD, whatever its name."""
+        if not super().parse_request():
+            return False
+        if self.command in {"GET", "HEAD"}:
+            return True
+        self.close_connection = True  # a body may follow, unread
+        self._answer(HTTPStatus.METHOD_NOT_ALLOWED, b"", "text/plain", allow="GET, HEAD")
+        return False
+
+    def _answer(self, status: HTTPStatus, body: bytes, mime_type: str, **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", mime_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Content-Security-Policy", "default-src 'self'")
+        for name, value in headers.items():
+            self.send_header(name.title(), value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name is the base's)
+        """Keep quiet: the terminal belongs to the job."""
+
+
+def _content(file: Path) -> tuple[bytes, str]:
+    """Return a file's bytes and type, read anew each time so that an edited page shows at once."""
+    body = whole_handbook().encode() if file.name == "handbook.html" else file.read_bytes()
+    return body, MIME_TYPES[file.suffix]

@@ -1,0 +1,138 @@
+"""The pages of the shipped site: whole, offline, awkward where promised, and true to the code."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import decisions.errors
+import runners.errors
+from runners.errors import ToolFailed
+from runs.demo.site import CHAPTERS, PAGES, whole_handbook
+
+HTML_FILES = sorted(PAGES.rglob("*.html"))
+VOID = {"meta", "link", "input", "path", "rect", "circle"}
+RUN_CODES = {
+    "ELEMENT_NOT_FOUND", "NAVIGATION_TIMEOUT", "SESSION_NOT_FOUND", "PAGE_CRASHED",
+    "INVALID_PARAMETER", "EXECUTION_ERROR", "TEMPLATE_NOT_FOUND", "RUN_NOT_FOUND", "RUN_TIMEOUT",
+    "RUN_CANCELED", "STEP_EXECUTION_FAILED", "TRUST_LEVEL_NOT_ALLOWED",
+    "TEMPLATE_VERSION_UNSUPPORTED", "ARTIFACT_NOT_FOUND", "ARTIFACT_EXPIRED",
+    "TPL_LOGIN_FIELD_NOT_FOUND",
+}  # fmt: skip
+# Codes of several causes, each with a way out of its own.
+SHARED_CODES = {"STEP_EXECUTION_FAILED", "INVALID_PARAMETER", "TRUST_LEVEL_NOT_ALLOWED"}
+
+
+def _coded(module: ModuleType) -> list[type[Any]]:
+    return [
+        kind for kind in vars(module).values() if isinstance(kind, type) and hasattr(kind, "code")
+    ]
+
+
+FAILURES = [kind for kind in _coded(runners.errors) if kind.code not in SHARED_CODES]
+
+
+class Outline(HTMLParser):
+    """Collects what the tests ask of a page, and fails on tags that do not match."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        named = dict(attrs)
+        self.ids += [named["id"] or ""] if "id" in named else []
+        self.addresses += [
+            value for name in ("href", "src", "action", "data-source") if (value := named.get(name))
+        ]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("file", HTML_FILES, ids=lambda file: file.name)
+def test_a_page_is_whole(file: Path) -> None:
+    page = file.read_text("utf-8")
+    outline = Outline(page)
+    assert page.startswith("<!doctype html>\n<html lang=")
+    assert outline.open == []
+    assert [outline.tags.count(tag) for tag in ("h1", "main")] == [1, 1]
+    assert re.search(r"<title>\S[^<]+</title>", page.partition("</head>")[0])
+    assert len(outline.ids) == len(set(outline.ids))
+
+
+@pytest.mark.parametrize("file", HTML_FILES, ids=lambda file: file.name)
+def test_a_page_names_only_addresses_of_the_site_that_exist(file: Path) -> None:
+    addresses = set(Outline(file.read_text("utf-8")).addresses)
+    assert all(address.startswith("/") and not address.startswith("//") for address in addresses)
+    known = {f"/{page.relative_to(PAGES).as_posix()}" for page in PAGES.rglob("*.*")}
+    assert addresses <= known | {"/", "/start"}
+
+
+def test_the_scripts_and_the_style_sheet_ask_nothing_of_the_outside() -> None:
+    texts = [file.read_text("utf-8") for file in (PAGES / "assets").glob("*.[cj]s*")]
+    assert len(texts) == 3
+    assert not re.search(r"https?://|url\(|@import", "".join(texts))
+
+
+def test_the_events_are_written_by_a_script_only() -> None:
+    page = (PAGES / "events.html").read_text("utf-8")
+    data = json.loads((PAGES / "data" / "events.json").read_text("utf-8"))
+    assert "run.queued" not in page
+    assert {"run.queued", "step.succeeded", "run.canceled"} <= {event["type"] for event in data}
+
+
+def test_the_handbook_is_very_long_and_holds_every_chapter() -> None:
+    page = whole_handbook()
+    outline = Outline(page)
+    assert len(re.sub(r"<[^>]+>|\s+", " ", page)) > 25_000
+    assert page.count('<section class="chapter">') == len(CHAPTERS)
+    assert outline.open == []
+    assert outline.tags.count("h1") == 1
+    assert len(outline.ids) == len(set(outline.ids))
+
+
+def test_the_form_has_secrets_to_mask() -> None:
+    page = (PAGES / "make-a-token.html").read_text("utf-8")
+    assert re.search(r'type="password" value="[^"]{8,}"', page)
+    assert re.search(r'name="access_token" type="text" value="[^"]{8,}"', page)
+
+
+def test_the_variables_on_the_page_of_operations_are_those_that_are_read() -> None:
+    page = (PAGES / "operations.html").read_text("utf-8")
+    variables = re.findall(r'<th scope="row"><code>([A-Z_]+)</code>', page)
+    read = "".join(file.read_text("utf-8") for file in (PAGES.parents[2] / "config").glob("*.py"))
+    assert len(variables) >= 7
+    assert [name for name in variables if name not in read] == []
+
+
+def test_the_page_of_error_codes_has_a_row_for_every_code() -> None:
+    page = (PAGES / "error-codes.html").read_text("utf-8")
+    ours = {kind.code for kind in [*_coded(decisions.errors), *_coded(runners.errors)]}
+    rows = set(re.findall(r'<tr><th scope="row"><code>([A-Z_]+)</code>', page))
+    assert rows >= ours | RUN_CODES
+
+
+@pytest.mark.parametrize("kind", FAILURES, ids=lambda kind: kind.__name__)
+def test_the_way_out_on_the_page_is_the_way_out_of_the_code(kind: type[ToolFailed]) -> None:
+    page = (PAGES / "error-codes.html").read_text("utf-8")
+    row = page.partition(f'<th scope="row"><code>{kind.code}</code>')[2].partition("</tr>")[0]
+    assert kind.recovery in row
+    assert f"<td>{'yes' if kind.retryable else 'no'}</td>" in row

@@ -1,0 +1,165 @@
+"""What the first run prints: readable on a terminal and in a pipe, whatever a page calls itself."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from runs.demo.follow import Reading, display_on
+from runs.demo.report import show_addresses, show_failure, show_notes, show_pages
+
+SITE = "http://127.0.0.1:4000"
+
+
+@pytest.fixture
+def piped() -> Console:
+    return Console(file=io.StringIO())
+
+
+def printed(console: Console) -> list[str]:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def read_page(path: str = "/audit.html", title: str = "Audit", **more: Any) -> dict[str, Any]:
+    return {
+        "url": SITE + path, "title": title, "pageType": "article", "elementCount": 12,
+        "contentSections": 4, "pageInfo": {"page": {"url": SITE + path}}, "success": True,
+        "error": None, **more,
+    }  # fmt: skip
+
+
+def failed_page(path: str = "/audit.html", code: str = "NAVIGATION_TIMEOUT") -> dict[str, Any]:
+    return {"url": SITE + path, "success": False, "error": {"errorCode": code, "message": "late"}}
+
+
+def test_a_failed_page_shows_its_code_in_place_of_its_title(piped: Console) -> None:
+    show_pages(piped, [failed_page()], {0: 30_012})
+    assert printed(piped)[-1].split() == ["/audit.html", "NAVIGATION_TIMEOUT", "30012"]
+
+
+def test_a_failed_page_without_an_error_is_shown_all_the_same(piped: Console) -> None:
+    show_pages(piped, [{"url": SITE + "/x", "success": False, "error": None}], {})
+    assert printed(piped)[-1].split() == ["/x", "not", "read"]
+
+
+def test_rows_keep_within_a_hundred_columns_in_a_pipe(piped: Console) -> None:
+    long = read_page(
+        "/life-of-a-run.html", "A title that goes on and on and on " * 9, pageType="search"
+    )
+    show_pages(piped, [long, failed_page(code="TEMPLATE_VERSION_UNSUPPORTED")], {0: 123_456})
+    lines = printed(piped)
+    assert max(cell_len(line) for line in lines) <= 100
+    assert "TEMPLATE_VERSION_UNSUPPORTED" in lines[-1]
+    assert len(lines) == 4
+
+
+def test_wide_letters_do_not_push_the_columns_about(piped: Console) -> None:
+    pages = [read_page(), read_page(title="中文标题" * 20), read_page(title="中")]
+    show_pages(piped, pages, {0: 1, 1: 2, 2: 3})
+    columns = {cell_len(line.partition("article")[0]) for line in printed(piped)[2:5]}
+    assert len(columns) == 1
+
+
+def test_a_title_cannot_write_markup_or_control_the_terminal(piped: Console) -> None:
+    show_pages(piped, [read_page(title="[red]\x1b]0;owned\x07\x1b[2J\r\nred[/red]")], {})
+    text = "\n".join(printed(piped))
+    assert "[red]" in text
+    assert not set(text) & {"\x1b", "\x07", "\r"}
+
+
+def test_a_terminal_that_knows_only_ascii_is_spared_the_rest() -> None:
+    raw = io.BytesIO()
+    console = Console(file=io.TextIOWrapper(raw, encoding="ascii"))
+    show_pages(console, [read_page(title="Continuity 是什么")], {0: 5})
+    show_notes(console, [], ["页面没有找到"])
+    assert b"Continuity ???" in raw.getvalue()
+
+
+def test_sections_may_be_a_list_or_a_number(piped: Console) -> None:
+    show_pages(piped, [read_page(contentSections=[{}, {}, {}]), read_page(contentSections=0)], {})
+    assert [line.split()[-1] for line in printed(piped)[2:4]] == ["3", "0"]
+
+
+def test_notes_tell_of_redirects_and_warnings(piped: Console) -> None:
+    moved = read_page("/start", pageInfo={"page": {"url": SITE + "/quick-start.html"}})
+    show_notes(piped, [moved, read_page(), failed_page()], ["/missing answered 404."])
+    assert printed(piped) == [
+        "",
+        "  Note: /start led to /quick-start.html, and that page was read.",
+        "  Note: /missing answered 404.",
+    ]
+
+
+def test_addresses_are_never_broken_over_lines(piped: Console) -> None:
+    base_url = "http://127.0.0.1:8000/" + "prefix" * 20
+    run = {"runId": "run_1", "status": "succeeded", "artifactIds": ["art_1"], "resultSummary": "ok"}
+    show_addresses(piped, run, base_url=base_url, login_path="/admin/once/T/")
+    text = "\n".join(printed(piped))
+    assert f"{base_url}/api/v1/artifacts/art_1/content\n" in text
+    assert f"{base_url}/admin/once/T/" in text
+    assert "manage.py mcp_config" in text
+
+
+def test_where_links_are_not_made_the_way_in_is_a_password(piped: Console) -> None:
+    run = {"runId": "run_1", "status": "succeeded", "artifactIds": []}
+    show_addresses(piped, run, base_url="http://127.0.0.1:8000", login_path=None)
+    text = "\n".join(printed(piped))
+    assert "createsuperuser" in text
+    assert "None" not in text
+
+
+def test_a_failure_is_one_sentence_and_a_way_out(piped: Console) -> None:
+    show_failure(piped, "the [bold]worker[/bold] is gone.", "start it.")
+    assert printed(piped) == ["  Failed: the [bold]worker[/bold] is gone.", "  Way out: start it."]
+
+
+def event(type_: str, step: int, **data: Any) -> dict[str, Any]:
+    return {"seq": 1, "type": type_, "at": 0, "data": {"step": step, **data}}
+
+
+def test_in_a_pipe_every_page_is_one_plain_line(piped: Console) -> None:
+    reading = Reading([SITE + "/", SITE + "/audit.html"])
+    with display_on(piped, 2) as display:
+        reading.hear(event("step.started", 0), display)
+        reading.hear(event("step.retrying", 1, errorCode="PAGE_CRASHED"), display)
+        reading.hear(event("step.succeeded", 1, durationMs=412.6), display)
+        reading.hear(event("step.failed", 0, errorCode="NAVIGATION_TIMEOUT"), display)
+    assert [line.split() for line in printed(piped)] == [
+        ["/audit.html", "is", "tried", "again", "(PAGE_CRASHED)."],
+        ["1/2", "/audit.html", "413", "ms"],
+        ["2/2", "/", "NAVIGATION_TIMEOUT"],
+    ]
+    assert reading.milliseconds == {1: 413}
+
+
+def test_events_that_are_no_page_are_passed_over(piped: Console) -> None:
+    reading = Reading([SITE + "/"])
+    with display_on(piped, 1) as display:
+        reading.hear({"seq": 1, "type": "run.queued", "at": 0, "data": {}}, display)
+        reading.hear(event("step.succeeded", 7, durationMs=1), display)
+        reading.hear({"seq": 2, "type": "run.started", "at": 0, "data": {"attempt": 1}}, display)
+    assert printed(piped) == []
+
+
+def test_a_worker_that_takes_over_is_mentioned(piped: Console) -> None:
+    with display_on(piped, 1) as display:
+        resumed = {"seq": 5, "type": "run.resumed", "at": 0, "data": {"attempt": 2}}
+        Reading([SITE]).hear(resumed, display)
+    assert printed(piped) == ["         Another worker goes on where the last one stopped."]
+
+
+def test_on_a_terminal_a_bar_goes_and_leaves_nothing_behind() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with display_on(console, 2) as display:
+        display.begin()
+        display.page("/audit.html", "412 ms")
+        display.note("something odd")
+    text = "".join(printed(console))
+    assert "1/2" in text
+    assert "something odd" in text
+    assert text.endswith("\x1b[2K")

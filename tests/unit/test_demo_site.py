@@ -1,0 +1,164 @@
+"""The shipped site as a server: what it answers, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from runs.demo.site import DemoSite
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[DemoSite]:
+    with DemoSite() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def client(site: DemoSite) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=site.address, trust_env=False) as client:
+        yield client
+
+
+def raw_answer(site: DemoSite, request: bytes) -> bytes:
+    """Send bytes as they are (a client library would tidy them up) and read to the end."""
+    with socket.create_connection(("127.0.0.1", int(site.address.rpartition(":")[2]))) as wire:
+        wire.sendall(request)
+        return b"".join(iter(lambda: wire.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../site.py",
+        "/assets/../../site.py",
+        "/%2e%2e/site.py",
+        "//etc/passwd",
+        "/assets",
+        "/pages/",
+    ],
+)
+def test_a_path_out_of_the_pages_reads_as_missing(site: DemoSite, path: str) -> None:
+    answer = raw_answer(site, f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert b"There is no page here" in answer
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
+def test_only_reading_is_allowed(client: httpx.Client, method: str) -> None:
+    answer = client.request(method, "/", content=b"GET /glossary.html HTTP/1.1\r\n\r\n")
+    assert answer.status_code == 405
+    assert answer.headers["Allow"] == "GET, HEAD"
+    assert answer.headers["Connection"] == "close"
+
+
+def test_nonsense_on_the_wire_is_refused_and_the_site_lives_on(site: DemoSite) -> None:
+    assert b"400" in raw_answer(site, b"\x16\x03\x01 not http at all\r\n\r\n").split(b"\r\n")[0]
+    assert httpx.get(site.address, trust_env=False).status_code == 200
+
+
+def test_every_address_is_answered_and_only_the_last_one_is_missing(site: DemoSite) -> None:
+    with httpx.Client(follow_redirects=True, trust_env=False) as client:
+        statuses = [client.get(url).status_code for url in site.urls]
+    assert statuses == [200] * (len(site.urls) - 1) + [404]
+    assert 14 <= len(site.urls) == len(set(site.urls)) <= 16
+
+
+def test_an_old_address_leads_elsewhere(client: httpx.Client) -> None:
+    answer = client.get("/start")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/quick-start.html")
+
+
+def test_head_tells_the_length_and_sends_no_body(client: httpx.Client) -> None:
+    head, full = client.head("/glossary.html"), client.get("/glossary.html")
+    assert head.content == b""
+    assert head.headers["Content-Length"] == str(len(full.content))
+
+
+def test_answers_on_a_kept_connection_do_not_wait_for_acknowledgements(site: DemoSite) -> None:
+    """Without a write buffer each body waits for the head's acknowledgement: 40 ms an answer."""
+    kept = http.client.HTTPConnection(site.address.removeprefix("http://"))
+    started = time.monotonic()
+    for _ in range(25):
+        kept.request("GET", "/")
+        assert kept.getresponse().read().endswith(b"</html>\n")
+    kept.close()
+    assert time.monotonic() - started < 25 * 0.03
+
+
+def test_one_page_is_slow(client: httpx.Client) -> None:
+    started = time.monotonic()
+    assert client.get("/operations.html").status_code == 200
+    assert time.monotonic() - started >= 1.5
+
+
+def test_the_site_is_silent(site: DemoSite, capfd: pytest.CaptureFixture[str]) -> None:
+    httpx.get(site.address + "/no-such-page.html", trust_env=False)
+    raw_answer(site, b"nonsense\r\n\r\n")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_reader_that_hangs_up_early_leaves_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    with DemoSite() as site:
+        wire = socket.create_connection(("127.0.0.1", int(site.address.rpartition(":")[2])))
+        wire.sendall(b"GET /operations.html HTTP/1.1\r\n\r\n")
+        time.sleep(0.1)
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        wire.close()
+    time.sleep(0.1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_closing_ends_a_slow_answer_and_kept_connections_at_once() -> None:
+    others = set(threading.enumerate())
+    site = DemoSite()
+    kept = http.client.HTTPConnection(site.address.removeprefix("http://"), timeout=5)
+    kept.request("GET", "/")
+    kept.getresponse().read()
+    slow = threading.Thread(target=_ask_and_ignore, args=(f"{site.address}/operations.html",))
+    slow.start()
+    time.sleep(0.2)
+    started = time.monotonic()
+    site.close()
+    assert kept.sock is not None
+    assert kept.sock.recv(1) == b""
+    while set(threading.enumerate()) - others:
+        time.sleep(0.01)
+        assert time.monotonic() - started < 1.0
+    kept.close()
+
+
+def _ask_and_ignore(url: str) -> None:
+    try:
+        httpx.get(url, trust_env=False)
+    except httpx.HTTPError:
+        return
+
+
+def test_closing_twice_is_safe_and_gives_the_port_back() -> None:
+    with DemoSite() as site:
+        port = int(site.address.rpartition(":")[2])
+    site.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_two_sites_live_side_by_side(site: DemoSite) -> None:
+    with DemoSite() as other:
+        assert other.address != site.address
+        assert httpx.get(other.address, trust_env=False).status_code == 200
+
+
+def test_the_chinese_page_says_its_language_and_encoding(client: httpx.Client) -> None:
+    answer = client.get("/about.zh.html")
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert '<html lang="zh-Hans">' in answer.text
+    assert len(re.findall(r"[\u4e00-\u9fff]", answer.text)) > 400
