@@ -4,6 +4,7 @@ explained.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import orjson
 
 from artifacts.services import RESULT, KeptBlob, keep_blob
+from decisions.storable import storable, storable_text
 from runs.journal import Ending
 from runs.models import RunStatus
 from runs.task_templates.registry import Conclusion
 
+log = logging.getLogger(__name__)
 INLINE_BYTES = 64 * 1024  # a larger result is shortened in the answer
 RECOVERIES = {
     "RUN_TIMEOUT": "Raise timeoutMs, make the batch smaller, or split the task.",
@@ -48,7 +51,7 @@ def error_object(
 
 def ending_of(conclusion: Conclusion) -> Ending:
     """Return the ending that a template's conclusion amounts to. Blocks on the artifact storage."""
-    result, error = conclusion.result, conclusion.error
+    result, error = storable(conclusion.result), storable(conclusion.error)
     blobs: Sequence[KeptBlob] = ()
     if result is not None:
         blobs, result = _kept(result, "result.json")
@@ -62,9 +65,9 @@ def ending_of(conclusion: Conclusion) -> Ending:
         status=conclusion.status,
         result=result,
         error=error,
-        summary=conclusion.summary,
-        warnings=conclusion.warnings,
-        next_actions=conclusion.next_actions,
+        summary=storable_text(conclusion.summary),
+        warnings=storable(list(conclusion.warnings)),
+        next_actions=storable(list(conclusion.next_actions)),
         blobs=blobs,
     )
 
@@ -73,7 +76,11 @@ def failed(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None
     """Return the ending of a run that failed as a whole; what it had got so far is kept as an
     artifact.
     """
-    blobs = _kept(partial, "partial-result.json")[0] if partial else ()
+    blobs: Sequence[KeptBlob] = ()
+    try:
+        blobs = _kept(storable(partial), "partial-result.json")[0] if partial else ()
+    except OSError as storage:
+        log.error("a partial result could not be kept: %s", storage)
     return Ending(RunStatus.FAILED, error=error, summary=str(error["message"])[:500], blobs=blobs)
 
 

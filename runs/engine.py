@@ -15,7 +15,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import DataError, IntegrityError
+
 from decisions.ids import new_id
+from decisions.storable import storable
 from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runs import claims, journal, step_lines
@@ -45,11 +48,19 @@ class TimedOut(Exception):
     """The run's own time is over."""
 
 
+def _ms_left(run: Run) -> float:
+    left = float(run.timeout_ms - run.active_ms)
+    if run.mode == "sync":  # queue time counts for sync only (runs.md)
+        waited = (datetime.now(UTC) - run.created_at).total_seconds() * 1000
+        left = min(left, run.timeout_ms - max(0.0, waited))
+    return left
+
+
 def open_run(run: Run) -> Opening:
     """Read the journal of a run about to be claimed, and choose the steps that start with it."""
     steps = claims.read_journal(run)
     template = get_template(run.template_id)
-    if run.epoch > 0 or template is None:
+    if run.epoch > 0 or template is None or _ms_left(run) <= 0:
         return Opening(steps, [])
     pending = [row for row in steps if row.status == StepStatus.PENDING]
     first = pending[: template.concurrency(run.inputs)]
@@ -77,18 +88,13 @@ class Execution:
             if row.status == StepStatus.PENDING and row.index not in first
         )
         self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
+        # What steps left and the journal does not have yet: whatever stops the run, it is written.
+        self.unwritten: list[StepChange] = []
         self.events: list[NewEvent] = []
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
         self._slot_is_free = False
         self._start = time.monotonic()
-        self._deadline = self._start + self._ms_left() / 1000
-
-    def _ms_left(self) -> float:
-        left = float(self.run.timeout_ms - self.run.active_ms)
-        if self.run.mode == "sync":  # queue time counts for sync only (runs.md)
-            waited = (datetime.now(UTC) - self.run.created_at).total_seconds() * 1000
-            left = min(left, self.run.timeout_ms - max(0.0, waited))
-        return left
+        self._deadline = self._start + _ms_left(held.run) / 1000
 
     @property
     def active_ms(self) -> int:
@@ -98,11 +104,25 @@ class Execution:
     def interrupt(self, reason: Reason) -> None:
         """Take the run off this worker at its next checkpoint. Safe from any thread."""
         self.inbox.put(reason)
+        if reason != "draining":  # at once, also while this run's thread waits for the database
+            self.under_way.interrupt()
 
     # --- the way of a run ---------------------------------------------------------------------
 
     def go(self) -> None:
         """Work until the run has ended or is not ours any more, whatever its steps did."""
+        try:
+            self._go()
+        except LeaseLost:
+            log.info("the run is not this worker's any more", extra={"runId": self.run.id})
+        finally:
+            try:
+                self.under_way.close()
+            finally:
+                if not self._slot_is_free:
+                    release_slot(self.run.id, epoch=self.held.epoch)
+
+    def _go(self) -> None:
         try:
             self._fail_lost_steps()
             self._work()
@@ -110,12 +130,6 @@ class Execution:
             self._stop(stopped.reason)
         except TimedOut:
             self._time_out()
-        except LeaseLost:
-            log.info("the run is not this worker's any more", extra={"runId": self.run.id})
-        finally:
-            self.under_way.close()
-            if not self._slot_is_free:
-                release_slot(self.run.id, epoch=self.held.epoch)
 
     def fail(self, error: Exception) -> None:
         """End the run over a defect of ours, which the log tells in full under the error id."""
@@ -129,14 +143,15 @@ class Execution:
             details={"causeCode": cause, "errorId": error_id},
         )
         try:
-            journal.write(self.held, [], active_ms=self.active_ms, ending=failed(told))
+            self._write([], failed(told))
         except LeaseLost:
             log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
+        except (DataError, IntegrityError):  # what the steps left is the defect
+            self.unwritten, self.events = [], []
+            self._write([], failed(told))
 
     def _fail_lost_steps(self) -> None:
-        """Fail `once` steps whose worker was lost under way: whether they took effect
-        is unknown.
-        """
+        """Fail `once` steps whose worker was lost under way: their effect is unknown."""
         first = {change.index for change in self.held.opening.started}
         lost = [
             row
@@ -152,17 +167,19 @@ class Execution:
             hit("step_started")
             for row in starting:
                 self._launch(row)
-            changes = self._listen() if self.under_way else []
+            if self.under_way:
+                self._listen()
             hit("step_over")
             starting = self._choose()
-            changes += [step_lines.started(row) for row in starting]
             if not starting and not self.under_way:
-                self._conclude(changes)
+                self._conclude()
                 return
-            if changes or self.events:
-                self._write(changes)
+            if starting or self.unwritten or self.events:
+                self._write([step_lines.started(row) for row in starting])
 
     def _choose(self) -> list[RunStep]:
+        if self.todo and time.monotonic() >= self._deadline:
+            raise TimedOut  # no step begins that could not end
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
         if broken and self.template.stops_at_failed_step:
             return []
@@ -173,15 +190,17 @@ class Execution:
         return chosen
 
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
-        events, self.events = self.events, []
-        journal.write(self.held, changes, active_ms=self.active_ms, events=events, ending=ending)
+        lines = [*self.unwritten, *changes]
+        active_ms, events = self.active_ms, self.events
+        journal.write(self.held, lines, active_ms=active_ms, events=events, ending=ending)
+        self.unwritten, self.events = [], []
         self._slot_is_free = ending is not None  # the end of a run gives its slot back
 
-    def _conclude(self, changes: list[StepChange]) -> None:
+    def _conclude(self) -> None:
         views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
         ending = ending_of(self.template.conclude(self.inputs, views))
         hit("before_ending")
-        self._write(changes, ending)
+        self._write([], ending)
         hit("after_ending")
 
     # --- steps ----------------------------------------------------------------------------------
@@ -190,21 +209,22 @@ class Execution:
         self.tries[row.index] += 1
         self.under_way.launch(row, run_deadline=self._deadline)
 
-    def _listen(self) -> list[StepChange]:
-        """Wait for news, take all there is, and return the journal lines that it makes."""
-        changes: list[StepChange] = []
+    def _listen(self) -> None:
+        """Wait for news, take all there is, and note the journal lines that it makes."""
         item = self._next(wait=True)
         while item is not None:
-            if isinstance(item, Over):
-                changes += self._over(item)
-            elif isinstance(item, Question):
-                item.reply()
-            elif isinstance(item, NewEvent):
-                self.events.append(item)
-            else:
-                raise Stopped(item)
-            item = self._next(wait=not changes and not self.events)
-        return changes
+            self._take(item)
+            item = self._next(wait=not self.unwritten and not self.events)
+
+    def _take(self, item: Over | Question | NewEvent | Reason) -> None:
+        if isinstance(item, Over):
+            self.unwritten += self._over(item)
+        elif isinstance(item, Question):
+            item.reply()
+        elif isinstance(item, NewEvent):
+            self.events.append(NewEvent(item.type, storable(item.data)))
+        else:
+            raise Stopped(item)
 
     def _next(self, *, wait: bool) -> Over | Question | NewEvent | Reason | None:
         left = self._deadline - time.monotonic()
@@ -254,29 +274,27 @@ class Execution:
         changes = [step_lines.failed(self.steps[index], error) for index in under_way]
         views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
         partial = self.template.conclude(self.inputs, views).result
-        try:
-            self._write(changes, failed(error, partial=partial))
-        except LeaseLost:
-            log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
+        self._write(changes, failed(error, partial=partial))
 
     def _stop(self, reason: Reason) -> None:
-        if reason != "draining":
+        if reason == "canceled":
             return
-        under_way = self.under_way.indexes()
-        once = {index for index in under_way if self.steps[index].effect == Effect.ONCE}
-        self.under_way.cancel([index for index in under_way if index not in once])
-        self._finish(once)
-        claims.hand_back(self.held, reason="draining", active_ms=self.active_ms)
+        if reason == "draining":
+            self._end_steps()
+        if self.unwritten or self.events:
+            self._write([])
+        # A worker that had no heartbeat for too long may still have the lease: nobody else ends it.
+        claims.hand_back(self.held, reason=reason, active_ms=self.active_ms)
 
-    def _finish(self, once: set[int]) -> None:
-        """Let steps that must not be repeated end, for a moment, and keep what came of them."""
+    def _end_steps(self) -> None:
+        """Interrupt what can be repeated; give the rest a moment and note what comes of it."""
+        under_way = self.under_way.indexes()
+        self.under_way.cancel([n for n in under_way if self.steps[n].effect != Effect.ONCE])
         until = time.monotonic() + ONCE_GRACE_S
-        while once & set(self.under_way.indexes()) and time.monotonic() < until:
+        while self.under_way and time.monotonic() < until:
             try:
                 item = self.inbox.get(timeout=max(0.01, until - time.monotonic()))
             except queue.Empty:
                 return
-            if isinstance(item, Over):
-                self._write(self._over(item))
-            elif isinstance(item, Question):
-                item.reply()
+            if not isinstance(item, str):
+                self._take(item)

@@ -4,6 +4,7 @@ to apply.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -12,6 +13,9 @@ from decisions.errors import InvalidInput
 from decisions.schemas import compile_schema
 
 MAX_BYTES = 64 * 1024
+# A repetition of nothing but a repetition, as in (a+)+: our engine takes it, but the engines of
+# those who read the schema after us (models' servers, clients) need exponential time for it.
+_TOWER = re.compile(r"\((?:\?:)?(?:\\.|\[[^\]]*\]|[^\\()\[\]])[+*]\)[+*{]")
 
 
 def check_output_schema(schema: dict[str, Any]) -> None:
@@ -24,22 +28,24 @@ def check_output_schema(schema: dict[str, Any]) -> None:
     """
     if len(orjson.dumps(schema)) > MAX_BYTES:
         raise InvalidInput(f"options.outputSchema: over {MAX_BYTES} bytes.")
-    _check_references(schema, schema)
+    _check_inside(schema, schema)
     try:
         compile_schema(schema)
     except ValueError as error:
         raise InvalidInput(f"options.outputSchema: {str(error)[:200]}") from None
 
 
-def _check_references(node: Any, root: dict[str, Any]) -> None:
+def _check_inside(node: Any, root: dict[str, Any]) -> None:
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             _follow(node["$ref"], root)
+        if isinstance(node.get("pattern"), str) and _TOWER.search(node["pattern"]):
+            raise InvalidInput("options.outputSchema: a pattern repeats a mere repetition.")
         for child in node.values():
-            _check_references(child, root)
+            _check_inside(child, root)
     elif isinstance(node, list):
         for child in node:
-            _check_references(child, root)
+            _check_inside(child, root)
 
 
 def _follow(reference: str, root: dict[str, Any]) -> None:

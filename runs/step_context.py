@@ -22,28 +22,6 @@ from runs.changes import NewEvent
 from runs.models import Run
 
 
-def storable(value: Any) -> Any:
-    """Return a tool's output without what no database takes: NUL and halves of surrogate pairs.
-
-    Pages can hold both. The common case costs one serialisation.
-    """
-    try:
-        is_clean = b"\\u0000" not in orjson.dumps(value)
-    except TypeError:  # half a surrogate pair
-        is_clean = False
-    return value if is_clean else _cleaned(value)
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cleaned(item) for item in value]
-    return value
-
-
 class CallFailed(Exception):
     """A tool call that failed or was denied; `error` has the one shape of every door."""
 
@@ -98,8 +76,7 @@ class StepRun:
         result = await invoke(ToolCall(tool, args), self._tool_context())
         if not result.ok:
             raise CallFailed(result.error or {})
-        output: Mapping[str, Any] = storable(result.output or {})
-        return output
+        return result.output or {}
 
     def _judge(self, tool: str, args: Mapping[str, Any]) -> Verdict:
         return judge(

@@ -11,6 +11,7 @@ from typing import Any
 
 from decisions.errors import Refused
 from decisions.ids import new_id
+from decisions.storable import storable
 from runners.errors import ToolBroken, ToolFailed
 from runs.changes import NewEvent, StepChange
 from runs.models import RunStep, StepStatus
@@ -45,13 +46,14 @@ def started(row: RunStep) -> StepChange:
 def retrying(row: RunStep, error: Mapping[str, Any]) -> NewEvent:
     """Return the event of a step that failed and is tried once more."""
     told = {"attempt": row.attempts, "errorCode": error["errorCode"], "message": _short(error)}
-    return NewEvent("step.retrying", about(row) | told)
+    return NewEvent("step.retrying", storable(about(row) | told))
 
 
 def succeeded(
     row: RunStep, output: Mapping[str, Any], step_run: StepRun, duration_ms: int
 ) -> StepChange:
     """Return the line of a step that did what it should."""
+    output = storable(output)
     row.status, row.output = StepStatus.SUCCEEDED, output
     data = about(row) | {"durationMs": duration_ms}
     for key in ("title", "pageType"):
@@ -69,6 +71,7 @@ def failed(
     row: RunStep, error: Mapping[str, Any], step_run: StepRun | None = None, duration_ms: int = 0
 ) -> StepChange:
     """Return the line of a step that failed for good."""
+    error = storable(error)
     row.status, row.error = StepStatus.FAILED, error
     told = {
         "durationMs": duration_ms, "errorCode": error["errorCode"], "message": _short(error),

@@ -18,7 +18,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db import (
+    Error,
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+)
 from django.db.models import F
 
 from decisions.ids import new_id
@@ -45,12 +51,14 @@ class WorkerPlace:
     def __init__(self, worker_id: str | None = None) -> None:
         self.worker_id = worker_id or new_id("wrk_")
         self._lock = threading.Lock()
-        self._active: dict[str, Execution] = {}
+        # One thread at a time looks whose turn it is: several would all find the same run.
+        self._claiming = threading.Lock()
+        self._active: set[Execution] = set()
         self._orphans: list[tuple[Claim, int]] = []  # runs to hand back once the database answers
         self._stopping = threading.Event()
         self.draining = False
         self._opened = False
-        self._doorbell_heard = time.monotonic()
+        self._doorbell_heard = self._last_beat = time.monotonic()
 
     # --- coming and going -----------------------------------------------------------------------
 
@@ -59,20 +67,22 @@ class WorkerPlace:
         watcher; once.
         """
         with self._lock:
-            if self._opened:
-                return
-            self._opened = True
+            if not self._opened:
+                self._open()
+                self._opened = True
+
+    def _open(self) -> None:
         ensure_slots()
-        self._register()
+        self._register(self.worker_id)
         for other in Worker.objects.filter(lost_at__isnull=True).exclude(id=self.worker_id):
             if is_gone(other.process):
                 claims.lose_worker(other.id, beat=other.beat, reason="process gone")
-        for target in (self._heartbeat, self._watch):
+        for target in (self._heartbeat, self._watch, self._give_up):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
-    def _register(self) -> None:
+    def _register(self, worker_id: str) -> None:
         Worker.objects.create(
-            id=self.worker_id,
+            id=worker_id,
             process=this_process(),
             host=socket.gethostname(),
             started_at=datetime.now(UTC),
@@ -96,9 +106,11 @@ class WorkerPlace:
         """Claim and carry out runs until there is none for this worker; return how many it took."""
         self._doorbell_heard = time.monotonic()
         taken = 0
-        while not self.draining:
+        # All slots are held here: each of those runs looks for the next one when it ends.
+        while not self.draining and len(self._active) < settings.MAX_CONCURRENT_RUNS:
             hit("before_claim")
-            held = claims.claim(self.worker_id, open_run)
+            with self._claiming:
+                held = claims.claim(self.worker_id, open_run)
             if held is None:
                 break
             hit("after_claim")
@@ -132,18 +144,18 @@ class WorkerPlace:
     @contextmanager
     def _holding(self, execution: Execution) -> Iterator[None]:
         with self._lock:
-            self._active[execution.run.id] = execution
+            self._active.add(execution)
         if self.draining:
             execution.interrupt("draining")
         try:
             yield
         finally:
             with self._lock:
-                del self._active[execution.run.id]
+                self._active.remove(execution)
 
     def _executions(self) -> list[Execution]:
         with self._lock:
-            return list(self._active.values())
+            return list(self._active)
 
     def _interrupt_all(self, reason: Reason) -> None:
         for execution in self._executions():
@@ -152,38 +164,48 @@ class WorkerPlace:
     # --- the heartbeat ----------------------------------------------------------------------------
 
     def _heartbeat(self) -> None:
-        last = time.monotonic()
         while not self._stopping.wait(settings.LEASE_BEAT_S):
             try:
-                if get_loop().ping(PING_S) and self._beat():
-                    last = time.monotonic()
-            except _AWAY as error:
+                if get_loop().ping(PING_S):
+                    self._beat()
+                    self._last_beat = time.monotonic()
+            except Error as error:
                 log.warning("no heartbeat: %s", error)
                 connection.close()
-            if time.monotonic() - last > settings.LEASE_GIVE_UP_S:
-                log.error("no heartbeat for too long: this worker stops its own runs")
-                self._interrupt_all("lost")
-                last = time.monotonic()
+        connection.close()
 
-    def _beat(self) -> bool:
+    def _beat(self) -> None:
         close_old_connections()
         alive = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True)
         if not alive.update(beat=F("beat") + 1):
-            log.error("this worker was given up by the others; it starts anew under another name")
-            self._interrupt_all("lost")
-            self.worker_id = new_id("wrk_")
-            self._register()
-            return True
+            self._start_anew()
+            return
         for execution in self._executions():
             save_active_ms(execution.held, execution.active_ms)
         self._hand_back_orphans()
-        return True
+
+    def _start_anew(self) -> None:
+        if self._stopping.is_set():
+            return
+        log.error("this worker was given up by the others; it starts anew under another name")
+        self._interrupt_all("lost")
+        worker_id = new_id("wrk_")
+        self._register(worker_id)
+        self.worker_id = worker_id
 
     def _hand_back_orphans(self) -> None:
-        with self._lock:
-            orphans, self._orphans = self._orphans, []
-        for held, active_ms in orphans:
+        while self._orphans:
+            held, active_ms = self._orphans[0]
             claims.hand_back(held, reason="database was away", active_ms=active_ms)
+            self._orphans.pop(0)
+
+    def _give_up(self) -> None:
+        """Stop our own runs before their lease ends; asks no database, which may hang."""
+        while not self._stopping.wait(WATCH_S):
+            if time.monotonic() - self._last_beat > settings.LEASE_GIVE_UP_S:
+                log.error("no heartbeat for too long: this worker stops its own runs")
+                self._interrupt_all("lost")
+                self._last_beat = time.monotonic()
 
     # --- the watcher ------------------------------------------------------------------------------
 
@@ -192,21 +214,25 @@ class WorkerPlace:
             try:
                 self._check_leases()
                 self._answer_silence()
-            except _AWAY:
+            except Error as error:
+                log.warning("the leases cannot be watched: %s", error)
                 connection.close()
+        connection.close()
 
     def _check_leases(self) -> None:
         """Ask in one statement which of our runs are still ours, and interrupt the others."""
-        held = {execution.run.id: execution for execution in self._executions()}
+        held = self._executions()
         if not held:
             return
         close_old_connections()
         rows = {
             row[0]: row[1:]
-            for row in Run.objects.filter(id__in=held).values_list("id", "status", "epoch")
+            for row in Run.objects.filter(
+                id__in=[execution.run.id for execution in held]
+            ).values_list("id", "status", "epoch")
         }
-        for run_id, execution in held.items():
-            status, epoch = rows.get(run_id, ("canceled", -1))
+        for execution in held:
+            status, epoch = rows.get(execution.run.id, ("canceled", -1))
             if status == RunStatus.CANCELED:
                 execution.interrupt("canceled")
             elif epoch != execution.held.epoch:
