@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -10,6 +11,11 @@ import sys
 def main() -> None:
     """Run a management command."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    if sys.argv[1:2] == ["mcp_stdio"]:
+        from mcp_server.wire import claim_wire
+
+        claim_wire()  # before any library is loaded that might print
+        gc.disable()  # what is imported now stays; the door collects from its first answer on
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

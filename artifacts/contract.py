@@ -1,4 +1,4 @@
-"""S0's `get_artifact` as JSON Schemas, the same for MCP and REST; and the list of a run's artifacts."""
+"""S0's `get_artifact` as JSON Schemas, the same for MCP and REST; and a run's artifacts."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from artifacts.blobs import delete_file, list_old_files, write_blob
 from artifacts.models import Artifact
 from decisions.audit import Deed, record_all
 from decisions.ids import new_id
+from decisions.storable import storable_text
 
 RESULT = "result"  # kind of the whole result; it is named first on its run
 
@@ -36,8 +37,9 @@ class KeptBlob:
 def keep_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> KeptBlob:
     """Write the bytes durably, ahead of the row. Blocks on the storage; not for a transaction."""
     return KeptBlob(
-        new_id("art_"), write_blob(data), len(data), name[:255], mime_type[:128], kind[:32]
-    )
+        new_id("art_"), write_blob(data), len(data), storable_text(name)[:255],
+        storable_text(mime_type)[:128], kind[:32],
+    )  # fmt: skip
 
 
 def artifact_rows(

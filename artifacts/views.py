@@ -26,6 +26,15 @@ _WHOLE = Arguments(
     }
 )
 _CHUNK = component("ArtifactChunk", contract.ARTIFACT_CHUNK)
+_EXAMPLE = {
+    "artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m",
+    "mimeType": "application/json",
+    "totalSize": 16,
+    "offset": 0,
+    "length": 16,
+    "data": '{"pages": "two"}',
+    "complete": True,
+}
 _BYTES = {"type": "string", "format": "binary"}
 _IN_PATH = {"artifactId": "From a run's artifactIds."}
 _REFUSALS = (400, 401, 403, 404, 410, 429)
@@ -46,9 +55,7 @@ class ChunkView(ApiView):
     @operation(
         "getArtifact", "A chunk of an artifact", tag="artifacts", answer=_CHUNK,
         arguments=_CHUNK_OF, path=_IN_PATH, refusals=_REFUSALS,
-        example={"artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m", "mimeType": "application/json",
-                 "totalSize": 15, "offset": 0, "length": 15, "data": '{"pages": "two"}',
-                 "complete": True},
+        examples={200: _EXAMPLE},
     )  # fmt: skip
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Text types come as text cut on whole characters, others as base64. All numbers are raw

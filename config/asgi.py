@@ -85,8 +85,21 @@ class KeptFiles(StaticFiles):
         return response
 
 
-class _Flood(Exception):
-    """The body grew past what any call takes."""
+class _Body:
+    """A request's body on its way to the application, cut off where it grows past CALL_LIMIT."""
+
+    def __init__(self, scope: Any, receive: Any) -> None:
+        self._receive = receive
+        declared = dict(scope["headers"]).get(b"content-length", b"")
+        self.is_flood = declared.isdigit() and int(declared) > CALL_LIMIT
+        self._left = CALL_LIMIT
+
+    async def receive(self) -> Any:
+        """Return the next message; a flood ends as if the caller had hung up."""
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        self.is_flood = self._left < 0
+        return {"type": "http.disconnect"} if self.is_flood else message
 
 
 class Dispatcher:
@@ -108,10 +121,12 @@ class Dispatcher:
         """Pass the request on, unless its head or its body is a flood."""
         if _head_bytes(scope) > HEAD_MAX_BYTES:
             told = f"The head of the request is larger than {HEAD_MAX_BYTES} bytes."
-            return await _refuse(send, HeadTooLarge(told))
-        try:
-            await self._choose(scope["path"])(scope, _bounded(scope, receive), send)
-        except _Flood:
+            await _refuse(send, HeadTooLarge(told))
+            return
+        body = _Body(scope, receive)
+        if not body.is_flood:
+            await self._choose(scope["path"])(scope, body.receive, send)
+        if body.is_flood:
             await _refuse(send, BodyTooLarge(f"The body has more than {CALL_LIMIT} bytes."))
 
     def _choose(self, path: str) -> Any:
@@ -127,26 +142,6 @@ class Dispatcher:
 def _head_bytes(scope: Any) -> int:
     fields = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
     return fields + len(scope.get("raw_path") or b"") + len(scope["query_string"])
-
-
-def _bounded(scope: Any, receive: Any) -> Any:
-    """Return a `receive` that raises _Flood instead of handing on more than CALL_LIMIT bytes of
-    body.
-    """
-    declared = dict(scope["headers"]).get(b"content-length", b"0")
-    left = CALL_LIMIT
-
-    async def bounded() -> Any:
-        nonlocal left
-        if declared.isdigit() and int(declared) > CALL_LIMIT:
-            raise _Flood
-        message = await receive()
-        left -= len(message.get("body", b""))
-        if left < 0:
-            raise _Flood
-        return message
-
-    return bounded
 
 
 async def _refuse(send: Any, refusal: Refused) -> None:

@@ -17,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs", schema.DocsView.as_view()),
     path("api/v1/", include("runs.urls")),
     path("api/v1/", include("artifacts.urls")),
+    path("", include("decisions.urls")),
     path("admin/", admin.site.urls),
 ]
 handler400 = "config.api_errors.bad_request"

@@ -48,7 +48,9 @@ def link_to(model_name: str, object_id: str, *, shown: str | None = None) -> Saf
 
 
 def page_of(model_name: str, object_id: str) -> str | None:
-    """Return the admin page of a row of any part by its model's name; None where there is no such page."""
+    """Return the admin page of a row of any part by its model's name; None where there is no such
+    page.
+    """
     for model in admin.site._registry:
         if model._meta.model_name == model_name and model._meta.app_label != "auth":
             try:

@@ -1,7 +1,8 @@
 """One-time links to the admin site: how a person on a laptop gets in without having set a password.
 
-A link holds 256 random bits, works once and for 15 minutes; the database keeps a keyed digest. Its GET shows a page
-that posts itself, so that a program that only fetches addresses does not use the link up.
+A link holds 256 random bits, works once and for 15 minutes; the database keeps a keyed digest. Its
+GET shows a page that posts itself, so that a program that only fetches addresses does not use the
+link up.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from decisions.models import LoginLink
 from decisions.principals import ensure_workspace
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractUser
+    from django.contrib.auth.models import User as Account
 
 LIFETIME = timedelta(minutes=15)
 KEPT = timedelta(days=1)  # how long the row of a dead link stays, to tell a second use from a guess
@@ -34,7 +35,9 @@ LOCAL_ADMIN = "admin"
 
 
 def one_time_login_allowed() -> bool:
-    """Tell whether this installation makes and takes such links: embedded ones do, others when told to."""
+    """Tell whether this installation makes and takes such links: embedded ones do, others when told
+    to.
+    """
     return bool(getattr(settings, "ONE_TIME_LOGIN", settings.EMBEDDED))
 
 
@@ -42,7 +45,7 @@ def make_login_path(*, actor: str = "command") -> str:
     """Return a path that signs its first visitor in at the admin site, within 15 minutes.
 
     Raises:
-        Forbidden: The database is a shared one (DATABASE_URL); people sign in with a password there.
+        Forbidden: The database is a shared one (DATABASE_URL): sign in with a password there.
     """
     if not one_time_login_allowed():
         raise Forbidden(
@@ -91,8 +94,10 @@ def _is_dead(link: LoginLink) -> bool:
     return link.used_at is not None or link.expires_at <= datetime.now(UTC)
 
 
-def _use(link: LoginLink) -> AbstractUser | None:
-    """Use the link up and return whom it signs in; None where somebody was first, or the account is closed."""
+def _use(link: LoginLink) -> Account | None:
+    """Use the link up and return whom it signs in; None where somebody was first, or the account is
+    closed.
+    """
     now = datetime.now(UTC)
     fresh = LoginLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=now)
     if not fresh.update(used_at=now):
@@ -104,9 +109,9 @@ def _use(link: LoginLink) -> AbstractUser | None:
     return user
 
 
-def _local_admin() -> AbstractUser:
-    """Return the admin of this machine, made as a superuser without a password when there is none."""
-    accounts: type[AbstractUser] = get_user_model()  # type: ignore[assignment]
+def _local_admin() -> Account:
+    """Return this machine's admin, made as a superuser without a password when there is none."""
+    accounts: type[Account] = get_user_model()
     unusable = {"is_staff": True, "is_superuser": True, "password": make_password(None)}
     return accounts.objects.get_or_create(username=LOCAL_ADMIN, defaults=unusable)[0]
 

@@ -42,15 +42,18 @@ PROBLEM = component(
     },
 )
 _REFUSALS = {
-    400: "The arguments are not as the schema says, or the call is refused for what it asks.",
-    401: "No valid token came.",
-    403: "The token lacks the scope.",
-    404: "Unknown, past its time, or another workspace's.",
-    409: "Not in the state that the call needs.",
-    410: "It expired.",
-    413: "The body is too large.",
-    415: "The body is no plain application/json.",
-    429: "Too many calls in this second.",
+    400: (
+        "INVALID_PARAMETER",
+        "The arguments are not as the schema says, or what they ask is refused.",
+    ),
+    401: ("UNAUTHENTICATED", "No valid token came."),
+    403: ("FORBIDDEN", "The token lacks the scope."),
+    404: ("RUN_NOT_FOUND", "Unknown, past its time, or another workspace's."),
+    409: ("CONFLICT", "Not in the state that the call needs."),
+    410: ("ARTIFACT_EXPIRED", "Its time to live is over."),
+    413: ("INVALID_PARAMETER", "The body is too large."),
+    415: ("INVALID_PARAMETER", "The body is no plain application/json."),
+    429: ("TOO_MANY_REQUESTS", "Too many calls in this second."),
 }
 
 
@@ -64,7 +67,7 @@ def operation(
     path: Mapping[str, str] | None = None,
     body: Schema | None = None,
     body_example: Any = None,
-    example: Any = None,
+    examples: Mapping[int, Any] | None = None,
     others: Mapping[int, Schema | str] | None = None,
     refusals: tuple[int, ...] = (),
     media_types: tuple[str, ...] = ("application/json",),
@@ -78,17 +81,24 @@ def operation(
     for status, schema in {200: answer, **(others or {})}.items():
         media = media_types if status == 200 else media_types[:1]
         for media_type in media:
-            answers[status, media_type] = _answer(schema, example if status < 300 else None)
+            answers[status, media_type] = _answer(schema, (examples or {}).get(status))
     for status in sorted(refusals):
-        answers[status, "application/json"] = OpenApiResponse(PROBLEM, _REFUSALS[status])
-    examples = [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
+        answers[status, "application/json"] = _refusal(status)
+    shown = [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
     describe: Callable[[F], F] = extend_schema(
         operation_id=operation_id, summary=summary, tags=[tag],
         parameters=_parameters(arguments, path or {}),
         request={"application/json": dict(body)} if body else None,
-        responses=answers, examples=examples,
+        responses=answers, examples=shown,
     )  # fmt: skip
     return describe
+
+
+def _refusal(status: int) -> OpenApiResponse:
+    code, told = _REFUSALS[status]
+    shown = {"errorCode": code, "message": told, "details": {}, "retryable": status == 429}
+    example = OpenApiExample("Example", {**shown, "recovery": "…"}, response_only=True)
+    return OpenApiResponse(PROBLEM, told, examples=[example])
 
 
 def _answer(schema: Schema | str | None, example: Any) -> OpenApiResponse:

@@ -11,7 +11,9 @@ from decisions.models import Token
 
 
 def revoke_token(*, token_id: str, actor: str) -> bool:
-    """End a token from its next call on, audited; False where it is unknown or was revoked before. Commits."""
+    """End a token from its next call on, audited; False where it is unknown or was revoked before.
+    Commits.
+    """
     with transaction.atomic():
         fresh = Token.objects.filter(id=token_id, revoked_at__isnull=True)
         if not fresh.update(revoked_at=datetime.now(UTC)):

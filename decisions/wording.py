@@ -1,4 +1,6 @@
-"""How values read on the admin's pages: times, durations, ids, sizes, JSON. All of it plain text, escaped later."""
+"""How values read on the admin's pages: times, durations, ids, sizes, JSON. All of it plain text,
+escaped later.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ def duration(milliseconds: float | None) -> str:
     """Return a span as a person says it: `840 ms`, `8.3 s`, `2 min 05 s`, `3 h 07 min`."""
     if milliseconds is None:
         return "–"
-    if milliseconds < 1000:
+    if milliseconds < 999.5:
         return f"{milliseconds:.0f} ms"
     seconds = milliseconds / 1000
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
@@ -52,7 +54,9 @@ def size(count: int) -> str:
 
 
 def short_id(text: str) -> str:
-    """Return an id's prefix and its last eight characters: ids made in one second differ at their end."""
+    """Return an id's prefix and its last eight characters: ids made in one second differ at their
+    end.
+    """
     prefix, mark, rest = text.partition("_")
     return f"{prefix}_{CUT}{rest[-8:]}" if mark and len(rest) > 12 else text
 
@@ -64,7 +68,9 @@ def shorten(text: str, length: int) -> str:
 
 
 def pretty_json(value: Any, *, limit: int = 16_384, items: int = 50) -> str:
-    """Return JSON for reading: long lists and strings cut, secrets taken out, at most `limit` characters."""
+    """Return JSON for reading: long lists and strings cut, secrets taken out, at most `limit`
+    characters.
+    """
     text = json.dumps(_for_reading(value, items), indent=2, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[:limit]}\n{CUT}"
 

@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 
 from decisions.admin.filters import WorkspaceFilter
-from decisions.labels import code, link_to, moment, pill
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.labels import code, link_to, moment, pill
 from runners.models import BrowserSession
 
 

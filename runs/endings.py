@@ -10,9 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
+from django.db import DataError, IntegrityError
 
 from artifacts.services import RESULT, KeptBlob, keep_blob
+from decisions.ids import new_id
 from decisions.storable import storable, storable_text
+from runs import journal
+from runs.changes import NewEvent, StepChange
+from runs.claims import Claim
 from runs.journal import Ending
 from runs.models import RunStatus
 from runs.task_templates.registry import Conclusion
@@ -82,6 +87,36 @@ def failed(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None
     except OSError as storage:
         log.error("a partial result could not be kept: %s", storage)
     return Ending(RunStatus.FAILED, error=error, summary=str(error["message"])[:500], blobs=blobs)
+
+
+def fail_over_defect(
+    held: Claim, error: Exception, *, active_ms: int,
+    left: tuple[Sequence[StepChange], Sequence[NewEvent]] = ((), ()),
+) -> None:  # fmt: skip
+    """End a run over a defect of ours, which the log tells in full under the error id.
+
+    Commits, with what the steps `left` unless that itself cannot be written.
+
+    Raises:
+        LeaseLost: The run is not ours any more; nothing was written.
+    """
+    error_id = new_id("err_")
+    told_log = {"runId": held.run.id, "errorId": error_id}
+    log.error("a run ended over a defect", exc_info=error, extra=told_log)
+    told = error_object(
+        "EXECUTION_ERROR",
+        f"The run ended over an internal error; the server's log has it under {error_id}.",
+        details={
+            "causeCode": "STORAGE" if isinstance(error, OSError) else "INTERNAL",
+            "errorId": error_id,
+        },
+    )
+    ending = failed(told)
+    try:
+        lines, events = left
+        journal.write(held, lines, active_ms=active_ms, events=events, ending=ending)
+    except (DataError, IntegrityError):
+        journal.write(held, [], active_ms=active_ms, ending=ending)
 
 
 def _kept(value: Mapping[str, Any], name: str) -> tuple[Sequence[KeptBlob], Mapping[str, Any]]:

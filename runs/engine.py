@@ -15,16 +15,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import DataError, IntegrityError
-
-from decisions.ids import new_id
 from decisions.storable import storable
 from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runs import claims, journal, step_lines
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim, Opening
-from runs.endings import ending_of, error_object, failed
+from runs.endings import ending_of, error_object, fail_over_defect, failed
 from runs.failpoints import hit
 from runs.journal import Ending, LeaseLost
 from runs.models import Run, RunStep, StepStatus
@@ -63,7 +60,11 @@ def open_run(run: Run) -> Opening:
     if run.epoch > 0 or template is None or _ms_left(run) <= 0:
         return Opening(steps, [])
     pending = [row for row in steps if row.status == StepStatus.PENDING]
-    first = pending[: template.concurrency(run.inputs)]
+    try:
+        first = pending[: template.concurrency(run.inputs)]
+    except Exception:  # raised again under the lease, where it fails this run and no other
+        log.exception("a template does not open its run", extra={"runId": run.id})
+        return Opening(steps, [])
     for row in first:
         row.attempts += 1
     return Opening(steps, [step_lines.started(row) for row in first])
@@ -132,23 +133,9 @@ class Execution:
             self._time_out()
 
     def fail(self, error: Exception) -> None:
-        """End the run over a defect of ours, which the log tells in full under the error id."""
-        error_id = new_id("err_")
-        log.error("a run ended over a defect", exc_info=error,
-                  extra={"runId": self.run.id, "errorId": error_id})  # fmt: skip
-        cause = "STORAGE" if isinstance(error, OSError) else "INTERNAL"
-        told = error_object(
-            "EXECUTION_ERROR",
-            f"The run ended over an internal error; the server's log has it under {error_id}.",
-            details={"causeCode": cause, "errorId": error_id},
-        )
-        try:
-            self._write([], failed(told))
-        except LeaseLost:
-            log.info("the run was taken over meanwhile", extra={"runId": self.run.id})
-        except (DataError, IntegrityError):  # what the steps left is the defect
-            self.unwritten, self.events = [], []
-            self._write([], failed(told))
+        """End the run over a defect of ours, with what its steps left."""
+        left = self.unwritten, self.events
+        fail_over_defect(self.held, error, active_ms=self.active_ms, left=left)
 
     def _fail_lost_steps(self) -> None:
         """Fail `once` steps whose worker was lost under way: their effect is unknown."""

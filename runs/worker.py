@@ -31,13 +31,15 @@ from decisions.ids import new_id
 from runners.loop import get_loop
 from runs import claims
 from runs.claims import Claim
-from runs.engine import Execution, Reason, open_run
+from runs.endings import fail_over_defect
+from runs.engine import Execution, open_run
 from runs.failpoints import hit
-from runs.journal import save_active_ms
+from runs.journal import LeaseLost, save_active_ms
 from runs.models import Run, RunStatus, Worker
 from runs.processes import is_gone, this_process
 from runs.slots import ensure_slots
 from runs.turn import next_run
+from runs.under_way import Reason
 
 WATCH_S = 0.5
 PING_S = 5.0
@@ -74,6 +76,7 @@ class WorkerPlace:
     def _open(self) -> None:
         ensure_slots()
         self._register(self.worker_id)
+        self._last_beat = time.monotonic()
         for other in Worker.objects.filter(lost_at__isnull=True).exclude(id=self.worker_id):
             if is_gone(other.process):
                 claims.lose_worker(other.id, beat=other.beat, reason="process gone")
@@ -119,27 +122,34 @@ class WorkerPlace:
         return taken
 
     def _carry_out(self, held: Claim) -> None:
-        execution = Execution(held)
+        execution: Execution | None = None
         try:
+            execution = Execution(held)
             with self._holding(execution):
                 execution.go()
         except _AWAY as error:
             log.warning("the database went away; the run is handed back: %s", error)
-            self._leave(execution)
+            self._leave(held, execution)
         except Exception as error:  # noqa: BLE001  (the one place: log, fail the run, go on)
-            self._fail(execution, error)
+            self._fail(held, execution, error)
 
-    def _fail(self, execution: Execution, error: Exception) -> None:
+    def _fail(self, held: Claim, execution: Execution | None, error: Exception) -> None:
         try:
-            execution.fail(error)
+            if execution is None:
+                fail_over_defect(held, error, active_ms=held.run.active_ms)
+            else:
+                execution.fail(error)
+        except LeaseLost:
+            log.info("the run was taken over meanwhile", extra={"runId": held.run.id})
         except _AWAY:
-            self._leave(execution)
+            self._leave(held, execution)
 
-    def _leave(self, execution: Execution) -> None:
+    def _leave(self, held: Claim, execution: Execution | None) -> None:
         """Let the heartbeat hand the run back once the database answers again."""
         connection.close()
+        active_ms = execution.active_ms if execution else held.run.active_ms
         with self._lock:
-            self._orphans.append((execution.held, execution.active_ms))
+            self._orphans.append((held, active_ms))
 
     @contextmanager
     def _holding(self, execution: Execution) -> Iterator[None]:
@@ -188,10 +198,12 @@ class WorkerPlace:
         if self._stopping.is_set():
             return
         log.error("this worker was given up by the others; it starts anew under another name")
-        self._interrupt_all("lost")
         worker_id = new_id("wrk_")
         self._register(worker_id)
         self.worker_id = worker_id
+        for execution in self._executions():
+            if execution.held.worker_id != worker_id:
+                execution.interrupt("lost")
 
     def _hand_back_orphans(self) -> None:
         while self._orphans:

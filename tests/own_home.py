@@ -35,6 +35,7 @@ class OwnHome:
         self.env = {**kept, "CONTINUITY_HOME": str(home), **env}
         if os.environ.get("CONTINUITY_CHROMIUM"):
             self.env["CONTINUITY_CHROMIUM"] = os.environ["CONTINUITY_CHROMIUM"]
+        self._started: list[Started] = []
 
     def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, without a terminal."""
@@ -51,7 +52,18 @@ class OwnHome:
 
     def start(self, *arguments: str, **env: str) -> Started:
         """Start a command that stays."""
-        return Started([sys.executable, "manage.py", *arguments], {**self.env, **env})
+        self._started.append(
+            Started([sys.executable, "manage.py", *arguments], {**self.env, **env})
+        )
+        return self._started[-1]
+
+    def close(self) -> None:
+        """End whatever is still up here."""
+        if is_up(self.at):
+            self.run("down")
+        for started in self._started:
+            started.process.kill()
+            started.process.communicate()
 
     @property
     def info(self) -> StackInfo:
@@ -117,13 +129,9 @@ class Started:
 
 @contextlib.contextmanager
 def own_home(home: Path, **env: str) -> Iterator[OwnHome]:
-    """A home for the length of a block; whatever is up there is stopped at its end."""
-    mine = OwnHome(home, **env)
-    try:
+    """A home for the length of a block."""
+    with contextlib.closing(OwnHome(home, **env)) as mine:
         yield mine
-    finally:
-        if is_up(mine.at):
-            mine.run("down")
 
 
 def left_of(family: list[psutil.Process], within_s: float = 12) -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""One tab of a session: opening addresses, calling the reader, watching for trouble."""
+"""One tab of a session: opening addresses, calling the reader in the page, taking its picture."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import base64
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from runners.browser.failures import (
     ContextLost,
@@ -16,32 +16,25 @@ from runners.browser.failures import (
     failure_of,
     is_context_lost,
     is_download,
-    too_many,
 )
-from runners.errors import NavigationFailed, ToolFailed
+from runners.browser.trouble import Trouble, within
+from runners.errors import NavigationFailed, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Dialog, Page, Response
+    from playwright.async_api import BrowserContext, CDPSession, Page, Response
 
-Answer = TypeVar("Answer")
-
-MAX_DIALOGS = 20
-MAX_POPUPS = 10
-GLANCE_SECONDS = 1.0
+STALL_SECONDS = 2.5
 WORLD = "continuity"
 
 
 class Tab:
     """A page that is leased to one caller at a time.
 
-    A wait for the page ends at once with the page's trouble: its crash, its end, a flood of dialogs
-    or popups.
-
     Attributes:
+        page: Playwright's page, for what a tool does beyond reading.
         requested_url: what it was last asked to open.
         used_at: `time.monotonic()` of its last lease.
-        parsed_at: `time.monotonic()` when the document that was opened last was parsed, None
-            before.
+        parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
     """
 
     def __init__(self, page: Page, line: CDPSession, frame_id: str) -> None:
@@ -51,17 +44,8 @@ class Tab:
         self.parsed_at: float | None = None
         self._line = line
         self._frame_id = frame_id
-        self._trouble: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
         self._is_dirty = False
-        self._was_download = False
-        self._dialogs = 0
-        self._popups = 0
-        self._chores: set[asyncio.Task[None]] = set()
-        page.on("dialog", self._on_dialog)
-        page.on("popup", self._on_popup)
-        page.on("crash", lambda _: self._fail(browser_is_gone()))
-        page.on("close", lambda _: self._fail(browser_is_gone()))
-        page.on("download", lambda _: self._note_download())
+        self._trouble = Trouble(page)
         page.on("domcontentloaded", lambda _: self._note_parsed())
 
     @classmethod
@@ -79,31 +63,46 @@ class Tab:
     @property
     def is_usable(self) -> bool:
         """Whether the tab can be leased again: alive, and at rest."""
-        return not (self._is_dirty or self._trouble.done() or self.page.is_closed())
+        return not (self._is_dirty or self._trouble.has_come or self.page.is_closed())
 
     def begin_lease(self) -> None:
         """Count dialogs and popups anew for the next caller."""
         self.used_at = time.monotonic()
-        self._dialogs = self._popups = 0
+        self._trouble.count_anew()
 
     async def go(self, url: str, *, seconds: float) -> None:
         """Open an address and return as soon as its document begins to arrive.
 
         Raises:
-            NavigationTimeout, NavigationFailed, PageCrashed, InvalidTarget: as the browser reports
-            it.
+            NavigationTimeout, NavigationFailed, PageCrashed, InvalidTarget: as the browser reports.
             ToolFailed: details.reason is `download`, `too_many_dialogs` or `too_many_popups`.
         """
-        self.requested_url = url
-        self.parsed_at = None
-        self._is_dirty = True
-        self._was_download = False
+        has_shown_a_page = bool(self.requested_url)
+        self.requested_url, self.parsed_at, self._is_dirty = url, None, True
+        downloads = self._trouble.downloads
+        loop = asyncio.get_running_loop()
+        looking = loop.call_later(STALL_SECONDS, lambda: self._trouble.do(self._check_last_page()))
+        if not has_shown_a_page:
+            looking.cancel()
         going = self.page.goto(url, wait_until="commit", timeout=max(1.0, seconds * 1000))
         try:
-            await self._watch(going, _within(seconds + 1.0))
+            await self._trouble.watch(going, within(seconds + 1.0))
         except browser_errors() as error:
-            # The browser may still be putting an error page of its own there: the tab stays dirty.
-            raise (is_download(url) if self._was_download else failure_of(error, url)) from None
+            # The browser may still be putting an error page of its own there: it stays dirty.
+            was_download = self._trouble.downloads > downloads
+            raise (is_download(url) if was_download else failure_of(error, url)) from None
+        finally:
+            looking.cancel()
+
+    async def _check_last_page(self) -> None:
+        """Give the tab up when its last page hangs, which keeps the next one from coming."""
+        question = {"expression": "0"}
+        try:
+            asking = self._line.send("Runtime.evaluate", question)
+            await self._trouble.watch(asking, within(STALL_SECONDS))
+        except TimeoutError:
+            hangs = PageCrashed("The page that this tab showed before hangs; it was closed.")
+            self._trouble.fail(hangs)
 
     async def status_of(self, url: str, *, seconds: float) -> int | None:
         """Open an address once more for its HTTP status: some answers give no page to ask."""
@@ -134,7 +133,7 @@ class Tab:
             ToolFailed: The page crashed, was closed or flooded its reader.
         """
         try:
-            answer = await self._watch(self._evaluate(expression), seconds_left)
+            answer = await self._trouble.watch(self._evaluate(expression), seconds_left)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -160,8 +159,9 @@ class Tab:
 
     async def interrupt(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""
-        with contextlib.suppress(TimeoutError, *browser_errors()):
-            await self._watch(self._line.send("Runtime.terminateExecution"), _within(2.0))
+        with contextlib.suppress(*browser_errors()):
+            ending = self._line.send("Runtime.terminateExecution")
+            await self._trouble.watch(ending, within(2.0))
 
     async def screenshot(self, *, seconds: float) -> bytes:
         """Return the viewport as JPEG.
@@ -171,27 +171,25 @@ class Tab:
             PageCrashed: The page is gone.
         """
         shot = {"format": "jpeg", "quality": 60, "optimizeForSpeed": True}
+        painting = self._line.send("Page.captureScreenshot", shot)
         try:
-            answer = await self._watch(
-                self._line.send("Page.captureScreenshot", shot), _within(seconds)
-            )
+            answer = await self._trouble.watch(painting, within(seconds))
         except TimeoutError:
             raise
         except browser_errors():
             raise browser_is_gone() from None
         return base64.b64decode(answer["data"])
 
-    async def stop_loading(self) -> bool:
-        """Stop what the page still loads; say whether it obeyed and the tab can be used again."""
+    async def stop_loading(self) -> None:
+        """Stop what the page still loads; when it obeys, the tab can be used again."""
         try:
-            await self._watch(self._line.send("Page.stopLoading"), _within(1.0))
-            await self.evaluate("1", _within(1.0))
+            await self._trouble.watch(self._line.send("Page.stopLoading"), within(1.0))
+            await self.evaluate("1", within(1.0))
         except browser_errors():
-            return False
+            return
         except (ContextLost, ToolFailed):
-            return False
+            return
         self._is_dirty = False
-        return True
 
     def forget_parsed(self) -> None:
         """Await another document: the page went on to one by itself."""
@@ -205,76 +203,8 @@ class Tab:
         """Close the page, whatever it is doing."""
         await self.page.close(run_before_unload=False)
 
-    async def _watch(
-        self, work: Coroutine[Any, Any, Answer], seconds_left: Callable[[], float]
-    ) -> Answer:
-        """Wait for the answer, the page's trouble or the end of the time, whatever comes first."""
-        task = asyncio.create_task(work)
-        waited: set[asyncio.Future[Any]] = {task, self._trouble}
-        try:
-            while not (task.done() or self._trouble.done()):
-                left = seconds_left()
-                if left <= 0:
-                    raise TimeoutError
-                await asyncio.wait(
-                    waited,
-                    timeout=min(left, GLANCE_SECONDS),
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-            if self._trouble.done():
-                raise self._trouble.result()
-            return task.result()
-        finally:
-            if not task.done():
-                task.cancel()
-            task.add_done_callback(_note_end)
-
-    def _fail(self, failure: ToolFailed) -> None:
-        if not self._trouble.done():
-            self._trouble.set_result(failure)
-
     def _note_parsed(self) -> None:
         self.parsed_at = time.monotonic()
-
-    def _note_download(self) -> None:
-        self._was_download = True
-
-    def _on_dialog(self, dialog: Dialog) -> None:
-        self._dialogs += 1
-        if self._dialogs > MAX_DIALOGS:
-            # It stays open and so stops the page's script until the page is closed.
-            self._fail(too_many("dialogs", MAX_DIALOGS))
-            return
-        # Dismissing "leave this page?" would keep the tab on it.
-        self._chore(dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
-
-    def _on_popup(self, popup: Page) -> None:
-        self._popups += 1
-        if self._popups > MAX_POPUPS:
-            self._fail(too_many("popups", MAX_POPUPS))
-        popup.on("popup", self._on_popup)
-        popup.on("dialog", self._on_dialog)
-        self._chore(popup.close())
-
-    def _chore(self, work: Coroutine[Any, Any, None]) -> None:
-        async def do() -> None:
-            with contextlib.suppress(*browser_errors()):
-                await work
-
-        chore = asyncio.ensure_future(do())
-        self._chores.add(chore)
-        chore.add_done_callback(self._chores.discard)
-
-
-def _within(seconds: float) -> Callable[[], float]:
-    end = time.monotonic() + seconds
-    return lambda: end - time.monotonic()
-
-
-def _note_end(task: asyncio.Future[Any]) -> None:
-    """Take note of how a task ended that nobody waits for any more."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _first_line(details: dict[str, Any]) -> str:

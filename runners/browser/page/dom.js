@@ -64,24 +64,33 @@ const innerDocument = (element) => {
   }
 };
 
-// Call `visit` for each child as it is rendered: through open shadow roots, slots and same-origin frames.
+// The nodes whose children stand in a node's place when it is rendered: through open shadow roots, slots and
+// frames of the same origin.
+const renderedParent = (node) => {
+  if (nodeKind(node) !== ELEMENT) return node;
+  if (tagOf(node) !== "iframe") return shadowOf(node) ?? node;
+  const inner = innerDocument(node);
+  return inner && bodyOf(inner);
+};
+
+const DEEPEST = 600; // the parser nests no deeper; a script can, and would overflow the reader's stack
+let depth = 0;
+
+// Call `visit` for each child of a node as it is rendered.
 const eachChild = (node, visit) => {
-  let start = node;
-  if (nodeKind(node) === ELEMENT) {
-    const tag = tagOf(node);
-    if (tag === "slot") {
-      const assigned = assignedTo(node, { flatten: true });
-      if (assigned.length) return assigned.forEach(visit);
-    } else if (tag === "iframe") {
-      const inner = innerDocument(node);
-      start = inner && bodyOf(inner);
-    } else {
-      start = shadowOf(node) ?? node;
+  if (depth >= DEEPEST) return;
+  depth += 1;
+  try {
+    const assigned = nodeKind(node) === ELEMENT && tagOf(node) === "slot" ? assignedTo(node, { flatten: true }) : [];
+    if (assigned.length) {
+      assigned.forEach((child) => visit(child));
+      return;
     }
+    const parent = renderedParent(node);
+    for (let child = parent && firstChild(parent); child; child = nextSibling(child)) visit(child);
+  } finally {
+    depth -= 1;
   }
-  if (!start) return undefined;
-  for (let child = firstChild(start); child; child = nextSibling(child)) visit(child);
-  return undefined;
 };
 
 const collapse = (text) => text.replace(/[\u200b\u2060\ufeff\u00ad]/g, "").replace(/\s+/g, " ");

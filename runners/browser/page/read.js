@@ -10,7 +10,7 @@ const asJson = (result, secrets) =>
 const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;
 
 // A document that is text itself (plain, JSON, XML, source code), shown by the browser's own viewer.
-const readText = (type, { content, pageInfo, maxContentLength }) => {
+const readText = ({ content, pageInfo, maxContentLength }) => {
   const viewer = bodyOf(document) && one(document, "pre");
   const source = one(document, "#webkit-xml-viewer-source-xml > *");
   const text = viewer ? rawText(viewer) : new XMLSerializer().serializeToString(source ?? document);
@@ -21,11 +21,11 @@ const readText = (type, { content, pageInfo, maxContentLength }) => {
     url: location.href, title, pageType: httpStatus() >= 400 ? "error" : "document", elementCount: 0, contentSections: 1,
     content: content ? { sections: [{ heading: "", level: 0, text: kept }], truncated: kept.length < text.length } : null,
     pageInfo: pageInfo ? { page, elements: [], totalElements: 0, truncated: false } : null,
-    httpStatus: httpStatus(), contentType: type,
+    httpStatus: httpStatus(),
   };
 };
 
-const readHtml = (type, extract) => {
+const readHtml = (extract) => {
   const body = bodyOf(document) ?? rootOf(document);
   const roots = findRoots(document);
   const secrets = findSecrets(roots.map(({ root }) => root));
@@ -35,7 +35,7 @@ const readHtml = (type, extract) => {
   const kind = pageType(body, findMain(body), httpStatus());
   const result = {
     url: location.href, title, pageType: kind, elementCount: boxes.length, contentSections: count,
-    content: extract.content ? { sections, truncated } : null, pageInfo: null, httpStatus: httpStatus(), contentType: type,
+    content: extract.content ? { sections, truncated } : null, pageInfo: null, httpStatus: httpStatus(),
   };
   if (extract.pageInfo) {
     result.pageInfo = {
@@ -50,8 +50,8 @@ const readHtml = (type, extract) => {
 
 const readDocument = (extract) => {
   const type = contentTypeOf(document);
-  if (HTML_TYPES.has(type)) return readHtml(type, extract);
-  return READABLE_TYPES.test(type) ? [readText(type, extract), []] : [null, []];
+  if (HTML_TYPES.has(type)) return readHtml(extract);
+  return READABLE_TYPES.test(type) ? [readText(extract), []] : [null, []];
 };
 
 const read = async ({ settle: limits, waitFor: condition, extract }) => {

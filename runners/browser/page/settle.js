@@ -6,6 +6,7 @@ const EMPTY_QUIET_MS = 400;
 
 // Not setTimeout: a page that clears every timer it can number would clear the reader's too.
 const sleep = (ms) => scheduler.postTask(() => {}, { delay: ms });
+const nextTask = () => scheduler.postTask(() => {}, { priority: "user-blocking" });
 const now = () => performance.now();
 const asks = (question) => !dispatch(document, new Event(`__TOKEN__${question}`, { cancelable: true }));
 const isBusy = () => asks("busy") || refreshesSoon();
@@ -69,7 +70,7 @@ const settle = async ({ parseMs, idleMs }) => {
   if (!(await until(document, "DOMContentLoaded", isParsed, now() + parseMs))) return "unparsed";
   const deadline = now() + idleMs;
   if (!(await until(window, "load", isLoaded, deadline))) return "loading";
-  await sleep(0); // the page's own load listeners come first
+  await nextTask(); // the page's own load listeners come first
   const unfilled = looksUnfilled();
   if (!unfilled && !asks("ever") && !isBusy()) return "idle";
   return quiet(deadline, QUIET_MS, unfilled ? () => !looksUnfilled() : () => true);

@@ -43,4 +43,7 @@ class Command(BaseCommand):
             "--loglevel", "WARNING",
         ]  # fmt: skip
         os.chdir(settings.BASE_DIR)
-        os.execve(sys.executable, arguments, {**os.environ, "CONTINUITY_WORKER_ID": worker_id})  # noqa: S606
+        # A worker has no urls and no admin to check; `manage.py check` and the tests do that.
+        lean = {"CONTINUITY_LEAN": "1", "CELERY_SKIP_CHECKS": "1"}
+        environment = {**os.environ, **lean, "CONTINUITY_WORKER_ID": worker_id}
+        os.execve(sys.executable, arguments, environment)  # noqa: S606

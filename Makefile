@@ -1,0 +1,47 @@
+# What can be done here: `make` lists it. Every target sets up what it needs first.
+MAKEFLAGS += --no-print-directory
+PYTHON ?= $(firstword $(wildcard .venv/bin/python) python3)
+VENV := .venv/bin
+CHECKED := config decisions artifacts runners runs mcp_server tests
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-tests run test test-sqlite test-postgresql faults lint fix bench doctor
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
+setup: ## set up what running needs: .venv, packages, a Chromium
+	@$(PYTHON) .ci/setup.py run
+
+setup-tests: ## set up what the tests need as well: PostgreSQL, Redis, the tools
+	@$(PYTHON) .ci/setup.py test
+
+run: setup ## start everything, do the first run, serve until Ctrl-C (ONCE=1: stop after the run)
+	@$(VENV)/python manage.py up --demo $(if $(filter-out 0,$(ONCE)),--once)
+
+test: test-sqlite test-postgresql ## run the whole suite, on SQLite and on PostgreSQL
+
+test-sqlite: setup-tests ## run the suite on SQLite
+	@$(VENV)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
+
+test-postgresql: setup-tests ## run what touches the database again, on PostgreSQL
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 4 --dist worksteal -q \
+		tests/integration tests/contract tests/faults $(ARGS)
+
+faults: setup-tests ## run the tests that kill processes, alone
+	@$(VENV)/python -m pytest -q tests/faults $(ARGS)
+
+lint: setup-tests ## check style, types and who imports whom
+	@$(VENV)/ruff check --quiet .
+	@$(VENV)/ruff format --check --quiet . || { echo "Some files are not formatted: make fix"; exit 1; }
+	@$(VENV)/mypy --no-error-summary $(CHECKED)
+	@$(VENV)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@echo "Style, types and imports are in order."
+
+fix: setup-tests ## put right what the style checker can
+	@$(VENV)/ruff check --fix --quiet . ; $(VENV)/ruff format --quiet .
+
+bench: setup-tests ## run the benchmarks; each prints one line of JSON
+	@for script in tests/benchmarks/[a-z]*.py; do $(VENV)/python $$script || exit 1; done
+
+doctor: setup ## check every part of this installation
+	@$(VENV)/python manage.py doctor

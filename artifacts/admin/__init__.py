@@ -1,0 +1,5 @@
+"""Artifacts in the admin site: what a run kept, to look at and to take away."""
+
+from artifacts.admin import pages
+
+__all__ = ["pages"]

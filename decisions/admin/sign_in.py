@@ -1,0 +1,44 @@
+"""Signing in and out of the admin site, audited whatever door it came through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from decisions.audit import Deed, record
+from decisions.one_time_login import one_time_login_allowed
+from decisions.principals import ensure_workspace
+
+admin.site.login_template = "admin/decisions/login.html"
+
+
+def site_context(request: HttpRequest) -> dict[str, Any]:
+    """Return what every page of the site may tell (UNFOLD's GLOBAL_CALLBACK)."""
+    return {"one_time_login": one_time_login_allowed()}
+
+
+def _record(action: str, actor: str, request: HttpRequest | None) -> None:
+    place = ensure_workspace()
+    peer = request.META.get("REMOTE_ADDR", "") if request is not None else ""
+    record(Deed(action, actor, "operator", actor, place.tenant_id, place.id, {"peer": peer}))
+
+
+@receiver(user_logged_in, dispatch_uid="continuity_signed_in")
+def _signed_in(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+    _record("operator.signed_in", f"admin:{user.get_username()}", request)
+
+
+@receiver(user_logged_out, dispatch_uid="continuity_signed_out")
+def _signed_out(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+    if user is not None:
+        _record("operator.signed_out", f"admin:{user.get_username()}", request)
+
+
+@receiver(user_login_failed, dispatch_uid="continuity_sign_in_failed")
+def _sign_in_failed(sender: Any, request: HttpRequest | None = None, **kwargs: Any) -> None:
+    """Tell the attempt, not the name: people type passwords into the wrong field."""
+    _record("operator.sign_in_failed", "anonymous", request)

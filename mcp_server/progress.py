@@ -1,0 +1,56 @@
+"""Progress notifications while a call waits: they only grow, and they come even when nothing moves.
+
+Hosts give a call up after a minute or so without a sign of life, and the protocol demands that each
+value exceeds the one before (MCP, "Progress flow"): while a step is under way the value creeps
+towards the next whole number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from mcp.server.session import ServerSession
+
+SIGN_OF_LIFE_S = 10.0
+
+
+class Reporter:
+    """Tells one call's client how far the work is; says nothing to a client that did not ask."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._told = -1.0
+        self._signs = 0
+        self._done, self._total, self._message = 0, 0, ""
+        self._life: asyncio.Task[None] | None = None
+
+    async def __call__(self, done: int, total: int, message: str) -> None:
+        """Report the steps done, and from now on a sign of life now and then."""
+        if done > self._done:
+            self._signs = 0
+        self._done, self._total, self._message = done, total, message
+        await self._send(float(done))
+        if self._life is None:
+            self._life = asyncio.create_task(self._show_life())
+
+    def close(self) -> None:
+        """End the signs of life; the call is over."""
+        if self._life is not None:
+            self._life.cancel()
+
+    async def _show_life(self) -> None:
+        while True:
+            await asyncio.sleep(SIGN_OF_LIFE_S)
+            self._signs += 1
+            await self._send(self._done + self._signs / (self._signs + 1))
+
+    async def _send(self, value: float) -> None:
+        """Send a value that exceeds all before it; any other was told already."""
+        if value <= self._told:
+            return
+        self._told = value
+        known = self._total > 0
+        steps = f"{self._done} of {self._total} steps, " if known else ""
+        await self._session.report_progress(
+            value, float(self._total) if known else None, steps + self._message
+        )

@@ -1,0 +1,152 @@
+"""The MCP server itself: it lists tools, calls them, and lets errors out in our own shape only.
+
+It serves both protocol eras of the SDK and knows no transport; a Door tells who calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.shared.exceptions import MCPError
+
+from decisions.errors import Refused
+from decisions.principals import Principal
+from decisions.schemas import check
+from mcp_server.answers import malfunction, refusal, success
+from mcp_server.progress import Reporter
+from mcp_server.tools import Call, Tool, load_toolsets
+
+NAME = "continuity"
+VERSION = "0.1.0"  # of the product, as in pyproject.toml
+CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
+INSTRUCTIONS = (
+    "Continuity does work that must not get lost, such as reading many web pages in a real browser."
+    " Pick a template with list_task_templates, start it with run_task_template, keep the runId: it"
+    " stays good when you, this server or a worker are restarted (list_task_runs finds it again)."
+    " For long work use options.mode async and wait_task_run. Large results are artifacts: read"
+    " them with get_artifact, chunk by chunk. A run that failed is an answer, not a tool error: its"
+    " error.recovery says what to do."
+)
+
+
+class Door(Protocol):
+    """The way a call came in."""
+
+    async def admit(self, tool: Tool) -> Principal:
+        """Return who calls, once everything that the tool needs is there.
+
+        Raises:
+            Refused: The caller may not, or what the tool needs cannot be had.
+        """
+
+
+class BrokenAnswer(Exception):
+    """An answer of ours does not keep to the schema that we advertise."""
+
+
+class ContinuityServer(Server[dict[str, Any]]):
+    """The SDK's server with our name, our tools and the version of our contract."""
+
+    def __init__(self, toolsets: Sequence[str], door: Door) -> None:
+        super().__init__(
+            NAME,
+            version=VERSION,
+            title="Continuity",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+        self._toolsets = toolsets
+        self._door = door
+
+    @cached_property
+    def tools(self) -> dict[str, Tool]:
+        """The tools by name; loaded at the first look, which is after the handshake."""
+        return load_toolsets(self._toolsets)
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """Return the SDK's capabilities and our contract's version, in every era and transport."""
+        return super().get_capabilities(
+            notification_options,
+            CONTRACT | (experimental_capabilities or {}),
+            extensions,
+            protocol_version=protocol_version,
+        )
+
+    @cached_property
+    def _listed(self) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_listed(tool) for tool in self.tools.values()])
+
+    async def _list_tools(
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return self._listed
+
+    async def _call_tool(
+        self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        tool = self.tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:64]}")
+        reporter = Reporter(ctx.session)
+        try:
+            if isinstance(ctx.request, Refused):  # the gate's word on the arguments (gate.py)
+                raise ctx.request
+            return success(await self._answer(tool, params.arguments or {}, reporter))
+        except Refused as refused:
+            return refusal(refused)
+        except Exception as error:  # noqa: BLE001  (the door's one place: log, answer, live on)
+            return malfunction(tool.name, error)
+        finally:
+            reporter.close()
+
+    async def _answer(
+        self, tool: Tool, arguments: dict[str, Any], reporter: Reporter
+    ) -> dict[str, Any]:
+        began = time.monotonic()
+        check(tool.accepts, arguments)
+        principal = await self._door.admit(tool)
+        call = Call(principal, _whole(arguments), reporter, time.monotonic() - began)
+        answer = await tool.handler(call)
+        if not tool.answers.is_valid(answer):
+            wrong = next(tool.answers.iter_errors(answer))
+            raise BrokenAnswer(f"{list(wrong.instance_path)}: {wrong.message[:300]}")
+        return answer
+
+
+def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with JSON's 5.0 as 5: the schemas count it as an integer."""
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in arguments.items()
+    }
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )

@@ -1,0 +1,68 @@
+"""`manage.py serve`: the web part alone."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+import uvicorn
+from django.core.management.base import BaseCommand
+
+from runs.stack.errors import StackProblem
+from runs.stack.http_head import BoundedHead
+from runs.stack.listen import FIRST_PORT, listen
+from runs.stack.prepare import prepare_home
+from runs.stack.safety import refuse_unsafe_start
+
+GRACEFUL_STOP_S = 3
+
+
+class Command(BaseCommand):
+    """Serve REST, MCP over HTTP, the admin and the events."""
+
+    help = (
+        "Serve REST, MCP over HTTP and the admin. `up` runs this for you, with everything it needs."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add where to listen."""
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+        parser.add_argument("--port", type=int, default=FIRST_PORT, help=f"port ({FIRST_PORT})")
+        parser.add_argument(
+            "--fd", type=int, help="a socket that listens already, from a supervisor"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Serve until SIGTERM or Ctrl-C; open requests get three seconds to finish."""
+        try:
+            refuse_unsafe_start(options["host"])
+            prepare_home()
+            if options["fd"] is None:
+                listener = listen(options["port"], options["host"])
+                self.stdout.write(f"Serving on http://{options['host']}:{options['port']}")
+            else:
+                listener = socket.socket(fileno=options["fd"])
+        except StackProblem as problem:
+            self.stderr.write(str(problem))
+            sys.exit(1)
+        with listener, contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(web_config()).run(sockets=[listener])
+
+
+def web_config() -> uvicorn.Config:
+    """Return how the application is served: our logs, true peer addresses, bounded heads."""
+    return uvicorn.Config(
+        "config.asgi:application",
+        http=BoundedHead,
+        loop="uvloop",
+        lifespan="auto",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACEFUL_STOP_S,
+    )

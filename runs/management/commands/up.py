@@ -1,0 +1,102 @@
+"""`manage.py up`: everything that the embedded default needs, kept together."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import SUPPRESS, ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from runs.stack.background import start_in_background
+from runs.stack.errors import StackProblem
+from runs.stack.foreground import Wish, stay_up
+from runs.stack.places import Places, places
+from runs.stack.prepare import prepare_home
+from runs.stack.state import live_info
+
+DEMO_TIMEOUT_S = 180.0
+
+
+class Command(BaseCommand):
+    """Start redis, web, worker and scheduler, and stay until Ctrl-C."""
+
+    help = (
+        "Start everything on this machine and stay until Ctrl-C; a second one joins the first."
+        " --background leaves it running until nobody needs it."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add how to run it."""
+        parser.add_argument(
+            "--port", type=int, help="port of the web part (the first free one from 8000)"
+        )
+        parser.add_argument("--background", action="store_true", help="return once it is ready")
+        parser.add_argument(
+            "--demo", action="store_true", help="read the shipped pages once it is ready"
+        )
+        parser.add_argument(
+            "--once", action="store_true", help="stop after that (as without a terminal)"
+        )
+        parser.add_argument("--detached", action="store_true", help=SUPPRESS)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Start or join; exit 0 when all went well, 1 with one clear sentence when not."""
+        at = places()
+        try:
+            prepare_home()
+            if options["background"]:
+                self._in_background(at, options["port"])
+                return
+            wish = Wish(
+                port=options["port"],
+                background=options["detached"],
+                once=options["once"] or (options["demo"] and not _has_terminal()),
+                job=_demo if options["demo"] else None,
+            )
+            say = _log_line if options["detached"] else _say
+            say(f"Continuity, home {at.home}")
+            went_well = stay_up(at, wish, say)
+        except StackProblem as problem:
+            self.stderr.write(str(problem))
+            sys.exit(1)
+        except KeyboardInterrupt:  # while the home was prepared
+            sys.exit(130)
+        if not went_well:
+            sys.exit(1)
+
+    def _in_background(self, at: Places, port: int | None) -> None:
+        info = live_info(at)
+        began = time.monotonic()
+        if info is not None:
+            self.stdout.write(f"Up already, in the {info.mode}: {info.url} (process {info.pid}).")
+            return
+        info = start_in_background(at, port)
+        self.stdout.write(
+            f"Up in the background after {time.monotonic() - began:.1f} s: {info.url}"
+            f" (process {info.pid}). `manage.py down` stops it."
+        )
+
+
+def _demo(url: str) -> bool:
+    # Imported here: a tenth of a second that only the demo needs.
+    from rich.console import Console
+
+    from runs.demo.job import run_demo
+
+    return run_demo(base_url=url, console=Console(), timeout_s=DEMO_TIMEOUT_S)
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _say(line: str) -> None:
+    """Print through whatever stdout is now: the demo's display takes it over for a while."""
+    print(line, flush=True)
+
+
+def _log_line(line: str) -> None:
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)

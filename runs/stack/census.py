@@ -1,0 +1,23 @@
+"""How much work there is, for whoever decides whether the stack is still needed."""
+
+from __future__ import annotations
+
+from django.db import Error, close_old_connections
+from django.db.models import Count
+
+from runs.models import ACTIVE, Run
+
+
+def count_active_runs() -> dict[str, int]:
+    """Return how many runs of all workspaces are queued and running."""
+    found = Run.objects.filter(status__in=ACTIVE).values_list("status").annotate(Count("id"))
+    return {"queued": 0, "running": 0, **dict(found.order_by())}
+
+
+def has_active_runs() -> bool:
+    """Tell whether a run is queued or running; True also when the database does not say."""
+    close_old_connections()
+    try:
+        return Run.objects.filter(status__in=ACTIVE).exists()
+    except Error:
+        return True

@@ -1,0 +1,222 @@
+"""The checks of `manage.py doctor` that need no browser: what was found, and the way out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from django.conf import settings
+from django.core.exceptions import SuspiciousFileOperation
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+from django.db import DatabaseError, connection
+
+from runs.stack import redis_server
+from runs.stack.errors import PortTaken
+from runs.stack.listen import FIRST_PORT, listen
+from runs.stack.places import places
+from runs.stack.prepare import unapplied_migrations
+from runs.stack.safety import KEY_LENGTH_MIN
+from runs.stack.state import live_info
+
+Verdict = Literal["ok", "note", "bad"]
+MEGABYTE = 1024 * 1024
+FREE_BYTES_NEEDED = 200 * MEGABYTE
+FREE_BYTES_WANTED = 2048 * MEGABYTE
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+) \\?$")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found; `way_out` is there when it is not ok."""
+
+    verdict: Verdict
+    name: str
+    what: str
+    way_out: str = ""
+
+
+def check_parts() -> Iterator[Finding]:
+    """Yield a finding for every part but the browser, each as soon as it is known."""
+    yield check_python()
+    yield check_packages()
+    yield check_home()
+    yield check_keys()
+    yield check_database()
+    yield check_redis()
+    yield check_artifacts()
+    yield check_port()
+    yield check_stack()
+    yield check_llm()
+
+
+def check_python() -> Finding:
+    """Python itself."""
+    return Finding("ok", "python", f"{sys.version.split()[0]} ({sys.executable})")
+
+
+def check_packages() -> Finding:
+    """The installed packages against the pinned ones."""
+    lock = Path(settings.BASE_DIR) / "requirements.lock"
+    try:
+        lines = lock.read_text().splitlines()
+    except OSError:
+        return Finding("note", "packages", "requirements.lock is absent, so nothing was compared")
+    pins = [match.groups() for line in lines if (match := _PIN.match(line))]
+    wrong = [name for name, version in pins if _installed(name) != version]
+    if wrong:
+        what = f"{len(wrong)} of {len(pins)} are not as pinned: {', '.join(wrong[:5])}"
+        return Finding("bad", "packages", what, "Run `make setup`.")
+    return Finding("ok", "packages", f"{len(pins)} as pinned")
+
+
+def check_home() -> Finding:
+    """CONTINUITY_HOME: private, writable, with room."""
+    home: Path = settings.CONTINUITY_HOME
+    free = shutil.disk_usage(home).free
+    what = f"{home}, {free // MEGABYTE} MB free"
+    if not os.access(home, os.W_OK | os.X_OK):
+        way_out = "Set CONTINUITY_HOME to a folder of yours."
+        return Finding("bad", "home", f"{home} cannot be written", way_out)
+    if free < FREE_BYTES_NEEDED:
+        return Finding("bad", "home", what, "Free some space, or set CONTINUITY_HOME elsewhere.")
+    if free < FREE_BYTES_WANTED:
+        return Finding("note", "home", what, "Artifacts and screenshots will fill it soon.")
+    return Finding("ok", "home", what)
+
+
+def check_keys() -> Finding:
+    """The keys that seal secrets and sign sessions."""
+    keys: list[str] = settings.CONTINUITY_SECRET_KEYS
+    if min(map(len, keys)) < KEY_LENGTH_MIN:
+        return Finding(
+            "bad", "keys", "one is too short to be safe",
+            f"Set CONTINUITY_SECRET_KEYS to random keys of {KEY_LENGTH_MIN} characters or more.",
+        )  # fmt: skip
+    file = settings.CONTINUITY_HOME / "keys"
+    if file.exists() and file.stat().st_mode & 0o077:
+        return Finding("bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`.")
+    return Finding("ok", "keys", f"{len(keys)}, from {_key_source(file)}")
+
+
+def check_database() -> Finding:
+    """The database, its speed of answering aside: reachable, and as new as the code."""
+    kind = "SQLite" if connection.vendor == "sqlite" else "PostgreSQL"
+    where = connection.settings_dict["HOST"] or connection.settings_dict["NAME"]
+    try:
+        missing = unapplied_migrations()
+    except DatabaseError as error:
+        reason = str(error).strip().splitlines()[0]
+        return Finding("bad", "database", f"{kind}: {reason}", "Start it, or correct DATABASE_URL.")
+    if missing:
+        what = f"{kind} {where} lacks {len(missing)} migrations"
+        return Finding("bad", "database", what, "Run `manage.py migrate`.")
+    return Finding("ok", "database", f"{kind} {where}, schema up to date")
+
+
+def check_redis() -> Finding:
+    """Redis: the private one or, where REDIS_URL names one, that."""
+    if settings.REDIS_SOCKET is None:
+        return _check_shared_redis()
+    path = Path(settings.REDIS_SOCKET)
+    if redis_server.answers(path):
+        return Finding("ok", "redis", f"answers on {path}")
+    binary = redis_server.find_binary()
+    if binary is None:
+        return Finding(
+            "bad", "redis", "no redis-server or valkey-server was found",
+            "Install one (Debian: `apt-get install redis-server`), or set REDIS_URL.",
+        )  # fmt: skip
+    return Finding("ok", "redis", f"not running; `manage.py up` starts {binary}")
+
+
+def check_artifacts() -> Finding:
+    """The artifact storage: what is written there comes back."""
+    storage, probe = storages["artifacts"], uuid.uuid4().hex.encode()
+    name = f"doctor/{probe.decode()}"
+    kind = type(storage).__name__
+    try:
+        kept = storage.save(name, ContentFile(probe))
+        with storage.open(kept) as file:
+            same = file.read() == probe
+        storage.delete(kept)
+    except _storage_errors() as error:
+        what = f"{kind}: {type(error).__name__}: {str(error)[:200]}"
+        return Finding("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
+    if not same:
+        return Finding("bad", "artifacts", f"{kind} gave other bytes back", "Check the storage.")
+    return Finding("ok", "artifacts", f"{kind}, written and read back")
+
+
+def check_port() -> Finding:
+    """The web part's usual port."""
+    try:
+        listen(FIRST_PORT).close()
+    except PortTaken:
+        info = live_info()
+        if info is not None and info.url.endswith(f":{FIRST_PORT}"):
+            return Finding("ok", "port", f"{FIRST_PORT}, ours")
+        what = f"{FIRST_PORT} is in use by another program"
+        return Finding("note", "port", what, "`manage.py up` takes the next free one, and says so.")
+    return Finding("ok", "port", f"{FIRST_PORT} is free")
+
+
+def check_stack() -> Finding:
+    """What is up."""
+    info = live_info(places())
+    if info is None:
+        return Finding("ok", "stack", "not up; `manage.py up` starts it")
+    ill = [part.name for part in info.parts if part.state != "ready"]
+    if ill:
+        way_out = f"See {places().log(ill[0])}."
+        return Finding("bad", "stack", f"{info.url}; not ready: {', '.join(ill)}", way_out)
+    return Finding("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
+
+
+def check_llm() -> Finding:
+    """The model that agent runs use; nothing else needs one."""
+    model = os.environ.get("CONTINUITY_LLM_MODEL", "")
+    return Finding("ok", "llm", model or "not configured (agents only)")
+
+
+def _storage_errors() -> tuple[type[Exception], ...]:
+    if not str(settings.CONTINUITY_ARTIFACT_STORAGE).startswith("s3:"):
+        return OSError, SuspiciousFileOperation
+    # Slow to import, and rarely needed; botocore's type information is not installed.
+    from botocore.exceptions import (  # type: ignore[import-untyped,unused-ignore]
+        BotoCoreError,
+        ClientError,
+    )
+
+    return OSError, SuspiciousFileOperation, BotoCoreError, ClientError
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _key_source(file: Path) -> str:
+    return "CONTINUITY_SECRET_KEYS" if os.environ.get("CONTINUITY_SECRET_KEYS") else str(file)
+
+
+def _check_shared_redis() -> Finding:
+    import redis  # a third of a second that the other commands do not need
+
+    address = re.sub(r"//[^@/]*@", "//…@", settings.REDIS_URL)
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3) as client:
+            version = client.info("server").get("redis_version")
+    except redis.RedisError as error:
+        return Finding("bad", "redis", f"{address}: {error}", "Start it, or correct REDIS_URL.")
+    return Finding("ok", "redis", f"{version} on {address}")

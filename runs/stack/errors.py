@@ -1,0 +1,35 @@
+"""What can keep the stack from starting; each message tells a person why, and the way out.
+
+StackProblem
+├── HomeUnusable        CONTINUITY_HOME cannot hold our files
+├── MigrationsMissing   the database named by DATABASE_URL is not ours to migrate unasked
+├── UnsafeStart         settings that would expose the installation
+├── PortTaken           somebody else listens on the port that was asked for
+└── PartFailed          redis, web, worker or scheduler did not come up
+"""
+
+from __future__ import annotations
+
+
+class StackProblem(Exception):
+    """The stack cannot be started, joined or stopped, and why."""
+
+
+class HomeUnusable(StackProblem):
+    """CONTINUITY_HOME cannot be made, entered or written."""
+
+
+class MigrationsMissing(StackProblem):
+    """The database is reachable, but its schema is older than the code."""
+
+
+class UnsafeStart(StackProblem):
+    """The settings would expose the installation; nothing was started."""
+
+
+class PortTaken(StackProblem):
+    """The address asked for is in use."""
+
+
+class PartFailed(StackProblem):
+    """A part ended, or did not answer, before it was ready."""

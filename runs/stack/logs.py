@@ -1,0 +1,32 @@
+"""The parts' log files: rotated when a part starts, quoted when it fails."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROTATE_BYTES = 10 * 1024 * 1024
+_TAIL_BYTES = 16 * 1024
+
+
+def open_log(path: Path) -> int:
+    """Open a part's log for appending, return its descriptor; over 10 MB it becomes `.1` first."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        if path.stat().st_size > ROTATE_BYTES:
+            path.replace(path.with_name(path.name + ".1"))
+    except FileNotFoundError:
+        pass
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def last_lines(path: Path, count: int = 12) -> list[str]:
+    """Return the end of a log, at most `count` lines of at most 300 characters."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line[:300] for line in text.splitlines()[-count:]]

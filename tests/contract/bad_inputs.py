@@ -1,0 +1,114 @@
+"""Rows of bad inputs, and the raw JSON that their directives stand for.
+
+A row is {surface, call, input, expect_code, why}. Inside `input`:
+
+    {"$repeat": [text, n]}       the text n times
+    {"$list": [format, n]}       n formatted strings
+    {"$nest": ["[", n]}          n brackets and their closing ones
+    {"$manykeys": n}             an object of n keys
+    {"$raw_number": text}        the text as it is
+    {"$raw_string": text}        the text as it is, in quotes
+    {"$repeat_schema_bytes": n}  a JSON Schema of more than n bytes
+
+Instead of an input: {"$raw_body": text}, {"$raw_hex": hex}, {"$sequence": [step, …]},
+{"$parallel": [n, input]}; {"$headers": …} is for HTTP alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+OURS = HERE / "bad_inputs_runs.jsonl"
+SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bad input and the code it must get."""
+
+    surface: str
+    call: str
+    input: Any
+    expect_code: str
+    why: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.place} {self.expect_code} {self.why[:60]}"
+
+    @property
+    def tool(self) -> str:
+        """The tool's name, without the remark that some rows put behind it."""
+        return self.call.partition("(")[0]
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the row is about a caller of trust level remote."""
+        return "trust level remote" in self.why
+
+
+def rows(surface: str) -> list[Row]:
+    """Return our own rows for a surface, and the shared ones where they are present."""
+    files = [path for path in (OURS, SHARED) if path.exists()]
+    return [row for path in files for row in _rows_of(path) if row.surface == surface]
+
+
+def _rows_of(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        place = f"{'own' if path == OURS else 'shared'}:{number}"
+        yield Row(**json.loads(line), place=place)
+
+
+def encode(value: Any) -> bytes:
+    """Return the JSON text of an input with its directives carried out."""
+    return _encode(value).encode()
+
+
+def _encode(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ",".join(map(_encode, value)) + "]"
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    if len(value) == 1:
+        ((name, argument),) = value.items()
+        if name in _DIRECTIVES:
+            return _DIRECTIVES[name](argument)
+    return (
+        "{" + ",".join(f"{json.dumps(name)}:{_encode(item)}" for name, item in value.items()) + "}"
+    )
+
+
+def _nested(argument: list[Any]) -> str:
+    opening, times = str(argument[0]), int(argument[1])
+    closing = {"[": "]", '{"a":': "}"}[opening]
+    inside = "" if opening == "[" else "1"
+    return opening * times + inside + closing * times
+
+
+def _schema_over(size: int) -> str:
+    return json.dumps({"type": "object", "description": "x" * size})
+
+
+_DIRECTIVES: dict[str, Callable[[Any], str]] = {
+    "$repeat": lambda argument: json.dumps(argument[0] * argument[1]),
+    "$list": lambda argument: json.dumps([argument[0] % n for n in range(argument[1])]),
+    "$nest": _nested,
+    "$raw_number": str,
+    "$raw_string": lambda text: f'"{text}"',
+    "$manykeys": lambda n: json.dumps({f"k{number}": 0 for number in range(n)}),
+    "$repeat_schema_bytes": _schema_over,
+}
+
+
+def raw_line(row_input: Mapping[str, Any]) -> bytes | None:
+    """Return the bytes that a row sends instead of a well-formed call, or None."""
+    if "$raw_body" in row_input:
+        return str(row_input["$raw_body"]).encode()
+    if "$raw_hex" in row_input:
+        return bytes.fromhex(row_input["$raw_hex"])
+    return None

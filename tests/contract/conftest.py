@@ -1,0 +1,64 @@
+"""Fixtures of the contract tests over MCP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection, connections
+
+from decisions import threads
+from decisions.principals import Principal
+from runs.worker import WorkerPlace
+from tests.contract.mcp_host import Host, OpenDoor
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_connection_left(django_db_setup: None) -> Iterator[None]:
+    """Close what the doors' pool keeps open, so that the test database can be dropped."""
+    yield
+    pool = threads._pool
+    if not pool._threads:
+        return
+    together = threading.Barrier(len(pool._threads))
+
+    def close() -> None:
+        connections.close_all()
+        together.wait(20)  # so that every thread of the pool takes one of these
+
+    for closing in [pool.submit(close) for _ in range(together.parties)]:
+        closing.result()
+
+
+@pytest.fixture
+def host(principal: Principal) -> Iterator[Host]:
+    """A host whose server acts for the local principal."""
+    host = Host(OpenDoor(principal))
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def remote_host(remote: Principal) -> Iterator[Host]:
+    """A host whose server acts for a caller of trust level remote."""
+    host = Host(OpenDoor(remote))
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def worker(principal: Principal) -> Iterator[None]:
+    """A worker of this process, with its browser; it takes what is submitted."""
+    place, over = WorkerPlace(), threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.02):
+            place.work()
+        connection.close()
+
+    thread = threading.Thread(target=work, name="worker")
+    thread.start()
+    yield
+    over.set()
+    thread.join()

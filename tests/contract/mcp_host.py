@@ -1,0 +1,145 @@
+"""An agent host at the raw end of the wire: it writes lines and reads lines, as they are.
+
+The server, its gate and its transport are those of `mcp_stdio`, on pipes and a thread of this
+process, so that a test sees the same database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import queue
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from decisions.principals import Principal
+from mcp_server.server import ContinuityServer, Door
+from mcp_server.stdio import gated_stdio
+from mcp_server.tools import Tool
+from mcp_server.wire import Wire
+
+PATIENCE_S = 60.0
+INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class OpenDoor:
+    """Admits one caller at once; needs neither a home nor a stack."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+
+    async def admit(self, tool: Tool) -> Principal:
+        """Return the caller."""
+        return self.principal
+
+
+class Host:
+    """Speaks JSON-RPC with a server of its own."""
+
+    def __init__(self, door: Door, toolsets: tuple[str, ...] = ("runtime",)) -> None:
+        server_reads, self._to_server = os.pipe()
+        self._from_server, server_writes = os.pipe()
+        self._ends = [server_reads, server_writes, self._to_server, self._from_server]
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        self._aside: dict[Any, dict[str, Any]] = {}
+        self._last_id = 0
+        self.server = ContinuityServer(toolsets, door)
+        wire = Wire(server_reads, server_writes)
+        self._threads = [
+            threading.Thread(target=lambda: asyncio.run(self._serve(wire)), name="server"),
+            threading.Thread(target=self._listen, name="host"),
+        ]
+        for thread in self._threads:
+            thread.start()
+        self.request("initialize", INITIALIZE)
+        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    async def _serve(self, wire: Wire) -> None:
+        async with gated_stdio(wire, after_first_answer=lambda: None) as (inbox, outbox):
+            await self.server.run(inbox, outbox, self.server.create_initialization_options())
+        os.close(wire.write_fd)
+        self._ends.remove(wire.write_fd)
+
+    def _listen(self) -> None:
+        with os.fdopen(self._from_server, "rb", closefd=False) as wire:
+            for line in wire:
+                self._lines.put(line)
+
+    def close(self) -> None:
+        """Close the server's stdin and wait for its end."""
+        os.close(self._to_server)
+        self._ends.remove(self._to_server)
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), f"the {thread.name} thread did not end"
+        for fd in self._ends:
+            os.close(fd)
+
+    def send(self, line: bytes) -> None:
+        """Write one line as it is."""
+        rest = memoryview(line + b"\n")
+        while rest:
+            rest = rest[os.write(self._to_server, rest) :]
+
+    def receive(self) -> dict[str, Any]:
+        """Return the next message of the server."""
+        message: dict[str, Any] = json.loads(self._lines.get(timeout=PATIENCE_S))
+        return message
+
+    def answer_to(self, request_id: object) -> dict[str, Any]:
+        """Return the answer to a request; answers to others are kept for those who ask."""
+        while request_id not in self._aside:
+            message = self.receive()
+            if "method" not in message:
+                self._aside[message["id"]] = message
+        return self._aside.pop(request_id)
+
+    def begin(self, method: str, params: Mapping[str, Any] | bytes) -> int:
+        """Send a request, whose params may be raw JSON, and return its id."""
+        self._last_id += 1
+        raw = params if isinstance(params, bytes) else json.dumps(params).encode()
+        head = f'{{"jsonrpc":"2.0","id":{self._last_id},"method":"{method}","params":'
+        self.send(head.encode() + raw + b"}")
+        return self._last_id
+
+    def request(self, method: str, params: Mapping[str, Any] | bytes) -> dict[str, Any]:
+        """Send a request and return its answer."""
+        return self.answer_to(self.begin(method, params))
+
+    def begin_call(self, tool: str, arguments: Mapping[str, Any] | bytes) -> int:
+        """Call a tool, whose arguments may be raw JSON, and return the request's id."""
+        raw = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
+        return self.begin(
+            "tools/call", b'{"name":"' + tool.encode() + b'","arguments":' + raw + b"}"
+        )
+
+    def call(self, tool: str, arguments: Mapping[str, Any] | bytes) -> dict[str, Any]:
+        """Call a tool and return the answer."""
+        return self.answer_to(self.begin_call(tool, arguments))
+
+
+def structured(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a successful call answered; the text block has to say the same."""
+    result = answer["result"]
+    assert result["isError"] is False, result
+    (block,) = result["content"]
+    assert json.loads(block["text"]) == result["structuredContent"]
+    told: dict[str, Any] = result["structuredContent"]
+    return told
+
+
+def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the error of a refused call, in the one shape that errors have."""
+    result = answer["result"]
+    assert result["isError"] is True, result
+    assert "structuredContent" not in result
+    (block,) = result["content"]
+    error: dict[str, Any] = json.loads(block["text"])
+    assert set(error) == {"errorCode", "message", "details", "retryable", "recovery"}
+    return error

@@ -1,0 +1,94 @@
+"""The rows of bad inputs as REST calls."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpx
+
+from tests.contract.bad_inputs import HERE, Row, encode, raw_line, rows
+
+OWN = HERE / "bad_inputs_rest.jsonl"
+JSON = {"Content-Type": "application/json"}
+RUN = "/api/v1/runs/{runId}"
+# Call → method, path; what the path does not name goes to the query, or to the body of a POST.
+CALLS = {
+    "run_task_template": ("POST", "/api/v1/runs"),
+    "list_task_runs": ("GET", "/api/v1/runs"),
+    "get_task_run": ("GET", RUN),
+    "wait_task_run": ("GET", f"{RUN}/wait"),
+    "subscribe_task_run_events": ("GET", f"{RUN}/events"),
+    "cancel_task_run": ("POST", f"{RUN}/cancel"),
+    "answer_task_run": ("POST", f"{RUN}/answer"),
+    "get_artifact": ("GET", "/api/v1/artifacts/{artifactId}"),
+    "list_task_templates": ("GET", "/api/v1/templates"),
+    "get_runtime_profile": ("GET", "/api/v1/runtime/profile"),
+}
+
+
+def rest_rows(surface: str) -> list[Row]:
+    """Return our own rows for a surface of REST, and the shared ones where they are present."""
+    own = enumerate(OWN.read_text().splitlines(), 1)
+    ours = [Row(**json.loads(line), place=f"rest:{number}") for number, line in own]
+    return [row for row in ours if row.surface == surface] + rows(surface)
+
+
+def cannot_be_said(row: Row) -> str | None:
+    """Return why a row has no like over HTTP, or None: paths and queries are text."""
+    method, path = CALLS[row.tool]
+    given = row.input
+    named = [name for name in ("runId", "artifactId") if f"{{{name}}}" in path]
+    for name in named:
+        value = given.get(name)
+        if isinstance(value, dict):
+            continue
+        if not isinstance(value, str) or "/" in value:
+            return "an id in a path is text, is there, and has no slash"
+    if method == "GET":
+        for name, value in given.items():
+            if name not in named and isinstance(value, str) and value.isdigit():
+                return "a query does not tell a number from one in quotes"
+            if isinstance(value, dict) and "$raw_number" in value:
+                return "a query has no JSON numbers: whole ones are written whole"
+    return None
+
+
+def request_of(tool: str, given: Any) -> dict[str, Any]:
+    """Return a call as the arguments of `httpx.Client.request`."""
+    method, path = CALLS[tool]
+    rest = dict(given)
+    for name in ("runId", "artifactId"):
+        if f"{{{name}}}" in path:
+            value = json.loads(encode(rest.pop(name)))
+            path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    if method == "POST":
+        content = encode(rest)
+        return {"method": method, "url": path, "content": content, "headers": JSON}
+    texts = {name: _query_text(json.loads(encode(value))) for name, value in rest.items()}
+    return {"method": method, "url": f"{path}?{urlencode(texts, doseq=True)}"}
+
+
+def _query_text(value: Any) -> Any:
+    return value if isinstance(value, str | list) else json.dumps(value)
+
+
+def send(client: httpx.Client, row: Row) -> httpx.Response:
+    """Make a row's call."""
+    if "$headers" in row.input:
+        bomb = gzip.compress(bytes(10 * 1024 * 1024))
+        headers = {**JSON, **row.input["$headers"]}
+        return client.post("/api/v1/runs", content=bomb, headers=headers)
+    raw = raw_line(row.input)
+    if raw is not None:
+        return client.post("/api/v1/runs", content=raw, headers=JSON)
+    return client.request(**request_of(row.tool, row.input))
+
+
+def send_own(client: httpx.Client, row: Row) -> httpx.Response:
+    """Make the call of a row of our own that says method and address itself."""
+    method, _, url = row.call.partition(" ")
+    content = row.input.get("body", "").encode() or None
+    return client.request(method, url, content=content, headers=row.input.get("headers", {}))

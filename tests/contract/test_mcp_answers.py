@@ -1,0 +1,116 @@
+"""What goes wrong on our side: told under an error id, logged, and never the server's end."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from mcp_server.local_door import NotReady
+from mcp_server.tools import Call, Tool
+from runs.contract import NO_INPUT, RUN_ID_INPUT
+from tests.contract.mcp_host import Host, OpenDoor, error_of, structured
+
+
+async def break_down(call: Call) -> dict[str, Any]:
+    """Fail as a defect does."""
+    raise ZeroDivisionError("a secret at /srv/continuity/keys")
+
+
+async def break_promise(call: Call) -> dict[str, Any]:
+    """Answer what the schema does not allow."""
+    return {"runId": 5, "sqlite": "/srv/continuity.sqlite3"}
+
+
+def tool(name: str, handler: Any) -> Tool:
+    return Tool(
+        name=name, title=name, description=name, input_schema=NO_INPUT,
+        output_schema=RUN_ID_INPUT, handler=handler,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def broken_host(host: Host) -> Host:
+    """A host that is offered two tools with defects."""
+    host.server.tools["break_down"] = tool("break_down", break_down)
+    host.server.tools["break_promise"] = tool("break_promise", break_promise)
+    return host
+
+
+@pytest.mark.parametrize("name", ["break_down", "break_promise"])
+def test_a_defect_is_told_under_an_error_id_alone(
+    broken_host: Host, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = error_of(broken_host.call(name, {}))
+    assert error["errorCode"] == "EXECUTION_ERROR"
+    assert error["details"]["errorId"] in error["message"]
+    assert "/srv" not in str(error)
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.__dict__["error_id"] == error["details"]["errorId"]
+    assert record.exc_info
+    assert structured(broken_host.call("get_runtime_profile", {}))["maxUrls"] == 1000
+
+
+def test_a_refusal_says_what_to_do(host: Host) -> None:
+    error = error_of(host.call("run_task_template", {"templateId": "nope", "inputs": {}}))
+    assert error["errorCode"] == "TEMPLATE_NOT_FOUND"
+    assert error["retryable"] is False
+    assert "list the templates" in error["recovery"]
+
+
+def test_every_wrong_argument_is_named(host: Host) -> None:
+    error = error_of(host.call("wait_task_run", {"runId": 5, "waitMS": 5}))
+    named = [each["path"] + each["message"] for each in error["details"]["errors"]]
+    assert len(named) == 2
+    assert "waitMS" in str(named)
+    assert "runId" in str(named)
+
+
+def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
+    principal: Principal,
+) -> None:
+    class ClosedDoor(OpenDoor):
+        async def admit(self, tool: Tool) -> Principal:
+            raise NotReady("The stack is not there.")
+
+    host = Host(ClosedDoor(principal))
+    wrong = error_of(host.call("get_task_run", {"runId": 5}))
+    right = error_of(host.call("get_task_run", {"runId": "run_1"}))
+    host.close()
+    assert (wrong["errorCode"], right["errorCode"]) == ("INVALID_PARAMETER", "EXECUTION_ERROR")
+    assert right["retryable"] is True
+
+
+def test_a_missing_scope_is_a_refusal(principal: Principal) -> None:
+    nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
+    host = Host(OpenDoor(nobody))
+    error = error_of(host.call("list_task_runs", {}))
+    host.close()
+    assert (error["errorCode"], error["details"]) == ("FORBIDDEN", {"scope": "runs:read"})
+
+
+def test_another_workspaces_run_reads_as_missing(host: Host, stranger: Principal) -> None:
+    other = Host(OpenDoor(stranger))
+    run = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}, "options": {"mode": "async"}}
+    theirs = structured(other.call("run_task_template", run))
+    other.close()
+    unknown = error_of(host.call("get_task_run", {"runId": "run_unknown"}))
+    foreign = error_of(host.call("get_task_run", {"runId": theirs["runId"]}))
+    assert foreign["errorCode"] == unknown["errorCode"] == "RUN_NOT_FOUND"
+    assert foreign["details"] == unknown["details"]
+    assert structured(host.call("list_task_runs", {}))["total"] == 0
+
+
+@pytest.mark.parametrize("method", ["resources/list", "prompts/list", "no/such/method"])
+def test_what_is_not_offered_is_a_protocol_error(host: Host, method: str) -> None:
+    assert host.request(method, {})["error"]["code"] == -32601
+
+
+def test_a_call_without_a_name_is_a_protocol_error(host: Host) -> None:
+    assert host.request("tools/call", {"arguments": {}})["error"]["code"] == -32602
+
+
+def test_ping_is_answered(host: Host) -> None:
+    assert host.request("ping", {})["result"] == {}

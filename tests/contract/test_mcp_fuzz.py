@@ -1,0 +1,50 @@
+"""No arguments, however odd, get anything but an answer or a refusal that explains itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_server.tools import Tool, load_toolsets
+from tests.contract.mcp_host import Host, error_of, structured
+
+TOOLS = load_toolsets(["runtime"])
+ODD = st.sampled_from(
+    [
+        None, True, 0, -1, 1, 2.5, 5.0, 2**31, 2**53, 2**63, 2**64, 10**400, 1e308, -0.0, "",
+        "run_ok", "running", "\u202e", "💥" * 20, "%s %n {0}", "'; DROP TABLE runs_run; --",
+        "../../etc/passwd", "a" * 70, [], {}, [[]], {"": None}, {"$ref": "#"}, {"type": "object"},
+    ]
+)  # fmt: skip
+ANYTHING = st.recursive(
+    ODD | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+def arguments_of(tool: Tool) -> st.SearchStrategy[dict[str, Any]]:
+    """Return arguments with the tool's own names and odd values, sometimes with others beside."""
+    named = st.dictionaries(st.sampled_from([*tool.input_schema["properties"], "x"]), ANYTHING)
+    return named if tool.input_schema["properties"] else st.dictionaries(st.text(), ANYTHING)
+
+
+calls = st.sampled_from(sorted(TOOLS)).flatmap(
+    lambda name: st.tuples(st.just(name), arguments_of(TOOLS[name]))
+)
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(call=calls)
+def test_no_arguments_break_a_tool(host: Host, call: tuple[str, dict[str, Any]]) -> None:
+    answer = host.call(*call)
+    if not answer["result"]["isError"]:
+        structured(answer)
+        return
+    error = error_of(answer)
+    assert error["errorCode"] != "EXECUTION_ERROR", error
+    assert len(str(error)) < 4000

@@ -1,0 +1,87 @@
+"""Progress while a call waits, and calls that their client takes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcp_server import progress
+from runs.models import Run
+from tests.contract.mcp_host import Host, structured
+
+
+def begin_with_token(host: Host, tool: str, **arguments: Any) -> int:
+    meta = {"progressToken": "token"}
+    return host.begin("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
+
+
+def told_until_answered(host: Host, request_id: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the progress that was told for a request, and its answer."""
+    told: list[dict[str, Any]] = []
+    while True:
+        message = host.receive()
+        if message.get("id") == request_id:
+            return told, structured(message)
+        assert message["method"] == "notifications/progress"
+        assert message["params"]["progressToken"] == "token"
+        told.append(message["params"])
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_sync_run_tells_its_steps_and_never_the_same_twice(host: Host) -> None:
+    job = {"do": ["sleep:0.3"] * 3}
+    request = begin_with_token(
+        host, "run_task_template", templateId="test_stepwise", inputs=job, options={"mode": "sync"}
+    )
+    told, answer = told_until_answered(host, request)
+    values = [each["progress"] for each in told]
+    assert answer["status"] == "succeeded"
+    assert len(values) > 1
+    assert values == sorted(set(values))
+    assert {each["total"] for each in told} == {3}
+    assert told[-1]["message"].startswith("2 of 3 steps")
+
+
+@pytest.mark.parametrize("tool", ["wait_task_run", "subscribe_task_run_events"])
+def test_a_wait_in_which_nothing_moves_shows_signs_of_life(
+    host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    monkeypatch.setattr(progress, "SIGN_OF_LIFE_S", 0.1)
+    run = make_run(status="running", done_steps=2, total_steps=5)
+    told, _ = told_until_answered(host, begin_with_token(host, tool, runId=run.id, waitMs=700))
+    values = [each["progress"] for each in told]
+    assert values[0] == 2
+    assert len(values) > 2
+    assert values == sorted(set(values))
+    assert values[-1] < 3
+    assert {each["total"] for each in told} == {5}
+
+
+def test_nobody_is_told_who_did_not_ask(host: Host, make_run: Callable[..., Run]) -> None:
+    run = make_run(status="running")
+    request = host.begin_call("wait_task_run", {"runId": run.id, "waitMs": 200})
+    assert host.receive()["id"] == request
+
+
+def test_a_call_taken_back_is_not_answered_and_its_run_goes_on(host: Host) -> None:
+    job = {
+        "templateId": "test_stepwise",
+        "inputs": {"do": ["ok"]},
+        "options": {"mode": "sync", "idempotencyKey": "taken back"},
+    }
+    request = begin_with_token(host, "run_task_template", **job)
+    assert host.receive()["method"] == "notifications/progress"  # it waits, so it is submitted
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": request}}
+    host.send(json.dumps({"jsonrpc": "2.0", **cancel}).encode())
+    listed = structured(host.call("list_task_runs", {}))["runs"]
+    assert [run["status"] for run in listed] == ["queued"]
+
+
+def test_calls_do_not_wait_for_each_other(host: Host, make_run: Callable[..., Run]) -> None:
+    run = make_run(status="running")
+    slow = host.begin_call("wait_task_run", {"runId": run.id, "waitMs": 1500})
+    quick = host.begin_call("get_task_run", {"runId": run.id})
+    assert [host.receive()["id"], host.receive()["id"]] == [quick, slow]

@@ -1,0 +1,87 @@
+"""What tools/list shows: names, closed schemas and hints as hosts and the protocol want them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from decisions.schemas import compile_schema
+from mcp_server.tools import Tool, UnknownToolset, check_toolsets, load_toolsets
+from tests.contract.mcp_host import Host
+
+SEEDS_TOOLS = {
+    "list_task_templates", "run_task_template", "get_task_run", "list_task_runs",
+    "cancel_task_run", "get_artifact", "get_runtime_profile", "subscribe_task_run_events",
+    "wait_task_run", "answer_task_run",
+}  # fmt: skip
+TOOLS = list(load_toolsets(["runtime"]).values())
+each_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+
+
+def test_the_runtime_toolset_has_the_seeds_tools() -> None:
+    assert {tool.name for tool in TOOLS} == SEEDS_TOOLS
+
+
+@each_tool
+def test_a_name_is_one_that_every_host_takes(tool: Tool) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
+
+
+@each_tool
+def test_the_root_of_both_schemas_is_a_closed_object_without_alternatives(tool: Tool) -> None:
+    for schema in (tool.input_schema, tool.output_schema):
+        assert schema["type"] == "object"
+        assert schema["additionalProperties"] is False
+        assert not {"oneOf", "anyOf", "allOf"} & set(schema)
+        compile_schema(schema)
+
+
+@each_tool
+def test_a_tool_is_described_in_few_words(tool: Tool) -> None:
+    assert tool.title
+    assert 80 < len(tool.description) < 600
+
+
+def test_hints_tell_reading_from_changing() -> None:
+    reading = {tool.name for tool in TOOLS if tool.read_only}
+    assert {"run_task_template", "cancel_task_run", "answer_task_run"} == SEEDS_TOOLS - reading
+    assert not any(tool.destructive for tool in TOOLS if tool.read_only)
+    assert {"run_task_template", "cancel_task_run"} == {t.name for t in TOOLS if t.destructive}
+    assert {"run_task_template", "answer_task_run"} == {t.name for t in TOOLS if not t.idempotent}
+
+
+def listed(host: Host) -> dict[str, dict[str, Any]]:
+    tools = host.request("tools/list", {})["result"]["tools"]
+    return {tool["name"]: tool for tool in tools}
+
+
+def test_the_list_on_the_wire_has_schemas_and_hints(host: Host) -> None:
+    tools = listed(host)
+    assert set(tools) == SEEDS_TOOLS
+    cancel = tools["cancel_task_run"]
+    assert cancel["inputSchema"]["required"] == ["runId"]
+    assert cancel["outputSchema"]["properties"]["success"] == {"type": "boolean"}
+    assert cancel["annotations"] == {
+        "title": "Cancel a run",
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+
+
+def test_the_whole_list_costs_a_model_little(host: Host) -> None:
+    said = sum(len(tool["description"]) for tool in listed(host).values())
+    assert said < 4000
+
+
+@pytest.mark.parametrize("names", [["nope"], ["runtime", "../runtime"], [""], []])
+def test_an_unknown_toolset_is_named_beside_the_known(names: list[str]) -> None:
+    with pytest.raises(UnknownToolset, match=r"Known: .*runtime"):
+        check_toolsets(names)
+
+
+def test_a_toolset_named_twice_is_offered_once() -> None:
+    assert list(load_toolsets(["runtime", "runtime"])) == [tool.name for tool in TOOLS]

@@ -1,0 +1,225 @@
+"""Every row of bad inputs over REST: the code that it must get, in the one shape of errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.db.models import F
+
+from decisions.models import AuditEntry
+from runs.models import Run
+from tests.contract.bad_inputs import Row, encode, rows
+from tests.contract.rest_calls import (
+    cannot_be_said,
+    request_of,
+    rest_rows,
+    send,
+    send_own,
+)
+from tests.contract.test_mcp_bad_inputs import scenery  # noqa: F401  (a fixture)
+from tests.support.rest import code_of, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+# What a row needs that comes with a later issue.
+LATER = {
+    "fixtures.test": "the egress check and its pages",
+    "login_keep_session": "the template",
+    "agent_task": "the template",
+}
+THINGS = ("run_ok", "run_canceled", "run_expired", "run_of", "run_running", "art_", "sess_")
+STATUS_OF = {
+    "OK": {200, 202},
+    "INVALID_PARAMETER": {400, 413, 416},
+    "NOT_FOUND": {404},
+    "RUN_NOT_FOUND": {404},
+    "ARTIFACT_NOT_FOUND": {404},
+    "ARTIFACT_EXPIRED": {410},
+    "METHOD_NOT_ALLOWED": {405},
+}
+ALL = rows("mcp+rest:runs")
+
+
+def reason_left_out(row: Row) -> str | None:
+    """Return why a row is not for REST, or not yet; None for a row to run."""
+    text = str(row.input)
+    later = next((reason for mark, reason in LATER.items() if mark in text), None)
+    if later and not ("agent_task" in text and "outputSchema" in text):
+        return later
+    several = {"$sequence", "$parallel", "$headers", "$raw_body", "$raw_hex"} & set(row.input)
+    return None if several else cannot_be_said(row)
+
+
+HERE = [row for row in ALL if reason_left_out(row) is None]
+
+
+def is_single(row: Row) -> bool:
+    return not {"$sequence", "$parallel"} & set(row.input)
+
+
+def waits(row: Row) -> bool:
+    """Whether the answer waits for the run's end, so that a worker has to live."""
+    options = row.input.get("options", {})
+    ends = row.expect_code.partition(":")[0] in {"OK", "item"}
+    return (
+        row.tool == "run_task_template"
+        and ends
+        and isinstance(options, dict)
+        and options.get("mode") != "async"
+    )
+
+
+REMOTE = [row for row in HERE if row.is_remote]
+WAITING = [row for row in HERE if is_single(row) and waits(row) and not row.is_remote]
+AT_ONCE = [row for row in HERE if is_single(row) and not waits(row) and not row.is_remote]
+ABOUT_THINGS = [row for row in AT_ONCE if any(name in str(row.input) for name in THINGS)]
+ABOUT_NOTHING = [row for row in AT_ONCE if row not in ABOUT_THINGS]
+SEVERAL = [row for row in HERE if not is_single(row)]
+
+
+def check(response: httpx.Response, expected: str) -> None:
+    if expected.startswith("HTTP_"):
+        code_of(response)
+        assert response.status_code == int(expected.removeprefix("HTTP_"))
+    else:
+        assert code_of(response) == expected
+        assert response.status_code in STATUS_OF.get(expected, {400})
+    assert len(response.content) < 5000 or response.is_success
+
+
+def test_every_row_is_run_or_has_its_reason() -> None:
+    run = len(AT_ONCE) + len(WAITING) + len(REMOTE) + len(SEVERAL)
+    left = [row for row in ALL if reason_left_out(row)]
+    assert run + len(left) == len(ALL)
+    assert len([row for row in left if row.place.startswith("shared")]) <= 12
+
+
+@pytest.mark.parametrize("row", ABOUT_NOTHING, ids=str)
+def test_a_bad_input_gets_its_code(api: httpx.Client, row: Row) -> None:
+    check(send(api, row), row.expect_code)
+
+
+@pytest.mark.usefixtures("scenery")
+@pytest.mark.parametrize("row", ABOUT_THINGS, ids=str)
+def test_a_call_about_a_thing_gets_its_code(api: httpx.Client, row: Row) -> None:
+    check(send(api, row), row.expect_code)
+
+
+@pytest.mark.usefixtures("scenery")
+@pytest.mark.parametrize("row", rest_rows("rest:call"), ids=str)
+def test_a_call_that_only_http_can_say_gets_its_code(api: httpx.Client, row: Row) -> None:
+    check(send_own(api, row), row.expect_code)
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("row", WAITING, ids=str)
+def test_a_run_that_was_waited_for_ends_with_the_items_code(api: httpx.Client, row: Row) -> None:
+    run = told(send(api, row))
+    assert run["status"] == "failed"
+    if row.expect_code != "OK":
+        wanted = row.expect_code.removeprefix("item:")
+        assert run["error"]["errorCode"] == wanted
+        assert run["error"]["details"]["items"][0]["error"]["errorCode"] == wanted
+
+
+@pytest.mark.parametrize("row", REMOTE, ids=str)
+def test_a_remote_caller_is_refused_browser_templates_whole(
+    client_with: Callable[..., httpx.Client], row: Row
+) -> None:
+    check(send(client_with(trust="remote"), row), "TRUST_LEVEL_NOT_ALLOWED")
+    assert not Run.objects.exists()
+
+
+def advance(milliseconds: int) -> None:
+    """Let every run be older by this much."""
+    age = timedelta(milliseconds=milliseconds)
+    Run.objects.update(created_at=F("created_at") - age, ended_at=F("ended_at") - age)
+
+
+def play(api: httpx.Client, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Carry out a sequence and return what its calls answered."""
+    answers: list[dict[str, Any]] = []
+    for step in steps:
+        if "$advance_ms" in step:
+            advance(step["$advance_ms"])
+            continue
+        if "$cancel_while" in step:
+            Run.objects.update(status=step["$cancel_while"])
+            call = request_of("cancel_task_run", {"runId": answers[-1]["runId"]})
+        elif "$get" in step:
+            call = request_of("get_task_run", {"runId": answers[-1]["runId"]})
+        else:
+            call = request_of("run_task_template", step)
+        response = api.request(**call)
+        assert response.is_success, response.text
+        answers.append(response.json())
+    return answers
+
+
+def sequences(about: str) -> list[Row]:
+    return [row for row in SEVERAL if about in str(row.input.get("$sequence"))]
+
+
+@pytest.mark.parametrize("row", sequences("$cancel_while"), ids=str)
+def test_a_canceled_run_tells_who_and_when(api: httpx.Client, row: Row) -> None:
+    _, cancel, run = play(api, row.input["$sequence"])
+    assert cancel["success"] is True
+    assert (run["status"], run["result"]) == ("canceled", None)
+    assert run["error"]["errorCode"] == row.expect_code
+    assert run["error"]["actor"].startswith("token:")
+    assert abs(run["error"]["at"] - time.time() * 1000) < 60_000
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("row", sequences("idempotencyKey"), ids=str)
+def test_a_key_that_is_used_again_gives_the_same_run_while_it_is_kept(
+    api: httpx.Client, row: Row
+) -> None:
+    first, second = play(api, row.input["$sequence"])
+    is_over = "$advance_ms" in str(row.input)
+    assert first["deduplicated"] is False
+    assert second["deduplicated"] is not is_over
+    assert (first["runId"] == second["runId"]) is not is_over
+
+
+def all_at_once(api: httpx.Client, row: Row) -> list[dict[str, Any]]:
+    times, given = row.input["$parallel"]
+    call = request_of(row.tool, given)
+    with ThreadPoolExecutor(times) as pool:
+        made = list(pool.map(lambda _: api.request(**call), range(times)))
+    assert all(response.is_success for response in made)
+    return [response.json() for response in made]
+
+
+def parallel(tool: str) -> list[Row]:
+    return [row for row in SEVERAL if "$parallel" in row.input and row.tool == tool]
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("row", parallel("run_task_template"), ids=str)
+def test_one_key_at_once_makes_one_run(api: httpx.Client, row: Row) -> None:
+    answers = all_at_once(api, row)
+    assert len({answer["runId"] for answer in answers}) == 1
+    assert [answer["deduplicated"] for answer in answers].count(False) == 1
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.usefixtures("scenery")
+@pytest.mark.parametrize("row", parallel("cancel_task_run"), ids=str)
+def test_many_cancels_at_once_cancel_once(api: httpx.Client, row: Row) -> None:
+    answers = all_at_once(api, row)
+    assert [answer["success"] for answer in answers].count(True) == 1
+    assert AuditEntry.objects.filter(action="run.canceled", resource_id="run_running").count() == 1
+
+
+def test_an_input_is_sent_as_the_row_writes_it() -> None:
+    assert b"NaN" in encode({"a": {"$raw_number": "NaN"}})
+    assert request_of("get_task_run", {"runId": "a b", "x": True}) == {
+        "method": "GET",
+        "url": "/api/v1/runs/a%20b?x=true",
+    }

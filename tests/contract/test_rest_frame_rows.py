@@ -1,0 +1,125 @@
+"""The rows about the frame of REST: `rest:any`, on routes of every kind, and downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from runs import selectors
+from tests.contract.bad_inputs import Row
+from tests.contract.rest_calls import rest_rows
+from tests.support.rest import code_of, refusal
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+ANY = rest_rows("rest:any")
+DOWNLOADS = rest_rows("rest:artifact-download")
+PATHS = ("/api/v1/runs", "/api/v1/templates", "/api/v1/runs/run_x", "/api/v1/runs/run_x/events",
+         "/api/v1/artifacts/art_x")  # fmt: skip
+Get = Callable[..., list[httpx.Response]]
+
+
+def about(name: str) -> Any:
+    """Parametrize over the rows that have this input."""
+    found = [row for row in ANY if name in row.input]
+    assert found
+    return pytest.mark.parametrize("row", found, ids=str)
+
+
+def check(response: httpx.Response, row: Row) -> None:
+    if row.expect_code.startswith("HTTP_"):
+        assert refusal(response, int(row.expect_code.removeprefix("HTTP_")))
+    else:
+        assert code_of(response) == row.expect_code
+
+
+def test_every_row_has_its_test() -> None:
+    told = {"auth", "host", "path", "header_bytes", "burst", "format", "ordering", "exception"}
+    assert {next(iter(row.input)) for row in ANY} == told
+
+
+@about("auth")
+@pytest.mark.parametrize("path", PATHS)
+def test_no_token_no_answer(anonymous: httpx.Client, path: str, row: Row) -> None:
+    check(anonymous.get(path), row)
+
+
+@about("host")
+@pytest.mark.parametrize("path", [*PATHS, "/healthz", "/readyz", "/metrics", "/api/schema"])
+def test_a_foreign_host(api: httpx.Client, path: str, row: Row) -> None:
+    check(api.get(path, headers={"Host": row.input["host"]}), row)
+
+
+@about("path")
+def test_a_person_without_staff_rights(web: str, principal: object, row: Row) -> None:
+    browser = Client()
+    browser.force_login(User.objects.create_user("guest"))
+    cookies = {name: morsel.value for name, morsel in browser.cookies.items()}
+    response = httpx.get(web + row.input["path"], cookies=cookies)
+    assert f"HTTP_{response.status_code}" == row.expect_code
+    assert response.headers["location"].startswith("/admin/login/")
+
+
+@about("header_bytes")
+@pytest.mark.parametrize("path", [*PATHS, "/healthz", "/admin/", "/static/x"])
+def test_a_flood_of_headers(api: httpx.Client, path: str, row: Row) -> None:
+    check(api.get(path, headers={"X-Flood": "x" * row.input["header_bytes"]}), row)
+
+
+@about("burst")
+def test_a_burst(api: httpx.Client, row: Row) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: api.get(PATHS[2]), range(row.input["burst"])))
+    late = [answer for answer in answers if answer.status_code != 404]
+    assert late
+    for answer in late:
+        check(answer, row)
+
+
+@about("format")
+@pytest.mark.parametrize("path", PATHS)
+def test_another_format(api: httpx.Client, path: str, row: Row) -> None:
+    check(api.get(path, params={"format": row.input["format"]}), row)
+
+
+@about("ordering")
+@pytest.mark.parametrize("path", PATHS)
+def test_an_order_by_another_column(api: httpx.Client, path: str, row: Row) -> None:
+    check(api.get(path, params={"ordering": row.input["ordering"]}), row)
+
+
+@about("exception")
+@pytest.mark.parametrize("path", ["/api/v1/runs/run_x", "/api/v1/runs/run_x/wait"])
+def test_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, row: Row) -> None:
+    def fail(**_: object) -> None:
+        raise RuntimeError(f'{row.input["exception"]} in File "/srv/x.py": SELECT 1')
+
+    monkeypatch.setattr(selectors, "get_run", fail)
+    response = api.get(path)
+    check(response, row)
+    assert response.json()["errorCode"] == "EXECUTION_ERROR"
+    assert response.json()["details"]["errorId"].startswith("err_")
+
+
+@pytest.mark.parametrize("row", DOWNLOADS, ids=str)
+def test_a_download_does_no_harm(
+    api: httpx.Client, make_artifact: Callable[..., str], row: Row
+) -> None:
+    kind, _, name = row.input["artifact"].partition(' "')
+    is_named = kind == "filename"
+    made = make_artifact(
+        b"<script>alert(1)</script>",
+        name=name.rstrip('"') if is_named else "page",
+        mime_type="image/png" if is_named else kind.split()[0],
+    )
+    response = api.get(f"/api/v1/artifacts/{made}/content")
+    assert code_of(response) == row.expect_code
+    assert response.headers["content-disposition"].startswith("attachment")
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in response.headers["content-security-policy"]
+    assert not {"set-cookie", "x-added"} & set(response.headers)

@@ -1,0 +1,112 @@
+"""Default deny: every route has an entry here that says its scopes, or why it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from decisions.api_view import ApiView, OpenView
+from decisions.principals import SCOPES
+from tests.support.rest import refusal
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
+SCOPED: dict[str, dict[str, str]] = {
+    "api/v1/templates": {"GET": "runs:read"},
+    "api/v1/runs": {"GET": "runs:read", "POST": "runs:write"},
+    RUN: {"GET": "runs:read"},
+    f"{RUN}/cancel": {"POST": "runs:write"},
+    f"{RUN}/retry": {"POST": "runs:write"},
+    f"{RUN}/answer": {"POST": "runs:write"},
+    f"{RUN}/events": {"GET": "runs:read"},
+    f"{RUN}/wait": {"GET": "runs:read"},
+    f"{RUN}/artifacts": {"GET": "artifacts:read"},
+    "api/v1/runtime/profile": {"GET": "runs:read"},
+    ARTIFACT: {"GET": "artifacts:read"},
+    f"{ARTIFACT}/content": {"GET": "artifacts:read"},
+}
+OPEN = {
+    "": "leads to the admin",
+    "healthz": "says only that the process lives",
+    "readyz": "says only which part is away",
+    "metrics": "for callers on this machine alone",
+    "api/schema": "the documentation",
+    "api/docs": "the documentation",
+    "admin": "leads to the admin",
+    "admin/once/<str:token>/": "its token is the credential",
+}
+STAFF = "admin/"  # the admin site asks for a login itself
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+def routes(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every route and its view."""
+    for one in (resolver or get_resolver()).url_patterns:
+        route = prefix + str(one.pattern)
+        if isinstance(one, URLPattern):
+            yield route, one.callback
+        else:
+            yield from routes(one, route)
+
+
+def view_class(view: Any) -> Any:
+    return getattr(view, "cls", None)
+
+
+FOUND = dict(routes())
+
+
+def test_every_route_has_an_entry_and_every_entry_a_route() -> None:
+    ours = {route for route in FOUND if not route.startswith(STAFF) or route in OPEN}
+    assert ours == SCOPED.keys() | OPEN.keys()
+
+
+@pytest.mark.parametrize(("route", "scopes"), SCOPED.items(), ids=list(SCOPED))
+def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str, str]) -> None:
+    cls = view_class(FOUND[route])
+    assert issubclass(cls, ApiView)
+    assert not issubclass(cls, OpenView)
+    handled = {method for method in METHODS if hasattr(cls, method.lower())} - {"HEAD"}
+    assert (cls.scopes, handled) == (scopes, set(scopes))
+    assert set(scopes.values()) <= SCOPES
+
+
+def address(route: str) -> str:
+    return "/" + route.replace("<id:runId>", "run_x").replace("<id:artifactId>", "art_x")
+
+
+@pytest.mark.parametrize("route", SCOPED)
+def test_no_method_of_a_scoped_route_answers_without_a_token(
+    anonymous: httpx.Client, principal: object, route: str
+) -> None:
+    for method in METHODS:
+        response = anonymous.request(method, address(route))
+        assert response.status_code == 401
+        if method != "HEAD":
+            assert refusal(response, 401)["errorCode"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize("route", ["healthz", "readyz", "metrics", "api/schema", "api/docs"])
+def test_an_open_route_answers_without_a_token(
+    anonymous: httpx.Client, principal: object, route: str
+) -> None:
+    assert anonymous.get(f"/{route}").status_code in (200, 503)
+    assert anonymous.post(f"/{route}").status_code == 405
+
+
+def test_the_admin_sends_strangers_to_its_login(anonymous: httpx.Client, principal: object) -> None:
+    for path in ("/admin/", "/admin/runs/run/"):
+        response = anonymous.get(path)
+        assert response.status_code == 302
+        assert response.headers["location"].startswith("/admin/login/")
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1", "/api/v1/nothing", "/api/v2/runs",
+                                  "/nothing", "/api/v1/runs/a/b/c", "/healthz/x"])  # fmt: skip
+def test_what_is_no_route_is_not_found_in_the_one_shape(api: httpx.Client, path: str) -> None:
+    assert refusal(api.get(path), 404)["errorCode"] == "NOT_FOUND"

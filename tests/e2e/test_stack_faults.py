@@ -1,0 +1,130 @@
+"""The real stack with a browser at work, killed: nothing is left, no accepted run is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runs.stack.state import is_up
+from tests.own_home import ROOT, OwnHome, eventually, left_of, own_home, status_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[OwnHome]:
+    with own_home(tmp_path / "home") as mine:
+        yield mine
+
+
+def _scratch_of(pid: int) -> Path:
+    return Path(psutil.Process(pid).environ()["TMPDIR"])
+
+
+@pytest.mark.parametrize("killed", [["supervisor"], ["supervisor", "watcher"]], ids="+".join)
+def test_a_stack_that_is_killed_with_pages_open_leaves_nothing(
+    home: OwnHome, killed: list[str]
+) -> None:
+    up = home.start("up", "--demo", "--once")
+    up.until(" 1/16 ")
+    family, scratch = home.family(), _scratch_of(home.pid("worker"))
+    assert any("chrom" in one.name() for one in family)
+    for pid in [home.pid(name) for name in killed]:
+        os.kill(pid, signal.SIGKILL)
+    up.wait()
+    assert left_of(family) == []
+    assert not is_up(home.at)
+    assert not scratch.parent.exists()
+
+
+def test_after_it_was_killed_the_next_one_finishes_the_run(home: OwnHome) -> None:
+    up = home.start("up", "--demo", "--once")
+    run_id = up.until("is accepted").split()[0]
+    up.process.kill()
+    up.wait()
+    assert eventually(lambda: not is_up(home.at))
+    home.run("up", "--background")
+    assert eventually(lambda: _status_of_run(home, run_id) not in {"queued", "running"}, 60)
+
+
+def _status_of_run(home: OwnHome, run_id: str) -> str:
+    with sqlite3.connect(home.at.home / "continuity.sqlite3", timeout=20) as database:
+        found = database.execute("SELECT status FROM runs_run WHERE id = ?", [run_id]).fetchone()
+    return str(found[0])
+
+
+def test_a_worker_that_is_killed_costs_the_job_nothing(home: OwnHome) -> None:
+    up = home.start("up", "--demo", "--once")
+    up.until(" 2/16 ")
+    worker = psutil.Process(home.pid("worker"))
+    family = [worker, *worker.children(recursive=True)]
+    worker.kill()
+    assert up.wait(120) == 0, up.said
+    assert left_of(family, within_s=0.5) == []
+
+
+def test_the_address_answers_also_while_the_web_part_starts_again(home: OwnHome) -> None:
+    up = home.start("up")
+    url = up.address()
+    os.kill(home.pid("web"), signal.SIGKILL)
+    assert status_of(f"{url}/healthz") == 200
+    up.end()
+
+
+def test_a_worker_that_is_stopped_dead_is_replaced(home: OwnHome) -> None:
+    up = home.start("up")
+    up.address()
+    worker = home.pid("worker")
+    os.kill(worker, signal.SIGSTOP)
+    assert "did not beat" in up.until("worker ")
+    up.until("(again)")
+    assert home.pid("worker") != worker
+    up.end()
+
+
+def test_redis_comes_back_after_it_was_killed(home: OwnHome) -> None:
+    up = home.start("up")
+    up.address()
+    os.kill(home.pid("redis"), signal.SIGKILL)
+    up.until("starts again")
+    up.until("(again)")
+    assert up.end() == 0
+
+
+def test_a_door_gets_its_stack_once_and_for_all(home: OwnHome) -> None:
+    code = (
+        "import os, time, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
+        "from runs.stack import ensure_stack, Membership\n"
+        "with Membership():\n"
+        "    one = ensure_stack(60); began = time.monotonic(); two = ensure_stack(60)\n"
+        "    print(one.pid == two.pid, time.monotonic() - began < 0.1, one.url)\n"
+    )
+    doors = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=home.env, stdout=-1, text=True)
+        for _ in range(2)
+    ]
+    said = [door.communicate(timeout=100)[0].split() for door in doors]
+    assert said[0] == said[1]
+    assert said[0][:2] == ["True", "True"]
+    assert status_of(said[0][2] + "/healthz") == 200
+
+
+def test_the_watcher_alone_may_be_killed(home: OwnHome) -> None:
+    up = home.start("up")
+    up.address()
+    before = home.pid("watcher"), home.pid("worker")
+    os.kill(before[0], signal.SIGKILL)
+    up.until("watcher")
+    assert eventually(lambda: home.pid("watcher") != before[0])
+    family, began = home.family(), time.monotonic()
+    assert home.pid("worker") == before[1]
+    assert up.end() == 0
+    assert time.monotonic() - began < 9
+    assert left_of(family, within_s=0.5) == []

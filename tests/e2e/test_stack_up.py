@@ -1,0 +1,169 @@
+"""`manage.py up` as a person meets it: what it says, how it is joined, how it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from runs.stack.locks import Membership
+from runs.stack.state import is_up
+from tests.own_home import OwnHome, eventually, left_of, own_home, status_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[OwnHome]:
+    with own_home(tmp_path / "home") as mine:
+        yield mine
+
+
+def _is_one_clear_answer(said: str, *words: str) -> bool:
+    return "Traceback" not in said and all(word in said for word in words)
+
+
+def test_it_shows_a_line_a_part_serves_and_leaves_nothing_after_ctrl_c(home: OwnHome) -> None:
+    home.at.home.mkdir(mode=0o755)
+    up = home.start("up")
+    url = up.address()
+    for path in (home.at.home, home.at.logs, home.at.redis, home.at.redis / "redis.sock"):
+        assert path.stat().st_mode & 0o077 == 0  # for the owner alone
+    for part in ("redis", "web", "worker", "scheduler"):
+        assert [line for line in up.said.splitlines() if line.startswith(f"  {part} ")]
+    assert status_of(f"{url}/healthz") == 200
+    family, began = home.family(), time.monotonic()
+    assert up.end(signal.SIGINT) == 0
+    assert time.monotonic() - began < 9
+    assert left_of(family, within_s=0.5) == []
+    assert not is_up(home.at)
+
+
+def test_a_second_one_attaches_and_takes_over_when_the_first_ends(home: OwnHome) -> None:
+    first, second = home.start("up"), None
+    url = first.address()
+    second = home.start("up")
+    assert url in second.until("is up already")
+    assert eventually(lambda: "2 (" in home.run("status").stdout)
+    first.end(signal.SIGINT)
+    second.until("starting it here")
+    assert status_of(second.address() + "/healthz") == 200
+    assert second.end(signal.SIGINT) == 0
+    assert not is_up(home.at)
+
+
+def test_down_ends_a_foreground_stack_and_those_attached_to_it(home: OwnHome) -> None:
+    first = home.start("up")
+    first.address()
+    second = home.start("up")
+    second.until("Attached")
+    assert "Stopped after" in home.run("down").stdout
+    assert first.wait() == 0
+    assert second.wait() == 0
+    assert home.run("status").returncode == 3
+
+
+def test_two_that_start_at_once_make_one_stack(home: OwnHome) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        started = list(pool.map(lambda _: home.run("up", "--background"), range(3)))
+    assert [one.returncode for one in started] == [0, 0, 0], [one.stderr for one in started]
+    pids = {one.stdout.partition("process ")[2].partition(")")[0] for one in started}
+    assert pids == {str(home.info.pid)}
+
+
+def test_what_runs_in_the_background_stays_until_down(home: OwnHome) -> None:
+    assert home.run("status").returncode == 3
+    assert "Up in the background" in home.run("up", "--background").stdout
+    status = home.run("status")
+    assert status.returncode == 0
+    for word in ("supervisor", "redis", "web", "worker", "scheduler", "watcher", home.info.url):
+        assert word in status.stdout
+    assert "0 running, 0 queued" in status.stdout
+    assert "Up already" in home.run("up", "--background").stdout
+    attached = home.start("up")
+    attached.until("leaves it running")
+    assert attached.end(signal.SIGINT) == 0
+    family = home.family()
+    assert home.run("down").returncode == 0
+    assert left_of(family, within_s=0.5) == []
+    assert "Nothing is up" in home.run("down").stdout
+
+
+def test_a_port_in_use_is_refused_when_it_was_asked_for(home: OwnHome) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        up = home.run("up", "--port", port)
+    assert up.returncode == 1
+    assert _is_one_clear_answer(up.stderr, f"Port {port}", "in use", "--port")
+    assert not is_up(home.at)
+
+
+def test_a_port_in_use_is_stepped_over_otherwise(home: OwnHome, tmp_path: Path) -> None:
+    up = home.start("up")
+    url = up.address()
+    with own_home(tmp_path / "other") as other:
+        beside = other.start("up")
+        assert beside.address() != url
+        assert "is in use" in beside.said
+        beside.end()
+    up.end()
+
+
+def test_a_background_stack_ends_when_nobody_wants_it(home: OwnHome) -> None:
+    with Membership(home.at):
+        home.run("up", "--background", CONTINUITY_IDLE_STOP_S="1")
+        family = home.family()
+        assert not eventually(lambda: not is_up(home.at), within_s=8)
+    assert left_of(family, within_s=20) == []
+    assert "Nobody needed it" in home.at.log("up").read_text()
+
+
+def test_a_home_that_cannot_be_written_is_said_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    up = OwnHome(tmp_path / "file" / "home").run("up")
+    assert up.returncode == 1
+    assert _is_one_clear_answer(up.stderr, "CONTINUITY_HOME")
+
+
+def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None:
+    with own_home(tmp_path / ("deep" * 30)) as deep:
+        up = deep.start("up")
+        up.address()
+        status = deep.run("status")
+        assert status.returncode == 0
+        assert up.end() == 0
+
+
+def test_redis_data_that_cannot_be_loaded_keeps_nothing_from_starting(home: OwnHome) -> None:
+    data = home.at.redis / "appendonlydir"
+    data.mkdir(parents=True)
+    (data / "appendonly.aof.manifest").write_text("nonsense\n")
+    up = home.start("up")
+    assert "not needed" in up.until("redis ")
+    up.address()
+    assert up.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("env", "word"),
+    [
+        ({"CONTINUITY_DEBUG": "1"}, "CONTINUITY_DEBUG"),
+        ({}, "CONTINUITY_ALLOWED_HOSTS"),
+        ({"CONTINUITY_SECRET_KEYS": "weak"}, "CONTINUITY_SECRET_KEYS"),
+    ],
+)
+def test_an_unsafe_start_is_refused_with_its_reason(
+    home: OwnHome, env: dict[str, str], word: str
+) -> None:
+    serve = home.run("serve", "--host", "0.0.0.0", "--port", "0", **env)
+    assert serve.returncode == 1
+    assert _is_one_clear_answer(serve.stderr, word)
+
+
+def test_several_commands_prepare_a_fresh_home_at_once(home: OwnHome) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        checks = list(pool.map(lambda _: home.run("doctor"), range(3)))
+    assert [one.returncode for one in checks] == [0, 0, 0], [one.stdout for one in checks]

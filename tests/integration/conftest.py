@@ -1,0 +1,83 @@
+"""Fixtures of the tests that need a database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from decisions.principals import Principal
+from runs.models import Run
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.integration import odd_template
+
+
+@pytest.fixture
+def place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker's place in this process, with its heartbeat and its watcher, that beats quickly."""
+    before = set(threading.enumerate())
+    with override_settings(LEASE_BEAT_S=0.1, SWEEP_AFTER_S=60):
+        made = WorkerPlace("w1")
+        made.open()
+        yield made
+        made.close()
+        for thread in set(threading.enumerate()) - before:
+            if thread.name in ("_heartbeat", "_watch"):
+                thread.join(5)
+
+
+@pytest.fixture
+def odd(principal: Principal) -> Callable[..., str]:
+    """Submit a run of the odd template and return its id: `odd("leave nul", "tell nan")`."""
+
+    def make(*do: str, options: dict[str, Any] | None = None, **inputs: Any) -> str:
+        return submit_run(
+            principal=principal,
+            template_id=odd_template.Odd.template_id,
+            inputs={"do": list(do), **inputs},
+            options={"mode": "async", **(options or {})},
+        ).run_id
+
+    return make
+
+
+@pytest.fixture
+def in_background() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
+    """Call a function on a thread of its own; it has to end before the test does."""
+    started: list[threading.Thread] = []
+
+    def start(function: Callable[[], object]) -> threading.Thread:
+        def go() -> None:
+            from django.db import connection
+
+            try:
+                function()
+            finally:
+                connection.close()
+
+        thread = threading.Thread(target=go, daemon=True)
+        thread.start()
+        started.append(thread)
+        return thread
+
+    yield start
+    for thread in started:
+        thread.join(20)
+        assert not thread.is_alive(), "a background call did not end"
+
+
+@pytest.fixture
+def ended(place: WorkerPlace) -> Callable[[str], Run]:
+    """Carry out everything there is and return the run, which then must have ended."""
+
+    def work(run_id: str) -> Run:
+        place.work()
+        run = Run.objects.get(id=run_id)
+        assert run.ended_at is not None, f"{run.status} after its worker went home"
+        return run
+
+    return work

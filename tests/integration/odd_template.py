@@ -1,0 +1,92 @@
+"""A template whose steps leave, tell and fail with what its inputs name in ODD."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from runners.base import Closed, Effect
+from runners.errors import NavigationTimeout, ToolFailed
+from runs.changes import NewEvent
+from runs.models import RunStatus
+from runs.step_context import StepRun
+from runs.task_templates.registry import (
+    Conclusion,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+ODD: Mapping[str, Any] = {
+    "nul": "a\0b",
+    "surrogate": "a\ud800b",
+    "nan": math.nan,
+    "infinity": math.inf,
+    "huge": 10**30,
+    "key": {"a\0b": 1},
+    "number key": {1: 2},
+}
+
+
+class OddInputs(Closed):
+    """What each step does: a verb and what with."""
+
+    do: list[str] = Field(min_length=1, max_length=50)
+    effect: Effect = Effect.READ
+    file: str = ""
+
+
+@template
+class Odd(TaskTemplate):
+    """Leaves odd values wherever a step can leave something."""
+
+    template_id = "test_odd"
+    name = "Odd"
+    description = "Odd values for tests."
+    inputs_model = OddInputs
+    result_schema = {"type": "object"}
+    example_inputs = ({"do": ["leave nul"]},)
+    stops_at_failed_step = True
+    step_retries = 1
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return a step an instruction."""
+        effect = Effect(inputs.get("effect", "read"))
+        file = inputs.get("file", "")
+        return [StepPlan(what, {"what": what, "file": file}, effect) for what in inputs["do"]]
+
+    async def do_step(self, step: StepPlan, ctx: Any) -> Mapping[str, Any]:
+        """Do what the step says."""
+        run: StepRun = ctx
+        verb, _, what = str(step.input["what"]).partition(" ")
+        if verb == "leave":
+            return {"left": ODD[what]}
+        if verb == "tell":
+            run.tell(NewEvent("tool.update", {"told": ODD[what]}))
+        elif verb == "fail":
+            raise ToolFailed(f"failed with {ODD[what]}", details={"odd": ODD[what]})
+        elif verb == "keep":
+            save = run._tool_context().save_artifact
+            return {"kept": await save(what.encode(), name=f"{what}.txt", mime_type="text/plain")}
+        elif verb == "mark":
+            with Path(str(step.input["file"])).open("a") as file:
+                file.write(f"{what}\n")
+            await asyncio.sleep(0.05 if what != "slowly" else 30)
+        elif verb == "time_out":
+            raise NavigationTimeout("always late")
+        return {}
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Succeed if every step did."""
+        left = [step.output for step in steps]
+        failed = next((step for step in steps if not step.succeeded), None)
+        if failed is None:
+            return Conclusion(RunStatus.SUCCEEDED, result={"left": left}, summary="all left")
+        error = failed.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "not reached"}
+        return Conclusion(RunStatus.FAILED, error=error, summary="one failed")

@@ -1,0 +1,177 @@
+"""A run's page: its story, escaped, in a fixed number of queries, up to date while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from decisions.models import Token
+from decisions.principals import create_token
+from runs.models import Run, RunEvent, Worker
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+EVIL = '"><svg onload=alert(1)>'
+
+
+def page_of(client: Client, run: Run, query: str = "", part: str = "change") -> str:
+    """Return the text of a run's page, or of its live parts."""
+    answer = client.get(f"/admin/runs/run/{run.id}/{part}/{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_it_tells_status_steps_events_and_who(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    create_token(name="build agent")
+    run = make_story(["succeeded", "failed"], principal_id=f"token:{Token.objects.get().id}")
+    page = page_of(boss, run)
+    for told in ("Stepwise", "build agent", "Title 0", "NAVIGATION_TIMEOUT", "run.started"):
+        assert told in page, told
+
+
+def test_a_failure_tells_code_message_recovery_and_the_next_action(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    error = {
+        "errorCode": "RUN_TIMEOUT", "message": "Too late.", "recovery": "Split the task.",
+        "details": {"succeededSteps": 1},
+    }  # fmt: skip
+    action = {"tool": "run_task_template", "args": {"templateId": "t"}, "reason": "smaller"}
+    page = page_of(boss, make_story(["failed"], status="failed", error=error, next_actions=[action]))
+    for told in ("RUN_TIMEOUT", "Too late.", "Split the task.", "run_task_template", "smaller"):
+        assert told in page, told
+
+
+def test_what_pages_out_there_wrote_stays_text(
+    boss: Client, make_story: Callable[..., Run], make_artifact: Callable[..., str]
+) -> None:
+    result = {"items": [{"url": f"https://x/{EVIL}", "title": EVIL, "success": True}]}
+    run = make_story(["succeeded"], status="succeeded", result=result, result_summary=EVIL)
+    run.steps.update(name=EVIL, output={"title": EVIL}, error={"errorCode": EVIL, "message": EVIL})
+    RunEvent.objects.filter(run=run).update(data={"title": EVIL})
+    make_artifact(b"x", run_id=run.id, name=EVIL)
+    for page in (page_of(boss, run), page_of(boss, run, part="steps/0"), page_of(boss, run, part="live")):  # fmt: skip
+        assert "<svg" not in page
+        assert "&lt;svg" in page
+
+
+def test_secrets_in_inputs_are_not_shown(boss: Client, make_story: Callable[..., Run]) -> None:
+    inputs = {"startUrl": "https://me:hunter2@host/", "credentials": "***"}
+    assert "hunter2" not in page_of(boss, make_story(["pending"], inputs=inputs))
+
+
+def test_a_thousand_steps_cost_as_many_queries_as_one(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    few, many = make_story(["succeeded"]), make_story(["succeeded"] * 1000)
+    with CaptureQueriesContext(connection) as for_few:
+        page_of(boss, few)
+    with CaptureQueriesContext(connection) as for_many:
+        page = page_of(boss, many)
+    assert len(for_many) == len(for_few) <= 16
+    assert page.count('class="cty-step"') == 100
+    assert len(page) < 400_000
+
+
+def test_steps_are_paged_and_filtered(boss: Client, make_story: Callable[..., Run]) -> None:
+    run = make_story([*["succeeded"] * 150, "failed"])
+    second = page_of(boss, run, "?sp=1")
+    assert second.count('class="cty-step"') == 51
+    failed = page_of(boss, run, "?steps=failed")
+    assert failed.count('class="cty-step"') == 1
+    assert "step 150 took too long" in failed
+    assert page_of(boss, run, "?steps=nonsense&sp=x&ep=-1").count('class="cty-step"') == 100
+
+
+def test_an_active_run_opens_where_it_works(boss: Client, make_story: Callable[..., Run]) -> None:
+    run = make_story([*["succeeded"] * 120, "started", "pending"], status="running")
+    assert "/120.html" in page_of(boss, run)
+
+
+def test_no_step_output_is_read_for_the_waterfall(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    with CaptureQueriesContext(connection) as seen:
+        page_of(boss, make_story(["succeeded"]), part="live")
+    steps = [q["sql"] for q in seen.captured_queries if q["sql"].startswith("SELECT") and 'FROM "runs_runstep"' in q["sql"]]  # fmt: skip
+    assert steps
+    assert not [sql for sql in steps if '"runs_runstep"."output",' in sql]
+
+
+def test_the_log_is_paged_by_seq(boss: Client, make_story: Callable[..., Run]) -> None:
+    run = make_story(["succeeded"])
+    RunEvent.objects.bulk_create(
+        RunEvent(run=run, seq=seq, type="tool.update", at=datetime.now(UTC)) for seq in range(3, 251)
+    )
+    Run.objects.filter(id=run.id).update(last_seq=250)
+    newest, oldest = page_of(boss, run), page_of(boss, run, "?ep=0")
+    assert 'data-key="event-250"' in newest
+    assert 'data-key="event-1"' not in newest
+    assert 'data-key="event-1"' in oldest
+
+
+def test_a_step_is_told_in_full_when_it_is_opened(
+    boss: Client, make_story: Callable[..., Run], make_artifact: Callable[..., str]
+) -> None:
+    run = make_story(["succeeded"])
+    told = page_of(boss, run, part="steps/0")
+    assert "pages.example/0.html" in told
+    assert "Title 0" in told
+    assert boss.get(f"/admin/runs/run/{run.id}/steps/7/").status_code == 404
+
+
+def test_an_active_run_keeps_its_page_up_to_date_and_an_ended_one_does_not(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    running = make_story(["started"], status="running")
+    assert 'data-live-ms="2000"' in page_of(boss, running, part="live")
+    ended = make_story(["succeeded"], status="succeeded")
+    assert 'data-live-ms="0"' in page_of(boss, ended, part="live")
+
+
+def test_a_queued_run_says_what_it_waits_for(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    run = make_story(["pending"])
+    assert "No worker is alive" in page_of(boss, run)
+    Worker.objects.create(id="wrk_1", process="p", host="h", started_at=datetime.now(UTC))
+    assert "Number 1 in the queue" in page_of(boss, run)
+
+
+def test_a_waiting_run_shows_the_question(boss: Client, make_story: Callable[..., Run]) -> None:
+    asks: dict[str, Any] = {"type": "answer", "question": "Which account?"}
+    run = make_story(["started"], status="running", ready=False, waiting_for=asks)
+    page = page_of(boss, run)
+    assert "Which account?" in page
+    assert "waits for a person" in page
+
+
+def test_a_retry_and_its_origin_point_at_each_other(
+    boss: Client, make_story: Callable[..., Run], make_run: Callable[..., Run]
+) -> None:
+    old = make_story(["failed"], status="failed")
+    new = make_run(retry_of=old.id)
+    assert f"/admin/runs/run/{new.id}/change/" in page_of(boss, old)
+    assert f"/admin/runs/run/{old.id}/change/" in page_of(boss, new)
+    assert "/retry/" not in page_of(boss, old)
+
+
+def test_a_run_that_the_api_forgot_is_still_told(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    run = make_story(["succeeded"], status="succeeded", hidden_at=datetime.now(UTC))
+    assert "Gone from the API" in page_of(boss, run)
+
+
+def test_a_result_of_another_shape_is_shown_as_json(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    odd = {"items": [1, {"url": 3}, None], "answer": "forty-two"}
+    assert "forty-two" in page_of(boss, make_story(["succeeded"], status="succeeded", result=odd))

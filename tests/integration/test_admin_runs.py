@@ -1,0 +1,128 @@
+"""The list of runs: found by what is indexed, in a fixed number of queries, never counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from decisions.principals import Principal
+from runs.models import Run
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+LIST = "/admin/runs/run/"
+
+
+def ids_in(client: Client, query: str) -> set[str]:
+    """Return the runs that the list shows for a query."""
+    page = client.get(LIST + query)
+    assert page.status_code == 200
+    return {run.id for run in page.context["cl"].result_list}
+
+
+def queries_of(client: Client, path: str) -> list[str]:
+    """Return the statements that a page needs."""
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(path).status_code == 200
+    return [query["sql"] for query in seen.captured_queries]
+
+
+def test_fifty_runs_take_as_many_queries_as_one_and_none_counts(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
+    make_run()
+    few = queries_of(boss, LIST)
+    for _ in range(50):
+        make_run(status="failed")
+    many = queries_of(boss, LIST)
+    assert len(many) == len(few) <= 5
+    assert not [sql for sql in many if "COUNT(" in sql.upper()]
+
+
+def test_the_list_reads_no_column_that_may_be_long(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
+    make_run(status="succeeded", result={"text": "long"})
+    rows = [sql for sql in queries_of(boss, LIST) if 'FROM "runs_run"' in sql]
+    assert rows
+    assert not [sql for sql in rows if '"runs_run"."result"' in sql or '"inputs"' in sql]
+
+
+def test_pages_lead_on_without_a_count(boss: Client, make_run: Callable[..., Run]) -> None:
+    made = [make_run().id for _ in range(51)]
+    first, second = boss.get(LIST), boss.get(LIST + "?p=2")
+    assert "Older" in first.content.decode()
+    assert "Older" not in second.content.decode()
+    shown = [run.id for page in (first, second) for run in page.context["cl"].result_list]
+    assert sorted(shown) == sorted(made)
+
+
+def test_a_facet_cannot_be_asked_for(boss: Client, make_run: Callable[..., Run]) -> None:
+    make_run()
+    asked = queries_of(boss, LIST + "?_facets=True")
+    assert not [sql for sql in asked if "COUNT(" in sql.upper()]
+
+
+@pytest.mark.parametrize("column", ["id", "session_id", "lease_owner"])
+def test_a_run_is_found_by_an_id_of_its_own(
+    boss: Client, make_run: Callable[..., Run], column: str
+) -> None:
+    run = make_run(status="running", lease_owner="wrk_1")
+    make_run()
+    assert ids_in(boss, f"?q={getattr(run, column)}") == {run.id}
+
+
+def test_a_run_is_found_by_the_beginning_of_its_id(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(id="run_0abc123")
+    make_run(id="run_0xyz999")
+    assert ids_in(boss, "?q=run_0abc") == {run.id}
+    assert ids_in(boss, "?q=0abc") == {run.id}
+    assert ids_in(boss, "?q=%25") == set()
+
+
+def test_a_run_is_found_by_an_artifact(
+    boss: Client, make_run: Callable[..., Run], make_artifact: Callable[..., str]
+) -> None:
+    run = make_run()
+    make_run()
+    assert ids_in(boss, f"?q={make_artifact(b'x', run_id=run.id)}") == {run.id}
+    assert ids_in(boss, "?q=art_unknown") == set()
+
+
+def test_filters_keep_what_they_say(
+    boss: Client, make_run: Callable[..., Run], stranger: Principal
+) -> None:
+    now = datetime.now(UTC)
+    waits = {"waiting_for": {"type": "answer", "question": "Which?"}, "ready": False}
+    runs: dict[str, Run] = {
+        "?status=failed": make_run(status="failed"),
+        "?status=waiting": make_run(status="running", **waits),
+        "?template=batch_extract_pages": make_run(template_id="batch_extract_pages"),
+        "?time=older": make_run(created_at=now - timedelta(days=31)),
+    }
+    elsewhere = make_run(tenant_id=stranger.tenant_id, workspace_id=stranger.workspace_id)
+    runs[f"?workspace={stranger.workspace_id}"] = elsewhere
+    for query, run in runs.items():
+        assert ids_in(boss, query) == {run.id}, query
+    assert len(ids_in(boss, "?time=hour")) == 4
+
+
+def test_a_failed_run_shows_its_code_and_a_waiting_one_says_so(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
+    error: dict[str, Any] = {"errorCode": "RUN_TIMEOUT", "message": "<b>late</b>"}
+    make_run(status="failed", error=error, result_summary="<b>late</b>")
+    make_run(status="running", ready=False, waiting_for={"type": "answer"})
+    page = boss.get(LIST).content.decode()
+    assert "RUN_TIMEOUT" in page
+    assert "waits for a person" in page
+    assert "<b>late</b>" not in page
+    assert "&lt;b&gt;late" in page

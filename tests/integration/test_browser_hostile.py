@@ -1,0 +1,111 @@
+"""Pages that mean harm to their reader, or do it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.support.browsing import Reader
+from tests.support.pages import PageServer
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/alert-loop", "too_many_dialogs"),
+        ("/late-alert-loop", "too_many_dialogs"),
+        ("/popups", "too_many_popups"),
+    ],
+)
+def test_a_page_that_floods_its_reader_fails_at_once_and_the_next_page_works(
+    read: Reader, page_server: PageServer, path: str, reason: str
+) -> None:
+    read(page_server.url("/plain"))
+    began = time.monotonic()
+    failure = read.failure(page_server.url(path))
+    assert (failure.code, failure.details["reason"]) == ("STEP_EXECUTION_FAILED", reason)
+    assert not failure.retryable
+    assert time.monotonic() - began < 10
+    assert read(page_server.url("/other"))["title"] == "Other"
+
+
+def test_a_few_dialogs_are_dismissed(read: Reader, page_server: PageServer) -> None:
+    assert "false," in read.text(page_server.url("/few-dialogs"))
+
+
+def test_dialogs_are_counted_page_by_page(read: Reader, page_server: PageServer) -> None:
+    url = page_server.add(
+        "/dozen", "<title>D</title><p>x<script>for (i = 0; i < 12; i++) alert(i)</script>"
+    )
+    assert [read(url)["title"] for _ in range(3)] == ["D", "D", "D"]
+
+
+def test_a_page_that_asks_whether_to_leave_is_left(read: Reader, page_server: PageServer) -> None:
+    script = "<script>onbeforeunload = (event) => event.preventDefault()</script>"
+    body = f"<title>Stay</title><button>b</button>{script}"
+
+    async def read_click_and_read() -> str:
+        async with read.session.tab() as tab:
+            await tab.page.goto(page_server.add("/stay", body))
+            await tab.page.click("button")
+        return str((await read.reading(page_server.url("/plain")))["title"])
+
+    assert read.wait(read_click_and_read()) == "Plain"
+
+
+def test_a_popup_is_closed_and_the_page_is_read(read: Reader, page_server: PageServer) -> None:
+    assert "opener" in read.text(page_server.url("/one-popup"))
+
+    async def pages() -> int:
+        async with read.session.tab() as tab:
+            return len(tab.page.context.pages)
+
+    assert read.wait(pages()) == 1
+
+
+def test_broken_built_ins_and_shadowed_properties_do_not_stop_the_reader(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = read(page_server.url("/broken-builtins"))
+    assert page["title"] == "Hostile"
+    assert page["content"]["sections"] == [{"heading": "Still read", "level": 1, "text": "Text."}]
+    assert [element["label"] for element in page["pageInfo"]["elements"]] == [
+        "childNodes", "getAttribute", "nodeType",
+    ]  # fmt: skip
+    assert "hijacked" not in json.dumps(page)
+
+
+def test_a_page_cannot_take_the_readers_world_for_its_own(
+    read: Reader, page_server: PageServer
+) -> None:
+    body = """<title>T</title><p>Real text of the page.</p><script>
+      Object.defineProperty(document, 'title', {get: () => 'forged'});
+      document.querySelectorAll = () => []; window.getComputedStyle = () => ({display: 'none'});
+      Element.prototype.checkVisibility = () => false; document.createTreeWalker = null;
+      window.performance = null; window.MutationObserver = null;</script>"""
+    page = read(page_server.add("/forged", body))
+    assert page["title"] == "T"
+    assert page["content"]["sections"][0]["text"] == "Real text of the page."
+
+
+def test_a_page_nested_deeper_than_any_parser_would_is_read(
+    read: Reader, page_server: PageServer
+) -> None:
+    body = """<title>Deep</title><p>top</p><div id=d></div><script>let at = d;
+      for (let n = 0; n < 1000; n++) at = at.appendChild(document.createElement('div'));
+      at.append('bottom')</script>"""
+    assert "top" in read.text(page_server.add("/deep", body))
+
+
+def test_a_frame_that_floods_or_hangs_does_not_take_the_page_along(
+    read: Reader, page_server: PageServer
+) -> None:
+    url = page_server.add(
+        "/framed", "<title>Outer</title><p>outer<iframe src=/alert-loop></iframe>"
+    )
+    assert read.failure(url).details["reason"] == "too_many_dialogs"
+    assert read(page_server.url("/plain"))["title"] == "Plain"

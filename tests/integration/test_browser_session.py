@@ -1,0 +1,178 @@
+"""A run's session: tabs that are leased, shared out, given back and never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from runners.browser.screenshot import screenshot_of
+from runners.errors import NavigationTimeout, PageCrashed
+from tests.support.browsing import Reader
+from tests.support.pages import PageServer, html
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+async def pages_of(reader: Reader) -> int:
+    async with reader.session.tab() as tab:
+        return len(tab.page.context.pages)
+
+
+def test_one_tab_reads_one_page_after_the_other(read: Reader, page_server: PageServer) -> None:
+    titles = [read(page_server.url(path))["title"] for path in ("/plain", "/other", "/plain")]
+    assert titles == ["Plain", "Other", "Plain"]
+    assert read.wait(pages_of(read)) == 1
+
+
+def test_never_more_than_max_tabs_are_open(
+    open_reader: Callable[..., Reader], page_server: PageServer
+) -> None:
+    read = open_reader(max_tabs=2)
+    seen: list[int] = []
+
+    async def hold() -> None:
+        async with read.session.tab() as tab:
+            await tab.page.goto(page_server.url("/plain"))
+            seen.append(len(tab.page.context.pages))
+            await asyncio.sleep(0.05)
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(hold() for _ in range(7)))
+
+    read.wait(all_at_once())
+    assert len(seen) == 7
+    assert max(seen) == 2
+
+
+def test_tabs_of_a_session_share_cookies_and_sessions_do_not(
+    open_reader: Callable[..., Reader], page_server: PageServer
+) -> None:
+    page_server.add("/set", html("<title>set</title>", headers={"Set-Cookie": "k=v"}))
+    page_server.add(
+        "/show", "<p id=p></p><script>p.textContent = `cookie: ${document.cookie}.`</script>"
+    )
+    one, other = open_reader(), open_reader()
+    one(page_server.url("/set"))
+    assert "cookie: k=v." in one.text(page_server.url("/show"))
+    assert "cookie: ." in other.text(page_server.url("/show"))
+
+
+def test_a_cancelled_reading_leaves_a_session_that_works(
+    open_reader: Callable[..., Reader], page_server: PageServer
+) -> None:
+    read = open_reader(max_tabs=1)
+    chance = random.Random(7)
+
+    async def cancel_after(seconds: float, path: str) -> None:
+        reading = asyncio.create_task(read.reading(page_server.url(path), screenshot=True))
+        await asyncio.sleep(seconds)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+    for path in ("/never", "/half", "/long-poll", "/late-busy-loop", "/script-rendered"):
+        for seconds in (0.0, 0.005, chance.uniform(0, 0.3)):
+            read.wait(cancel_after(seconds, path))
+    assert read(page_server.url("/plain"))["title"] == "Plain"
+    assert read.wait(pages_of(read)) == 1
+
+
+def test_a_crashed_page_is_told_as_such_and_replaced(read: Reader, page_server: PageServer) -> None:
+    async def crash_while_reading() -> None:
+        reading = asyncio.create_task(read.reading(page_server.url("/long-poll")))
+        while not page_server.hits["/api/never"]:
+            await asyncio.sleep(0.02)
+        (tab,) = read.session.open_tabs() or read.session._tabs
+        crash = await tab.page.context.new_cdp_session(tab.page)
+        asyncio.ensure_future(crash.send("Page.crash")).add_done_callback(lambda f: f.exception())
+        await reading
+
+    with pytest.raises(PageCrashed):
+        read.wait(crash_while_reading())
+    assert read(page_server.url("/plain"))["title"] == "Plain"
+    assert read.session.renewals == 0
+
+
+def test_a_closed_session_gives_no_tab_and_may_be_closed_again(
+    read: Reader, page_server: PageServer
+) -> None:
+    read(page_server.url("/plain"))
+    read.wait(read.session.close())
+    read.wait(read.session.close())
+    assert isinstance(read.failure(page_server.url("/plain")), PageCrashed)
+
+
+def test_closing_a_session_ends_what_it_still_reads(read: Reader, page_server: PageServer) -> None:
+    async def close_while_reading() -> float:
+        reading = asyncio.create_task(read.reading(page_server.url("/half")))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        await read.session.close()
+        with pytest.raises(PageCrashed):
+            await reading
+        return time.monotonic() - began
+
+    assert read.wait(close_while_reading()) < 5
+
+
+def test_a_page_that_hangs_after_it_was_read_costs_the_next_one_a_retry_and_no_more(
+    open_reader: Callable[..., Reader], page_server: PageServer
+) -> None:
+    read = open_reader(max_tabs=1)
+    later = "<title>L</title><p>x<script>setTimeout(() => { for (;;); }, 800)</script>"
+    assert read(page_server.add("/later", later))["title"] == "L"
+    time.sleep(1.0)
+    failure = read.failure(page_server.url("/plain"))
+    assert (failure.code, failure.retryable) == ("PAGE_CRASHED", True)
+    assert read(page_server.url("/plain"))["title"] == "Plain"
+
+
+def test_a_screenshot_is_kept_when_asked_for(read: Reader, page_server: PageServer) -> None:
+    assert "screenshotArtifactId" not in read(page_server.url("/plain"))
+    page = read(page_server.url("/plain"), screenshot=True)
+    ((kind, mime_type, data),) = read.saved
+    assert (kind, mime_type, page["screenshotArtifactId"]) == ("screenshot", "image/jpeg", "art_1")
+    assert data.startswith(b"\xff\xd8\xff")
+    assert data.endswith(b"\xff\xd9")
+
+
+def test_a_screenshot_covers_secret_fields_and_leaves_the_page_as_it_was(
+    read: Reader, page_server: PageServer
+) -> None:
+    def page(name: str, value: str) -> str:
+        field = f"<input style='font:60px monospace' name={name} value={value}>"
+        return page_server.add(f"/{name}/{value}", f"<body style='margin:0'>{field}")
+
+    secret = page("api_token", "WWWW8888")
+    for url in (secret, page("api_token", "AAAA1111"), secret, page("city", "WWWW8888")):
+        read(url, screenshot=True)
+    _, other, same, shown = [data for _, _, data in read.saved]
+    assert same == other != shown
+    assert read.elements(secret)[0]["state"] == {"value": "***"}
+
+
+def test_a_failure_can_be_pictured_afterwards(read: Reader, page_server: PageServer) -> None:
+    url = page_server.add("/unmet", "<h1>Not what you wait for</h1>")
+    failure = read.failure(url, waitFor={"type": "selector", "value": "#x", "timeoutMs": 100})
+    assert isinstance(failure, NavigationTimeout)
+    picture = read.wait(screenshot_of(read.session, url=url))
+    assert picture is not None
+    assert picture.startswith(b"\xff\xd8\xff")
+    assert read.wait(screenshot_of(read.session, url="http://other.test/")) is None
+
+
+def test_a_page_that_did_not_finish_loading_can_be_pictured(
+    read: Reader, page_server: PageServer
+) -> None:
+    assert isinstance(read.failure(page_server.url("/half"), seconds=4), NavigationTimeout)
+    assert read.wait(screenshot_of(read.session)) is not None
+
+
+def test_without_a_tab_there_is_no_picture(read: Reader, page_server: PageServer) -> None:
+    assert read.wait(screenshot_of(read.session)) is None
+    read.failure(page_server.url("/alert-loop"))
+    assert read.wait(screenshot_of(read.session)) is None

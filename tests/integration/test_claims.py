@@ -1,0 +1,196 @@
+"""Whose turn it is, and that a turn is taken once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+from django.test import override_settings
+
+from decisions.principals import Principal
+from runs import claims
+from runs.claims import Claim
+from runs.models import OutboxEntry, Run, RunEvent, Slot, Worker
+from runs.services import cancel_run
+from runs.slots import ensure_slots
+from runs.state import lease
+from tests.integration.racing import at_once
+from tests.integration.workers import register, take
+
+MakeRun = Callable[..., Run]
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def worker(principal: Principal) -> str:
+    return register("w1")
+
+
+def at(seconds: int) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def claim_id(worker: str) -> str | None:
+    held = take(worker)
+    return held.run.id if held else None
+
+
+def test_runs_are_claimed_in_the_order_they_came(make_run: MakeRun, worker: str) -> None:
+    second, first = (make_run(created_at=at(s)).id for s in (2, 1))
+    assert [claim_id(worker), claim_id(worker), claim_id(worker)] == [first, second, None]
+
+
+def test_a_workspace_with_fewer_running_goes_first(make_run: MakeRun, worker: str) -> None:
+    busy = [make_run(created_at=at(n), workspace_id="busy").id for n in range(3)]
+    late = make_run(created_at=at(9), workspace_id="quiet").id
+    assert [claim_id(worker) for _ in range(4)] == [busy[0], late, busy[1], busy[2]]
+
+
+def test_runs_that_go_on_come_before_runs_that_start(make_run: MakeRun, worker: str) -> None:
+    waiting = make_run(created_at=at(1)).id
+    gone_on = make_run(created_at=at(5), started_at=at(6), status="running", epoch=2).id
+    assert [claim_id(worker), claim_id(worker)] == [gone_on, waiting]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"ready": False}, {"status": "running", "lease_owner": "other"}, {"status": "canceled"},
+     {"status": "running", "ready": False, "waiting_for": {"type": "answer"}}],
+)  # fmt: skip
+def test_what_is_not_eligible_is_left_alone(
+    make_run: MakeRun, worker: str, columns: dict[str, object]
+) -> None:
+    make_run(**columns)
+    assert take(worker) is None
+
+
+def test_a_claim_starts_the_run_under_a_new_epoch_and_takes_the_bell_down(
+    make_run: MakeRun, worker: str
+) -> None:
+    run = make_run(epoch=4)
+    OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=START)
+    held = take(worker)
+    run.refresh_from_db()
+    assert (held and held.epoch, run.epoch, run.lease_owner) == (5, 5, worker)
+    assert (run.status, run.started_at is None) == ("running", False)
+    assert not OutboxEntry.objects.exists()
+    assert Slot.objects.filter(run_id=run.id, worker_id=worker, epoch=5).count() == 1
+    assert list(RunEvent.objects.values_list("type", flat=True)) == ["run.started"]
+
+
+def test_going_on_keeps_the_start_and_tells_run_resumed(make_run: MakeRun, worker: str) -> None:
+    run = make_run(status="running", started_at=at(1), epoch=1)
+    assert take(worker)
+    run.refresh_from_db()
+    assert run.started_at == at(1)
+    assert RunEvent.objects.get().type == "run.resumed"
+
+
+@override_settings(MAX_CONCURRENT_RUNS=2)
+def test_never_more_runs_than_slots(make_run: MakeRun, worker: str) -> None:
+    for n in range(3):
+        make_run(created_at=at(n))
+    assert [bool(take(worker)) for _ in range(3)] == [True, True, False]
+    assert Run.objects.filter(status="queued").count() == 1
+
+
+@override_settings(MAX_CONCURRENT_RUNS=2)
+def test_slots_above_a_lowered_maximum_are_not_taken(make_run: MakeRun, worker: str) -> None:
+    assert Slot.objects.count() == 5
+    for _ in range(3):
+        make_run()
+    while take(worker):
+        pass
+    taken = Slot.objects.filter(run_id__isnull=False).values_list("number", flat=True)
+    assert sorted(taken) == [0, 1]
+
+
+def test_a_raised_maximum_makes_new_slots(principal: Principal) -> None:
+    with override_settings(MAX_CONCURRENT_RUNS=8):
+        at_once([ensure_slots] * 4)
+    assert sorted(Slot.objects.values_list("number", flat=True)) == list(range(8))
+
+
+@override_settings(MAX_CONCURRENT_RUNS=3)
+def test_many_claimers_take_each_run_once_and_never_too_many(
+    make_run: MakeRun, worker: str
+) -> None:
+    for n in range(12):
+        make_run(created_at=at(n))
+    found = at_once([partial(take, worker)] * 8)
+    taken = [held.run.id for held in found if held]
+    assert len(taken) == len(set(taken)) == 3
+    assert Slot.objects.filter(run_id__isnull=False).count() == 3
+    assert set(Run.objects.filter(status="running").values_list("id", flat=True)) == set(taken)
+
+
+def test_of_many_who_lease_one_run_one_has_it(make_run: MakeRun, worker: str) -> None:
+    run = make_run()
+    leased = at_once([partial(lease, run, worker_id=f"w{n}") for n in range(6)])
+    run.refresh_from_db()
+    assert sum(leased) == 1
+    assert (run.epoch, run.lease_owner) == (1, f"w{leased.index(True)}")
+    assert Slot.objects.filter(run_id__isnull=False).count() == 1
+    assert RunEvent.objects.filter(run=run).count() == 1
+
+
+def test_a_run_pinned_to_a_living_worker_is_left_to_it(make_run: MakeRun, worker: str) -> None:
+    run = make_run(pinned_worker=worker)
+    assert take("another") is None
+    assert claim_id(worker) == run.id
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_run_pinned_to_a_worker_that_is_gone_is_anybodys(
+    make_run: MakeRun, worker: str, lost: bool
+) -> None:
+    """The pin may be written after the loss was dealt with: by a submit that read the session."""
+    run = make_run(pinned_worker="gone")
+    if lost:
+        now = datetime.now(UTC)
+        Worker.objects.create(id="gone", process="", host="", started_at=now, lost_at=now)
+    assert claim_id(worker) == run.id
+
+
+def test_a_cancel_just_before_the_lease_does_not_hide_the_next_run(
+    make_run: MakeRun, worker: str, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = make_run(created_at=at(1)), make_run(created_at=at(2))
+    genuine = claims.next_run
+
+    def next_run(worker_id: str) -> Run | None:
+        found = genuine(worker_id)
+        if found is not None and found.id == first.id:
+            cancel_run(principal=principal, run_id=first.id)
+        return found
+
+    monkeypatch.setattr(claims, "next_run", next_run)
+    assert claim_id(worker) == second.id
+
+
+def test_cancel_against_claim_leaves_one_winner(
+    make_run: MakeRun, worker: str, principal: Principal
+) -> None:
+    for _ in range(6):
+        run = make_run()
+        held, canceled = at_once(
+            [partial(take, worker), partial(cancel_run, principal=principal, run_id=run.id)]
+        )
+        run.refresh_from_db()
+        assert run.status == "canceled"  # a cancel beats a claim, before it or after it
+        assert canceled["success"]  # type: ignore[index,call-overload]
+        types = list(RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "seq"))
+        started = [("run.started", 1)] if isinstance(held, Claim) else []
+        assert types == [*started, ("run.canceled", len(started) + 1)]
+        Slot.objects.update(run_id=None, worker_id=None, workspace_id=None)
+
+
+def test_a_claim_reads_little(
+    make_run: MakeRun, worker: str, django_assert_max_num_queries: Callable[..., object]
+) -> None:
+    for _ in range(5):
+        make_run()
+    with django_assert_max_num_queries(12):  # type: ignore[attr-defined]
+        assert take(worker)

@@ -1,0 +1,145 @@
+"""What the engine makes of a run's steps, whatever they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from artifacts.models import Artifact
+from decisions.models import AuditEntry
+from runs.models import Run, RunEvent, RunStep, Slot
+from runs.worker import WorkerPlace
+from tests.integration.odd_template import ODD
+
+Submit = Callable[..., str]
+Ended = Callable[[str], Run]
+
+
+def types_of(run: Run) -> list[str]:
+    events = RunEvent.objects.filter(run=run).order_by("seq")
+    assert list(events.values_list("seq", flat=True)) == list(range(1, run.last_seq + 1))
+    return list(events.values_list("type", flat=True))
+
+
+def test_a_run_goes_from_queued_to_its_end(submit: Submit, ended: Ended) -> None:
+    run = ended(submit("ok", "ok"))
+    assert (run.status, run.done_steps, run.result) == ("succeeded", 2, {"done": 2})
+    assert types_of(run) == [
+        "run.queued", "run.started", "step.started", "step.succeeded", "step.started",
+        "step.succeeded", "artifact.created", "run.succeeded",
+    ]  # fmt: skip
+    assert Slot.objects.filter(run_id__isnull=False).count() == 0
+
+
+def test_failed_steps_make_a_partial_success_and_no_step_a_failure(
+    submit: Submit, ended: Ended
+) -> None:
+    assert ended(submit("ok", "fail")).status == "partial_success"
+    failed = ended(submit("fail"))
+    assert (failed.status, failed.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert failed.result is None
+
+
+def test_a_retryable_failure_is_tried_once_more(
+    submit: Submit, ended: Ended, tmp_path: Path
+) -> None:
+    run = ended(submit(f"flaky:{tmp_path / 'f'}"))
+    assert run.status == "succeeded"
+    assert types_of(run)[2:5] == ["step.started", "step.retrying", "step.succeeded"]
+    assert RunStep.objects.get(run=run).attempts == 2
+
+
+def test_a_step_that_fails_every_time_is_not_tried_for_ever(odd: Submit, ended: Ended) -> None:
+    run = ended(odd("time_out"))
+    assert (run.status, run.error["errorCode"]) == ("failed", "NAVIGATION_TIMEOUT")
+    assert RunStep.objects.get(run=run).attempts == 2
+
+
+def test_a_once_step_is_never_tried_again(submit: Submit, ended: Ended, tmp_path: Path) -> None:
+    run = ended(submit(f"flaky:{tmp_path / 'f'}", effect="once"))
+    assert run.status == "failed"
+    assert RunStep.objects.get(run=run).attempts == 1
+
+
+def test_nothing_goes_on_behind_a_failed_step_where_the_template_says_so(
+    odd: Submit, ended: Ended, tmp_path: Path
+) -> None:
+    run = ended(odd("fail nul", "mark never", file=str(tmp_path / "f")))
+    assert run.status == "failed"
+    assert not (tmp_path / "f").exists()
+    assert RunStep.objects.get(run=run, index=1).status == "pending"
+
+
+def test_a_defect_in_a_step_is_told_by_an_error_id_alone(
+    submit: Submit, ended: Ended, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = ended(submit("bug"))
+    told = str(run.error) + str(list(RunEvent.objects.values_list("data", flat=True)))
+    assert run.error["errorCode"] == "EXECUTION_ERROR"
+    assert "secret" not in told
+    assert "ZeroDivisionError" not in told
+    assert run.error["details"]["errorId"] in [getattr(r, "errorId", "") for r in caplog.records]
+
+
+@pytest.mark.parametrize("what", sorted(ODD))
+def test_a_step_may_leave_any_value(odd: Submit, ended: Ended, what: str) -> None:
+    run = ended(odd(f"leave {what}", "leave nul"))
+    assert run.status == "succeeded", run.error
+    assert RunStep.objects.filter(run=run, status="succeeded").count() == 2
+
+
+@pytest.mark.parametrize("what", sorted(ODD))
+def test_a_step_may_tell_any_value(odd: Submit, ended: Ended, what: str) -> None:
+    run = ended(odd(f"tell {what}"))
+    assert run.status == "succeeded", run.error
+    assert "tool.update" in types_of(run)
+
+
+@pytest.mark.parametrize("what", sorted(ODD))
+def test_a_step_may_fail_with_any_value(odd: Submit, ended: Ended, what: str) -> None:
+    run = ended(odd(f"fail {what}"))
+    assert run.error["errorCode"] == "STEP_EXECUTION_FAILED", run.error
+    assert RunStep.objects.get(run=run).status == "failed"
+
+
+def test_what_a_step_keeps_is_named_with_its_step_and_expires_with_the_run(
+    odd: Submit, ended: Ended
+) -> None:
+    run = ended(odd("keep one", "keep two"))
+    kept = Artifact.objects.filter(run_id=run.id, kind="file").order_by("step_index")
+    assert [(row.name, row.step_index) for row in kept] == [("one.txt", 0), ("two.txt", 1)]
+    assert {step.output["kept"] for step in RunStep.objects.all()} == {row.id for row in kept}
+    rows = Artifact.objects.filter(run_id=run.id)
+    assert rows.count() == 3
+    assert not rows.filter(expires_at__isnull=True).exists()
+    assert types_of(run).count("artifact.created") == 3
+
+
+def test_a_result_too_large_for_an_answer_is_kept_whole(submit: Submit, ended: Ended) -> None:
+    run = ended(submit("ok"))
+    assert Artifact.objects.get(run_id=run.id).kind == "result"
+
+
+def test_every_end_is_audited_once(submit: Submit, ended: Ended) -> None:
+    run = ended(submit("ok"))
+    actions = AuditEntry.objects.filter(resource_id=run.id).order_by("id")
+    assert list(actions.values_list("action", flat=True)) == [
+        "run.submitted", "run.started", "run.succeeded",
+    ]  # fmt: skip
+
+
+def test_a_run_of_a_template_that_no_worker_has_waits(
+    submit: Submit, place: WorkerPlace
+) -> None:
+    run_id = submit("ok")
+    Run.objects.filter(id=run_id).update(template_id="not_here_yet")
+    assert place.work() == 0
+    assert Run.objects.get(id=run_id).status == "queued"
+
+
+def test_steps_of_a_run_are_done_side_by_side_as_asked(submit: Submit, ended: Ended) -> None:
+    run = ended(submit(*["sleep:0.2"] * 4, concurrency=4))
+    assert run.status == "succeeded"
+    assert run.active_ms < 700

@@ -1,0 +1,86 @@
+"""`mcp_stdio` on the embedded default: it starts the stack, joins it, and starts it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.integration.mcp_process import MANAGE, call, connected, refused
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The embedded default on an empty home; nothing of it is left afterwards."""
+    outside = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "CONTINUITY_LEAN")
+    env = {name: value for name, value in os.environ.items() if name not in outside}
+    env["CONTINUITY_HOME"] = str(tmp_path / "home")
+    yield env
+    # A start that is still under way would come up after `down`: join it first.
+    for command in (["up", "--background"], ["down"]):
+        subprocess.run([sys.executable, MANAGE, *command], env=env, capture_output=True, check=True)
+
+
+def supervisor_of(env: dict[str, str]) -> int:
+    pid: int = json.loads((Path(env["CONTINUITY_HOME"]) / "stack.json").read_text())["pid"]
+    return pid
+
+
+def job(*do: str, **options: Any) -> dict[str, Any]:
+    return {"templateId": "test_stepwise", "inputs": {"do": list(do)}, "options": options}
+
+
+async def test_two_hosts_share_one_stack_and_outlive_its_death(env: dict[str, str]) -> None:
+    async with connected(env) as one, connected(env, mode="legacy") as two:
+        runs: list[dict[str, Any]] = []
+
+        async def run(client: Any) -> None:
+            runs.append(await call(client, "run_task_template", **job("ok", mode="sync")))
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(run, one)
+            both.start_soon(run, two)
+        assert [run["status"] for run in runs] == ["succeeded", "succeeded"]
+        assert (await call(two, "list_task_runs"))["total"] == 2
+
+        first = supervisor_of(env)
+        os.kill(first, signal.SIGKILL)
+        run_after = await call(one, "run_task_template", **job("ok", mode="sync"))
+        assert run_after["status"] == "succeeded"
+        assert supervisor_of(env) != first
+
+
+async def test_a_home_that_cannot_be_used_is_told_and_tried_again(env: dict[str, str]) -> None:
+    home = Path(env["CONTINUITY_HOME"])
+    home.write_text("in the way")
+    async with connected({**env, "CONTINUITY_SECRET_KEYS": "k" * 40}) as client:
+        assert len((await client.list_tools()).tools) == 10
+        error = await refused(client, "list_task_runs")
+        assert (error["errorCode"], error["retryable"]) == ("EXECUTION_ERROR", True)
+        assert "CONTINUITY_HOME" in error["message"]
+        assert "manage.py doctor" in error["recovery"]
+        home.unlink()
+        assert (await call(client, "list_task_runs"))["total"] == 0
+
+
+async def test_a_host_that_leaves_at_once_is_not_held_up_by_the_start(env: dict[str, str]) -> None:
+    async with connected(env) as client:
+        await client.list_tools()
+        left = time.monotonic()
+    assert time.monotonic() - left < 2  # the client waits two seconds, then it kills

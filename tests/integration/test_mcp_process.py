@@ -1,0 +1,191 @@
+"""The process that a host starts: what it loads, what it writes where, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_server.server import VERSION
+from tests.integration.mcp_process import INITIALIZE, MANAGE, ROOT, own_database, talk
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+HEAVY = ("playwright", "celery", "kombu", "redis", "rest_framework", "django.contrib.admin", "rich")
+NOISY_SETTINGS = """
+import os
+print("a greeting from python", flush=True)
+os.system("echo a greeting from a child")
+from config.settings import *
+"""
+NOISY_TEMPLATES = """
+import os
+print("loaded, says a template")
+os.write(1, b"a word from a C library\\n")
+"""
+
+
+def call(request_id: object, tool: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return own_database(tmp_path_factory.mktemp("mcp"))
+
+
+def test_the_handshake_and_the_list_load_nothing_heavy(env: dict[str, str]) -> None:
+    answers, said = talk(INITIALIZE, INITIALIZED, LIST, env=env, flags=("-X", "importtime"))
+    loaded = {line.rpartition("|")[2].strip() for line in said.splitlines() if "|" in line}
+    assert len(answers) == 2
+    assert {"mcp_server.server", "runs.waiting"} <= loaded
+    assert [name for name in loaded for heavy in HEAVY if f"{name}.".startswith(f"{heavy}.")] == []
+
+
+def test_stdout_carries_the_protocol_alone(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "noisy_settings.py").write_text(NOISY_SETTINGS)
+    (tmp_path / "noisy_templates.py").write_text(NOISY_TEMPLATES)
+    noisy = {
+        **env,
+        "PYTHONPATH": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "noisy_settings",
+        "CONTINUITY_TEMPLATE_MODULES": "noisy_templates",
+    }
+    asked = call(2, "list_task_templates")
+    answers, said = talk(INITIALIZE, INITIALIZED, LIST, asked, env=noisy)
+    assert [answer["id"] for answer in answers] == [0, 1, 2]
+    for greeting in ("from python", "from a child", "says a template", "from a C library"):
+        assert greeting in said
+
+
+def test_calls_under_way_are_answered_when_stdin_closes(env: dict[str, str]) -> None:
+    asked = [call(number, "get_runtime_profile") for number in range(5)]
+    answers, _ = talk(INITIALIZE, INITIALIZED, *asked, env=env)
+    assert len(answers) == 6
+    assert not any(answer["result"].get("isError") for answer in answers)
+
+
+def test_bad_lines_are_answered_and_the_good_ones_between_them_too(env: dict[str, str]) -> None:
+    answers, _ = talk(
+        INITIALIZE, b"no json", INITIALIZED, b"[]", b"\xff\xfe", b"[" * 100_000,
+        call("nan", "get_task_run", runId=float("nan")), call("last", "get_runtime_profile"),
+        env=env,
+    )  # fmt: skip
+    codes = [answer["error"]["code"] for answer in answers if "error" in answer]
+    assert codes == [-32700, -32600, -32700, -32700]
+    told = {answer["id"]: answer["result"] for answer in answers if "result" in answer}
+    assert "INVALID_PARAMETER" in told["nan"]["content"][0]["text"]
+    assert told["last"]["isError"] is False
+
+
+def test_a_line_over_8_mib_is_answered_and_skipped(env: dict[str, str]) -> None:
+    long = call(7, "get_task_run", runId="x" * (9 * 1024 * 1024))
+    answers, _ = talk(INITIALIZE, INITIALIZED, long, call(8, "get_runtime_profile"), env=env)
+    told = {answer["id"]: answer for answer in answers}
+    assert told[7]["error"]["code"] == -32600
+    assert "8388608" in told[7]["error"]["message"]
+    assert told[8]["result"]["isError"] is False
+
+
+def test_a_line_just_under_8_mib_is_a_call(env: dict[str, str]) -> None:
+    long = call(7, "get_task_run", runId="x" * (8 * 1024 * 1024 - 200))
+    answers, _ = talk(INITIALIZE, INITIALIZED, long, env=env)
+    told = answers[-1]["result"]["content"][0]["text"]
+    assert "INVALID_PARAMETER" in told
+    assert len(told) < 2000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--toolsets", "runtime,nope"], "Unknown toolset: nope. Known: "),
+        (["--toolsets", ""], "No toolset was named."),
+        (["--workspace", "/no/such/folder"], "--workspace: there is no folder"),
+    ],
+)
+def test_a_wrong_option_is_told_on_stderr(
+    env: dict[str, str], arguments: list[str], told: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, MANAGE, "mcp_stdio", *arguments],
+        input="", capture_output=True, text=True, env=env, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_at_once_and_quietly(env: dict[str, str], number: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, MANAGE, "mcp_stdio"],
+        env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        assert b"continuity" in process.stdout.readline()
+        process.send_signal(number)
+        _, said = process.communicate(timeout=10)
+    assert b"Traceback" not in said
+
+
+def test_a_host_that_reads_nothing_any_more_does_not_keep_it(env: dict[str, str]) -> None:
+    read_fd, write_fd = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, MANAGE, "mcp_stdio"],
+        env=env, stdin=subprocess.PIPE, stdout=write_fd, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        os.close(write_fd)
+        os.close(read_fd)
+        _, said = process.communicate(json.dumps(INITIALIZE).encode() + b"\n", timeout=30)
+    assert process.returncode == 0
+    assert b"Traceback" not in said
+
+
+def test_a_database_without_our_tables_is_a_clear_error_of_the_call(tmp_path: Path) -> None:
+    env = {
+        **os.environ,
+        "CONTINUITY_HOME": str(tmp_path / "home"),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/empty.sqlite3",
+    }
+    answers, _ = talk(INITIALIZE, INITIALIZED, call(1, "list_task_runs"), env=env)
+    error = json.loads(answers[-1]["result"]["content"][0]["text"])
+    assert error["errorCode"] == "EXECUTION_ERROR"
+    assert "manage.py migrate" in error["message"]
+    assert error["retryable"] is True
+
+
+def config(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, MANAGE, "mcp_config", *arguments]
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=60, check=True, cwd="/"
+    )
+
+
+def test_mcp_config_prints_a_stanza_that_works_from_anywhere(env: dict[str, str]) -> None:
+    told = config(env, "--name", "mine")
+    stanza = json.loads(told.stdout)["mcpServers"]["mine"]
+    assert stanza["command"] == sys.executable
+    assert stanza["args"] == [str(ROOT / "manage.py"), "mcp_stdio"]
+    assert stanza["env"] == {"CONTINUITY_HOME": env["CONTINUITY_HOME"]}
+    assert "DATABASE_URL" in told.stderr
+    assert env["CONTINUITY_SECRET_KEYS"] not in told.stdout + told.stderr
+
+
+def test_mcp_config_leaves_the_default_home_unsaid(env: dict[str, str]) -> None:
+    usual = {**env, "CONTINUITY_HOME": str(ROOT / ".continuity")}
+    stanza = json.loads(config(usual).stdout)["mcpServers"]["continuity"]
+    assert "env" not in stanza
+
+
+def test_the_version_is_the_products() -> None:
+    assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text()

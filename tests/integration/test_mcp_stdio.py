@@ -1,0 +1,174 @@
+"""The job of an agent host from start to end, over real stdio, in both protocol eras."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+
+from tests.integration.mcp_process import call, connected, own_database, refused, started
+
+pytestmark = pytest.mark.anyio
+both_eras = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An installation with a worker."""
+    env = own_database(tmp_path_factory.mktemp("mcp"))
+    with started("worker", env=env):
+        yield env
+
+
+def job(*do: str, **options: Any) -> dict[str, Any]:
+    return {"templateId": "test_stepwise", "inputs": {"do": list(do)}, "options": options}
+
+
+@both_eras
+async def test_the_server_says_who_it_is(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        assert client.server_info is not None
+        assert client.server_info.name == "continuity"
+        experimental = client.server_capabilities.experimental
+        assert experimental == {"continuity": {"continuity_mcp_version": "1.1.0"}}
+        assert "run_task_template" in (client.instructions or "")
+        assert len((await client.list_tools()).tools) == 10
+
+
+@both_eras
+async def test_a_run_from_submit_to_artifact(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        templates = await call(client, "list_task_templates")
+        assert "test_stepwise" in {each["templateId"] for each in templates["templates"]}
+        handle = await call(client, "run_task_template", **job("ok", "ok", mode="async"))
+        assert handle["mode"] == "async"
+        run = await call(client, "wait_task_run", runId=handle["runId"], waitMs=50_000)
+        assert (run["status"], run["result"]) == ("succeeded", {"done": 2})
+        (listed, *_) = (await call(client, "list_task_runs", limit=1))["runs"]
+        assert listed["runId"] == handle["runId"]
+        assert await whole_artifact(client, run["artifactIds"][0]) == {"done": 2}
+
+
+async def whole_artifact(client: Client, artifact_id: str) -> Any:
+    """Read an artifact a few bytes at a time, as a reader with little room does."""
+    text, complete = "", False
+    while not complete:
+        offset = len(text.encode())
+        chunk = await call(client, "get_artifact", artifactId=artifact_id, offset=offset, limit=4)
+        text += chunk["data"]
+        complete = chunk["complete"]
+    return json.loads(text)
+
+
+@both_eras
+async def test_a_sync_run_answers_its_result_and_tells_its_progress(
+    env: dict[str, str], mode: str
+) -> None:
+    told: list[tuple[float, float | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total))
+
+    async with connected(env, mode=mode) as client:
+        steps = job("sleep:0.4", "sleep:0.4", "sleep:0.4", mode="sync")
+        result = await client.call_tool("run_task_template", steps, progress_callback=note)
+    assert isinstance(result, types.CallToolResult)
+    assert result.structured_content["status"] == "succeeded"
+    assert result.structured_content["deduplicated"] is False
+    steps_done = [done for done, _ in told]
+    assert len(steps_done) > 1
+    assert steps_done == sorted(set(steps_done))
+    assert {total for _, total in told} == {3}
+
+
+@both_eras
+async def test_auto_waits_for_a_small_job(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        run = await call(client, "run_task_template", **job("ok"))
+    assert (run["mode"], run["status"]) == ("sync", "succeeded")
+
+
+@both_eras
+async def test_events_are_followed_to_the_end_without_gap_or_repeat(
+    env: dict[str, str], mode: str
+) -> None:
+    async with connected(env, mode=mode) as client:
+        started = await call(client, "run_task_template", **job("sleep:0.3", mode="async"))
+        page: dict[str, Any] = {"lastSeq": 0, "terminal": False}
+        seen: list[dict[str, Any]] = []
+        while not page["terminal"]:
+            page = await call(
+                client, "subscribe_task_run_events", runId=started["runId"],
+                after=page["lastSeq"], waitMs=20_000, limit=2,
+            )  # fmt: skip
+            seen += page["events"]
+    assert [event["seq"] for event in seen] == list(range(1, len(seen) + 1))
+    assert [seen[0]["type"], seen[-1]["type"]] == ["run.queued", "run.succeeded"]
+
+
+@both_eras
+async def test_a_canceled_run_ends_while_it_is_waited_for(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        handle = await call(client, "run_task_template", **job("sleep:60", mode="async"))
+        wait = asyncio.create_task(
+            call(client, "wait_task_run", runId=handle["runId"], waitMs=50_000)
+        )
+        await anyio.sleep(0.5)
+        told = await call(client, "cancel_task_run", runId=handle["runId"])
+        assert told == {"success": True, "runId": handle["runId"], "status": "canceled"}
+        run = await asyncio.wait_for(wait, 5)
+    assert (run["status"], run["error"]["errorCode"]) == ("canceled", "RUN_CANCELED")
+
+
+async def test_a_run_goes_on_when_its_host_is_killed(env: dict[str, str]) -> None:
+    async with connected(env) as first:
+        handle = await call(first, "run_task_template", **job("sleep:1.5", "ok", mode="async"))
+    async with connected(env, mode="legacy") as second:
+        run = await call(second, "wait_task_run", runId=handle["runId"], waitMs=20_000)
+    assert (run["status"], run["result"]) == ("succeeded", {"done": 2})
+
+
+@both_eras
+async def test_a_call_that_its_client_gives_up_leaves_the_run_going(
+    env: dict[str, str], mode: str
+) -> None:
+    key = f"given up {mode}"
+    async with connected(env, mode=mode) as client:
+        with anyio.move_on_after(1):
+            await client.call_tool(
+                "run_task_template", job("sleep:2", "ok", mode="sync", idempotencyKey=key)
+            )
+        again = job("sleep:2", "ok", mode="sync", idempotencyKey=key)
+        run = await call(client, "run_task_template", **again)
+    assert (run["deduplicated"], run["status"]) == (True, "succeeded")
+
+
+@both_eras
+async def test_errors_keep_their_kind(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        error = await refused(client, "get_task_run", runId="run_nobody_knows")
+        assert error["errorCode"] == "RUN_NOT_FOUND"
+        failed = await call(client, "run_task_template", **job("fail", mode="sync"))
+        assert (failed["status"], failed["result"]) == ("failed", None)
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("no_such_tool", {})
+
+
+async def test_a_defect_in_a_step_shows_nothing_of_the_server(env: dict[str, str]) -> None:
+    async with connected(env) as client:
+        run = await call(client, "run_task_template", **job("bug", mode="sync"))
+    assert run["status"] == "failed"
+    assert "secret" not in json.dumps(run)
+    assert str(Path(__file__).parent.parent) not in json.dumps(run)

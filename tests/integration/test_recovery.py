@@ -1,0 +1,274 @@
+"""What happens to the runs of a worker that is lost, hands back, or does not know that it was
+lost.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+from django.db.models import F
+from django.test import override_settings
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs import scheduler
+from runs.claims import (
+    MAX_TIMES_LOST,
+    Claim,
+    free_stale_slots,
+    hand_back,
+    lose_stray_runs,
+    lose_worker,
+    read_journal,
+)
+from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, Worker
+from runs.processes import _mark
+from runs.scheduler import Scheduler
+from runs.services import cancel_run
+from tests.integration.racing import at_once
+from tests.integration.workers import register, take, taken_slots
+
+Submit = Callable[..., str]
+
+
+class Clock:
+    """A monotonic clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=made.monotonic))
+    return made
+
+
+def held_by(worker_id: str, submit: Submit) -> Claim:
+    submit()
+    held = take(worker_id)
+    assert held is not None
+    return held
+
+
+def slots_taken() -> int:
+    return len(taken_slots())
+
+
+def test_a_lost_workers_run_is_anybodys_and_rings_again(submit: Submit) -> None:
+    held = held_by(register("w1"), submit)
+    assert lose_worker("w1", beat=0, reason="gone") == [held.run.id]
+    run = Run.objects.get()
+    assert (run.status, run.lease_owner, run.epoch, run.times_lost) == ("running", None, 2, 1)
+    assert OutboxEntry.objects.filter(run_id=run.id).exists()
+    assert slots_taken() == 0
+    assert AuditEntry.objects.filter(action="run.worker_lost", resource_id=run.id).count() == 1
+    again = take(register("w2"))
+    assert again is not None
+    assert again.run.id == run.id
+
+
+def test_a_worker_that_beats_meanwhile_keeps_everything(submit: Submit) -> None:
+    held_by(register("w1"), submit)
+    Worker.objects.update(beat=F("beat") + 1)
+    assert lose_worker("w1", beat=0, reason="looked dead") == []
+    assert (Run.objects.get().lease_owner, slots_taken()) == ("w1", 1)
+
+
+def test_two_reapers_lose_a_worker_once(submit: Submit) -> None:
+    held_by(register("w1"), submit)
+    lost = at_once([partial(lose_worker, "w1", beat=0, reason="gone")] * 4)
+    assert sorted(map(len, lost)) == [0, 0, 0, 1]
+    assert Run.objects.get().times_lost == 1
+    assert AuditEntry.objects.filter(action="run.worker_lost").count() == 1
+
+
+def test_the_third_loss_fails_the_run(submit: Submit) -> None:
+    submit()
+    for n in range(MAX_TIMES_LOST):
+        assert take(register(f"w{n}"))
+        lose_worker(f"w{n}", beat=0, reason="gone")
+    run = Run.objects.get()
+    assert (run.status, run.times_lost) == ("failed", 3)
+    assert run.error["errorCode"] == "EXECUTION_ERROR"
+    assert run.error["details"]["causeCode"] == "WORKER_LOST"
+    assert take(register("w9")) is None
+    assert (slots_taken(), OutboxEntry.objects.count()) == (0, 0)
+    last = RunEvent.objects.order_by("seq").last()
+    assert last
+    assert last.type == "run.failed"
+
+
+def test_a_run_pinned_to_the_lost_worker_rings_on_the_shared_queue(submit: Submit) -> None:
+    submit()
+    Run.objects.update(pinned_worker="w1")
+    assert take(register("w1"))
+    lose_worker("w1", beat=0, reason="gone")
+    assert OutboxEntry.objects.get().queue == "runs"
+    assert Run.objects.get().pinned_worker is None
+
+
+def test_a_pinned_run_that_is_handed_back_rings_on_the_shared_queue(submit: Submit) -> None:
+    submit()
+    Run.objects.update(pinned_worker="w1")
+    held = take(register("w1"))
+    assert held
+    assert hand_back(held, reason="draining", active_ms=5)
+    assert OutboxEntry.objects.get().queue == "runs"
+    assert take(register("w2"))
+
+
+def test_handing_back_keeps_the_clock_and_costs_no_attempt(submit: Submit) -> None:
+    held = held_by(register("w1"), submit)
+    assert hand_back(held, reason="draining", active_ms=1234)
+    run = Run.objects.get()
+    assert (run.active_ms, run.times_lost, run.lease_owner) == (1234, 0, None)
+    assert slots_taken() == 0
+    assert not hand_back(held, reason="draining", active_ms=9999)
+    assert Run.objects.get().active_ms == 1234
+
+
+def test_losing_a_worker_frees_the_slot_of_a_run_canceled_under_it(
+    submit: Submit, principal: Principal
+) -> None:
+    held = held_by(register("w1"), submit)
+    cancel_run(principal=principal, run_id=held.run.id)
+    assert slots_taken() == 1  # its worker gives it back when it has let go
+    lose_worker("w1", beat=0, reason="gone")
+    assert slots_taken() == 0
+    assert Run.objects.get().status == "canceled"
+
+
+def test_a_lease_taken_by_a_worker_given_up_before_is_ended(submit: Submit) -> None:
+    """Between its loss and its noticing, a worker that was paused may claim."""
+    register("w1")
+    lose_worker("w1", beat=0, reason="paused")
+    held = held_by("w1", submit)
+    assert lose_stray_runs() == [held.run.id]
+    assert lose_stray_runs() == []
+    run = Run.objects.get()
+    assert (run.lease_owner, run.times_lost, slots_taken()) == (None, 1, 0)
+
+
+def test_the_reaper_ends_stray_leases_too(submit: Submit) -> None:
+    held_by("never registered", submit)
+    Scheduler().reap()
+    assert Run.objects.get().lease_owner is None
+
+
+def test_the_runs_of_living_workers_are_not_strays(submit: Submit) -> None:
+    held_by(register("w1"), submit)
+    assert lose_stray_runs() == []
+    assert Run.objects.get().lease_owner == "w1"
+
+
+@override_settings(LEASE_LOST_S=30)
+def test_a_beat_that_stands_still_for_the_lease_loses_the_worker(
+    submit: Submit, clock: Clock
+) -> None:
+    held_by(register("w1"), submit)
+    reaper = Scheduler()
+    for passed_s, beats in ((0, 0), (29, 0), (1, 1), (29, 0)):
+        clock.now += passed_s
+        Worker.objects.update(beat=F("beat") + beats)
+        reaper.reap()
+        assert Run.objects.get().lease_owner == "w1"
+    clock.now += 1
+    reaper.reap()
+    assert Run.objects.get().lease_owner is None
+
+
+@override_settings(LEASE_LOST_S=30)
+def test_a_reaper_that_just_started_gives_every_worker_its_time(
+    submit: Submit, clock: Clock
+) -> None:
+    held_by(register("w1"), submit)
+    clock.now += 10_000
+    Scheduler().reap()
+    assert Run.objects.get().lease_owner == "w1"
+
+
+def test_a_process_known_to_be_gone_is_not_waited_for(submit: Submit) -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    mark = _mark(process.pid)
+    assert mark
+    held_by(register("w1", process=mark), submit)
+    Scheduler().reap()
+    assert Run.objects.get().lease_owner == "w1"
+    process.kill()
+    process.wait()
+    Scheduler().reap()
+    assert Run.objects.get().lease_owner is None
+
+
+def test_a_worker_of_another_machine_is_judged_by_its_beat_alone(submit: Submit) -> None:
+    assert socket.gethostname()
+    held_by(register("w1", process="other-boot:4026531836:999999:1"), submit)
+    Scheduler().reap()
+    assert Run.objects.get().lease_owner == "w1"
+
+
+def test_a_stale_slot_is_freed_and_a_held_one_is_not(submit: Submit, principal: Principal) -> None:
+    living, canceled = (held_by(worker, submit) for worker in (register("w1"), register("w2")))
+    cancel_run(principal=principal, run_id=canceled.run.id)
+    Slot.objects.filter(number=4).update(run_id="run_of_nobody", worker_id="w1", epoch=3)
+    Slot.objects.filter(number=3).update(run_id="run_of_a_ghost", worker_id="ghost", epoch=3)
+    assert free_stale_slots() == 3
+    assert Slot.objects.get(run_id__isnull=False).run_id == living.run.id
+
+
+def test_slot_release_against_reaper_never_frees_the_next_holders_slot(submit: Submit) -> None:
+    for n in range(5):
+        old = held_by(register(f"old{n}"), submit)
+        new = register(f"new{n}")
+        at_once([
+            partial(lose_worker, f"old{n}", beat=0, reason="gone"),
+            partial(hand_back, old, reason="draining", active_ms=0),
+            free_stale_slots,
+        ])  # fmt: skip
+        held = take(new)
+        assert held is not None
+        assert not hand_back(old, reason="draining", active_ms=0)
+        assert free_stale_slots() == 0
+        assert Slot.objects.get(run_id__isnull=False).epoch == held.epoch
+        lose_worker(new, beat=0, reason="test over")
+        Run.objects.all().delete()
+
+
+def test_steps_that_were_under_way_are_done_again_but_never_a_once_step(submit: Submit) -> None:
+    for effect, read in (("read", "pending"), ("at_least_once", "pending"), ("once", "started")):
+        submit("ok", "ok", effect=effect)
+        held = take(register(f"w-{effect}"))
+        assert held
+        RunStep.objects.filter(run=held.run, index=0).update(status="started")
+        assert [step.status for step in read_journal(held.run)] == [read, "pending"]
+
+
+def test_submits_and_losses_at_once_leave_no_run_behind(submit: Submit) -> None:
+    """Claims, losses and hand-backs at the same moments; then every run is claimable or leased."""
+
+    def claim_and_lose(n: int) -> None:
+        worker = register(f"w{n}")
+        held = take(worker)
+        time.sleep(0.01 * (n % 3))
+        if n % 2 and held:
+            hand_back(held, reason="draining", active_ms=0)
+        lose_worker(worker, beat=0, reason="gone")
+
+    for _ in range(4):
+        submit()
+    at_once([partial(claim_and_lose, n) for n in range(8)])
+    assert slots_taken() == 0
+    for run in Run.objects.exclude(status="failed"):
+        assert (run.ready, run.lease_owner) == (True, None)
+        assert OutboxEntry.objects.filter(run_id=run.id).exists()

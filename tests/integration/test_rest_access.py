@@ -1,0 +1,145 @@
+"""Who may call over REST: tokens, scopes, trust, rate; and what of it is audited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.models import AuditEntry, Token
+from decisions.principals import SCOPES
+from runs.models import Run
+from tests.support.rest import bearer, refusal, submission, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+PROFILE = "/api/v1/runtime/profile"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None, "", "Bearer", "Bearer cty_wrong", "Basic dTpw", "Bearer a b",
+        "Bearer cty_" + "x" * 200, "Token cty_x", b"Bearer cty_\xff\xfe",
+    ],
+)  # fmt: skip
+def test_without_a_valid_token_there_is_no_access(
+    anonymous: httpx.Client, principal: object, header: Any
+) -> None:
+    headers = {} if header is None else {"Authorization": header}
+    response = anonymous.get(PROFILE, headers=headers)
+    assert refusal(response, 401)["errorCode"] == "UNAUTHENTICATED"
+    assert response.headers["www-authenticate"].startswith('Bearer realm="continuity"')
+
+
+def test_the_scheme_is_read_in_any_case(anonymous: httpx.Client, token: str) -> None:
+    assert anonymous.get(PROFILE, headers={"Authorization": f"bEARER {token}"}).is_success
+
+
+def test_a_revoked_token_is_no_token(api: httpx.Client) -> None:
+    Token.objects.update(revoked_at=datetime.now(UTC))
+    assert refusal(api.get(PROFILE), 401)["errorCode"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", "/api/v1/runs", "runs:read"),
+        ("POST", "/api/v1/runs", "runs:write"),
+        ("GET", "/api/v1/runs/run_x/wait", "runs:read"),
+        ("GET", "/api/v1/runs/run_x/events", "runs:read"),
+        ("POST", "/api/v1/runs/run_x/cancel", "runs:write"),
+        ("GET", "/api/v1/artifacts/art_x/content", "artifacts:read"),
+    ],
+)
+def test_a_token_without_the_scope_is_refused_and_the_refusal_audited(
+    client_with: Callable[..., httpx.Client], method: str, path: str, scope: str
+) -> None:
+    client = client_with(scopes=SCOPES - {scope})
+    problem = refusal(client.request(method, path), 403)
+    assert (problem["errorCode"], problem["details"]) == ("FORBIDDEN", {"scope": scope})
+    entry = AuditEntry.objects.get(action="access.refused")
+    assert entry.actor == f"token:{Token.objects.get().id}"
+    assert entry.metadata == {"method": method, "scope": scope}
+    assert entry.resource_id == path.removeprefix("/").replace("run_x", "<id:runId>").replace(
+        "art_x", "<id:artifactId>"
+    )
+
+
+def test_bad_input_leaves_no_audit_row(api: httpx.Client) -> None:
+    before = AuditEntry.objects.count()
+    refusal(api.get("/api/v1/runs?limit=0"), 400)
+    refusal(api.get("/api/v1/runs/run_missing"), 404)
+    assert AuditEntry.objects.count() == before
+
+
+def test_a_method_that_a_route_does_not_have_is_named(api: httpx.Client) -> None:
+    for method in ("DELETE", "PUT", "OPTIONS", "TRACE"):
+        response = api.request(method, "/api/v1/runs")
+        assert refusal(response, 405)["errorCode"] == "METHOD_NOT_ALLOWED"
+        assert response.headers["allow"] == "GET, HEAD, POST"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Forwarded-For": "127.0.0.1"}, {"X-Forwarded-Host": "localhost"},
+        {"Forwarded": "for=127.0.0.1"}, {"X-Forwarded-Proto": "https"},
+    ],
+)  # fmt: skip
+def test_a_local_token_behind_a_proxy_is_seen_as_remote(
+    api: httpx.Client, headers: dict[str, str]
+) -> None:
+    assert told(api.get(PROFILE))["trustLevel"] == "local"
+    assert told(api.get(PROFILE, headers=headers))["trustLevel"] == "remote"
+
+
+def test_a_remote_token_stays_remote_on_this_machine(
+    client_with: Callable[..., httpx.Client],
+) -> None:
+    profile = told(client_with(trust="remote").get(PROFILE))
+    assert (profile["trustLevel"], profile["isRemote"]) == ("remote", True)
+
+
+def test_a_remote_caller_is_refused_a_batch_whole(
+    client_with: Callable[..., httpx.Client],
+) -> None:
+    call = {"templateId": "batch_extract_pages", "inputs": {"urls": ["https://pages.invalid/"]}}
+    problem = refusal(client_with(trust="remote").post("/api/v1/runs", json=call), 400)
+    assert problem["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
+    assert not Run.objects.exists()
+    assert AuditEntry.objects.filter(action="run.refused").count() == 1
+
+
+def test_a_host_that_is_not_ours_is_refused(api: httpx.Client, anonymous: httpx.Client) -> None:
+    for client, path in ((api, PROFILE), (anonymous, "/healthz"), (anonymous, "/api/schema")):
+        assert refusal(client.get(path, headers={"Host": "evil.test"}), 400)
+    assert anonymous.get("/admin/", headers={"Host": "evil.test"}).status_code == 400
+
+
+def test_a_burst_is_throttled_and_told_when_to_come_back(web: str, token: str) -> None:
+    client = httpx.Client(base_url=web, headers=bearer(token), timeout=60)
+    with client, ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: client.get("/api/v1/runs/run_x"), range(1000)))
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert {answer.status_code for answer in answers} == {404, 429}
+    assert refusal(refused[0], 429)["retryable"] is True
+    assert refused[0].headers["retry-after"] == "1"
+
+
+def test_one_callers_burst_does_not_throttle_another(
+    api: httpx.Client, client_with: Callable[..., httpx.Client], settings: Any
+) -> None:
+    settings.THROTTLE_PER_SECOND = 1
+    other = client_with()
+    assert 429 in {api.get(PROFILE).status_code for _ in range(20)}
+    settings.THROTTLE_PER_SECOND = 100
+    assert other.get(PROFILE).status_code == 200
+
+
+def test_a_submit_that_is_refused_writes_no_run(api: httpx.Client) -> None:
+    refusal(api.post("/api/v1/runs", json=submission(timeoutMs=0)), 400)
+    assert not Run.objects.exists()

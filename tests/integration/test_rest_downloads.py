@@ -1,0 +1,184 @@
+"""Artifacts over REST: chunks, and whole downloads with ranges and validators."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import time
+import tracemalloc
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from artifacts import downloads
+from artifacts.models import Artifact
+from tests.support.rest import refusal, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+BYTES = bytes(range(256)) * 40
+
+
+def content(artifact_id: str) -> str:
+    return f"/api/v1/artifacts/{artifact_id}/content"
+
+
+def test_text_comes_as_text_and_the_rest_as_base64(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    text = told(api.get(f"/api/v1/artifacts/{make_artifact('héé'.encode())}?limit=2"))
+    assert (text["data"], text["length"], text["complete"]) == ("h", 1, False)
+    image = make_artifact(BYTES, mime_type="image/png")
+    chunk = told(api.get(f"/api/v1/artifacts/{image}", params={"offset": 10, "limit": 5}))
+    assert base64.b64decode(chunk["data"]) == BYTES[10:15]
+    assert (chunk["totalSize"], chunk["offset"], chunk["length"]) == (len(BYTES), 10, 5)
+
+
+def test_an_offset_at_the_end_is_empty_and_beyond_it_refused(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    artifact_id = make_artifact(b"abc")
+    end = told(api.get(f"/api/v1/artifacts/{artifact_id}?offset=3"))
+    assert (end["data"], end["length"], end["complete"]) == ("", 0, True)
+    beyond = refusal(api.get(f"/api/v1/artifacts/{artifact_id}?offset=4"), 400)
+    assert beyond["details"] == {"totalSize": 3}
+
+
+def test_a_download_is_the_bytes_under_the_hash_that_names_them(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    response = api.get(content(make_artifact(BYTES, mime_type="image/png", name="a.png")))
+    assert (response.status_code, response.content) == (200, BYTES)
+    assert response.headers["etag"] == f'"{hashlib.sha256(BYTES).hexdigest()}"'
+    assert response.headers["content-length"] == str(len(BYTES))
+    assert response.headers["accept-ranges"] == "bytes"
+
+
+def test_a_page_that_was_kept_is_never_served_as_a_page(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    page = make_artifact(b"<script>alert(1)</script>", mime_type="text/html", name="p.html")
+    headers = api.get(content(page)).headers
+    assert headers["content-disposition"] == 'attachment; filename="p.html"'
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-security-policy"] == "default-src 'none'; sandbox"
+
+
+def test_a_name_in_chinese_is_sent_encoded(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    headers = api.get(content(make_artifact(b"x", name="截图.png"))).headers
+    assert headers["content-disposition"] == ("attachment; filename*=utf-8''%E6%88%AA%E5%9B%BE.png")
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "stop"), [("0-0", 0, 1), ("100-", 100, 10240), ("-7", 10233, 10240)]
+)
+def test_a_range_is_sent_as_partial_content(
+    api: httpx.Client, make_artifact: Callable[..., str], asked: str, start: int, stop: int
+) -> None:
+    artifact_id = make_artifact(BYTES, mime_type="image/png")
+    response = api.get(content(artifact_id), headers={"Range": f"bytes={asked}"})
+    assert (response.status_code, response.content) == (206, BYTES[start:stop])
+    assert response.headers["content-range"] == f"bytes {start}-{stop - 1}/10240"
+    assert response.headers["content-length"] == str(stop - start)
+
+
+def test_a_range_outside_is_refused_with_the_size(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    response = api.get(content(make_artifact(b"abc")), headers={"Range": "bytes=3-"})
+    assert refusal(response, 416)["errorCode"] == "INVALID_PARAMETER"
+    assert response.headers["content-range"] == "bytes */3"
+
+
+def test_who_has_the_bytes_is_told_so(api: httpx.Client, make_artifact: Callable[..., str]) -> None:
+    where = content(make_artifact(b"abc"))
+    etag = api.get(where).headers["etag"]
+    assert api.get(where, headers={"If-None-Match": f'"x", W/{etag}'}).status_code == 304
+    assert api.get(where, headers={"If-None-Match": '"x"'}).status_code == 200
+    part = {"Range": "bytes=0-0"}
+    assert api.get(where, headers={**part, "If-Range": etag}).status_code == 206
+    assert api.get(where, headers={**part, "If-Range": '"x"'}).content == b"abc"
+
+
+def test_a_head_request_tells_everything_but_the_bytes(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    response = api.head(content(make_artifact(BYTES)))
+    assert (response.status_code, response.content) == (200, b"")
+    assert response.headers["content-length"] == str(len(BYTES))
+
+
+def test_an_empty_artifact_is_downloaded_empty(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    response = api.get(content(make_artifact(b"")))
+    assert (response.status_code, response.content) == (200, b"")
+
+
+@pytest.mark.parametrize("path", ["", "/content"])
+def test_an_artifact_that_cannot_be_read_says_why(
+    api: httpx.Client,
+    client_with: Callable[..., httpx.Client],
+    make_artifact: Callable[..., str],
+    path: str,
+) -> None:
+    expired, lost, theirs = (make_artifact(b"x") for _ in range(3))
+    Artifact.objects.filter(id=expired).update(expired_at=datetime.now(UTC))
+    Artifact.objects.filter(id=lost).update(sha256="0" * 64)
+    foreign = client_with(workspace="elsewhere")
+    for client, artifact_id, status, code in (
+        (api, expired, 410, "ARTIFACT_EXPIRED"),
+        (api, lost, 404, "ARTIFACT_NOT_FOUND"),
+        (api, "art_missing", 404, "ARTIFACT_NOT_FOUND"),
+        (foreign, theirs, 404, "ARTIFACT_NOT_FOUND"),
+    ):
+        response = client.get(f"/api/v1/artifacts/{artifact_id}{path}")
+        assert refusal(response, status)["errorCode"] == code
+
+
+def test_a_large_artifact_is_never_in_memory_as_a_whole(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    size = 24 * 1024 * 1024
+    where = content(make_artifact(os.urandom(size), mime_type="image/png"))
+    received = 0
+    tracemalloc.start()
+    with api.stream("GET", where) as response:
+        for piece in response.iter_raw(chunk_size=65_536):
+            received += len(piece)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert received == size
+    assert peak < size / 3
+
+
+def test_every_file_is_closed_after_its_download(
+    api: httpx.Client, make_artifact: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+    make = downloads.Pieces.__init__
+
+    def watched(self: downloads.Pieces, file: Any, span: downloads.Span) -> None:
+        opened.append(file)
+        make(self, file, span)
+
+    monkeypatch.setattr(downloads.Pieces, "__init__", watched)
+    where = content(make_artifact(b"x" * 3_000_000))
+    assert len(api.get(where).content) == 3_000_000
+    with api.stream("GET", where) as response:
+        next(response.iter_raw(1024))  # and hang up
+    api.get("/api/v1/templates")
+    assert len(opened) == 2
+    assert eventually_closed(opened)
+
+
+def eventually_closed(files: list[Any]) -> bool:
+    until = time.monotonic() + 10
+    while not all(file.closed for file in files) and time.monotonic() < until:
+        time.sleep(0.02)
+    return all(file.closed for file in files)

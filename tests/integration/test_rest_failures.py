@@ -1,0 +1,77 @@
+"""When we fail ourselves: the caller gets an error id, the log all the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import httpx
+import pytest
+from django.db.utils import OperationalError
+
+from runs import selectors
+from tests.support.rest import refusal, submission, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+SECRET = 'File "/srv/app.py" SELECT * FROM runs_run WHERE password = hunter2'
+
+
+def failing(error: Exception) -> Callable[..., NoReturn]:
+    def fail(*args: Any, **kwargs: Any) -> NoReturn:
+        raise error
+
+    return fail
+
+
+def test_a_defect_is_answered_with_an_id_that_the_log_explains(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(selectors, "get_run", failing(ZeroDivisionError(SECRET)))
+    with caplog.at_level(logging.ERROR):
+        response = api.get("/api/v1/runs/run_x")
+    problem = refusal(response, 500)
+    assert problem["errorCode"] == "EXECUTION_ERROR"
+    assert "hunter2" not in response.text
+    (logged,) = [one for one in caplog.records if hasattr(one, "errorId")]
+    assert logged.errorId == problem["details"]["errorId"]
+    assert logged.exc_info
+    assert logged.exc_info[1].args == (SECRET,)
+
+
+def test_a_defect_of_a_call_that_waits_is_answered_alike(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "get_run", failing(KeyError(SECRET)))
+    response = api.get("/api/v1/runs/run_x/wait")
+    assert refusal(response, 500)["details"]["errorId"].startswith("err_")
+    assert "hunter2" not in response.text
+
+
+def test_a_database_that_is_away_is_a_reason_to_try_again(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "get_run", failing(OperationalError(SECRET)))
+    response = api.get("/api/v1/runs/run_x")
+    problem = refusal(response, 503)
+    assert (problem["errorCode"], problem["retryable"]) == ("EXECUTION_ERROR", True)
+    assert problem["details"]["causeCode"] == "STORAGE_UNAVAILABLE"
+    assert response.headers["retry-after"] == "1"
+
+
+def test_a_defect_outside_of_any_call_is_answered_alike(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "decisions.api_view.ApiView.initialize_request", failing(ValueError(SECRET))
+    )
+    response = api.get("/api/v1/runs")
+    assert refusal(response, 500)["details"]["errorId"].startswith("err_")
+    assert "hunter2" not in response.text
+
+
+def test_calls_go_on_after_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("runs.services.submit_run", failing(RuntimeError(SECRET)))
+        refusal(api.post("/api/v1/runs", json=submission()), 500)
+    told(api.post("/api/v1/runs", json=submission()), 202)

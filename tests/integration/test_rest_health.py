@@ -1,0 +1,139 @@
+"""The open routes: health, figures, documentation; and what they keep to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from django.db.utils import OperationalError
+
+from config import health
+from runs.models import Run, Worker
+from runs.worker import WorkerPlace
+from tests.support.rest import refusal, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+
+def parts(response: httpx.Response, status: int) -> dict[str, Any]:
+    answer = told(response, status)
+    assert answer["ready"] is (status == 200)
+    found: dict[str, Any] = answer["parts"]
+    assert set(found) == {"database", "redis", "worker"}
+    return found
+
+
+def test_a_process_that_lives_says_so_without_asking_anybody(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody(*args: object, **kwargs: object) -> None:
+        raise AssertionError("something was asked")
+
+    monkeypatch.setattr("decisions.api_view.in_thread", nobody)
+    assert told(anonymous.get("/healthz")) == {"status": "ok"}
+
+
+def test_an_installation_with_a_living_worker_is_ready(
+    anonymous: httpx.Client, place: WorkerPlace
+) -> None:
+    assert all(part["ok"] for part in parts(anonymous.get("/readyz"), 200).values())
+
+
+def test_an_installation_without_a_worker_is_not_and_says_what_to_do(
+    anonymous: httpx.Client, principal: object
+) -> None:
+    found = parts(anonymous.get("/readyz"), 503)
+    assert (found["database"]["ok"], found["redis"]["ok"]) == (True, True)
+    assert "manage.py worker" in found["worker"]["reason"]
+
+
+def test_a_worker_whose_beat_stands_still_is_not_living(
+    anonymous: httpx.Client, place: WorkerPlace, settings: Any
+) -> None:
+    settings.LEASE_LOST_S = 30
+    Worker.objects.update(process="unknown::1:", beat=5)
+    parts(anonymous.get("/readyz"), 200)
+    settings.LEASE_LOST_S = 0
+    Worker.objects.update(beat=5)
+    parts(anonymous.get("/readyz"), 503)
+
+
+@pytest.mark.usefixtures("place")
+def test_a_redis_that_is_away_is_named_without_its_address(
+    anonymous: httpx.Client, settings: Any
+) -> None:
+    settings.REDIS_URL = "redis://:hunter2@127.0.0.1:1/0"
+    response = anonymous.get("/readyz")
+    assert "REDIS_URL" in parts(response, 503)["redis"]["reason"]
+    assert "hunter2" not in response.text
+    assert "127.0.0.1" not in response.text
+
+
+@pytest.mark.usefixtures("place")
+def test_a_part_that_hangs_is_given_up(
+    anonymous: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "CHECK_S", 0.2)
+    settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # answers nobody
+    assert not parts(anonymous.get("/readyz"), 503)["redis"]["ok"]
+
+
+def test_a_database_that_is_away_is_named(
+    anonymous: httpx.Client, principal: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*args: object) -> None:
+        raise OperationalError("could not connect to 10.1.2.3 as admin")
+
+    monkeypatch.setattr(health, "in_thread", away)
+    response = anonymous.get("/readyz")
+    assert not parts(response, 503)["database"]["ok"]
+    assert "10.1.2.3" not in response.text
+
+
+def test_the_figures_count_runs_slots_workers_and_doorbells(
+    anonymous: httpx.Client, make_run: Callable[..., Run], submit: Callable[..., str]
+) -> None:
+    make_run(status="failed")
+    submit()
+    lines = anonymous.get("/metrics").text.splitlines()
+    for line in (
+        'continuity_runs{status="failed"} 1.0', 'continuity_runs{status="queued"} 1.0',
+        'continuity_runs{status="canceled"} 0.0', "continuity_slots 5.0",
+        "continuity_slots_taken 0.0", "continuity_workers 0.0", "continuity_outbox_entries 1.0",
+    ):  # fmt: skip
+        assert line in lines
+
+
+@pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=_x"}])
+def test_the_figures_are_for_this_machine_alone(
+    anonymous: httpx.Client, principal: object, headers: dict[str, str]
+) -> None:
+    assert refusal(anonymous.get("/metrics", headers=headers), 403)["errorCode"] == "FORBIDDEN"
+
+
+def test_the_documentation_needs_no_other_host(anonymous: httpx.Client) -> None:
+    page = anonymous.get("/api/docs")
+    assert page.status_code == 200
+    assert "://" not in page.text.replace("http://www.w3.org", "")
+    script = anonymous.get("/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js")
+    assert script.status_code == 200
+    assert "max-age" in script.headers["cache-control"]
+    etag = {"If-None-Match": script.headers["etag"]}
+    assert anonymous.get(script.url.path, headers=etag).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/nothing.css", "/static/", "/static/..%2f..%2fapps.py", "/static/admin/../apps.py",
+        "/static/%00", "/static/admin", "/static//etc/passwd", "/static/" + "x" * 5000,
+    ],
+)  # fmt: skip
+def test_only_static_files_are_served_as_such(anonymous: httpx.Client, path: str) -> None:
+    assert anonymous.get(path).status_code == 404
+
+
+def test_static_files_are_read_only(anonymous: httpx.Client) -> None:
+    assert anonymous.post("/static/admin/css/base.css").status_code == 405

@@ -1,0 +1,219 @@
+"""Runs over REST: submit, read, wait, cancel, retry, answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from artifacts.models import Artifact
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.support.rest import refusal, submission, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+
+@pytest.fixture
+def worker(
+    place: WorkerPlace, in_background: Callable[[Callable[[], object]], threading.Thread]
+) -> Iterator[None]:
+    """A worker that takes what is submitted."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.02):
+            place.work()
+
+    in_background(work)
+    yield
+    over.set()
+
+
+def test_an_async_submit_is_accepted_with_the_handle_and_its_place(api: httpx.Client) -> None:
+    response = api.post("/api/v1/runs", json=submission())
+    handle = told(response, 202)
+    assert set(handle) == {"runId", "sessionId", "status", "mode", "deduplicated"}
+    assert (handle["status"], handle["mode"], handle["deduplicated"]) == ("queued", "async", False)
+    assert told(api.get(response.headers["location"]))["runId"] == handle["runId"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_sync_submit_answers_the_run_that_ended(api: httpx.Client) -> None:
+    run = told(api.post("/api/v1/runs", json=submission("ok", "ok", mode="sync")))
+    assert (run["status"], run["result"], run["mode"]) == ("succeeded", {"done": 2}, "sync")
+    assert run["deduplicated"] is False
+    assert len(run["artifactIds"]) == 1
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_failed_run_is_a_successful_call(api: httpx.Client) -> None:
+    run = told(api.post("/api/v1/runs", json=submission("fail", mode="sync")))
+    assert (run["status"], run["result"]) == ("failed", None)
+    assert run["error"]["errorCode"] == "STEP_EXECUTION_FAILED"
+
+
+def test_the_same_key_again_answers_200_with_the_first_run(api: httpx.Client) -> None:
+    call = submission(idempotencyKey="once")
+    first, second = (api.post("/api/v1/runs", json=call) for _ in range(2))
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert second.json()["runId"] == first.json()["runId"]
+    assert (second.json()["deduplicated"], second.json()["inputsMatch"]) == (True, True)
+
+
+def test_a_sync_submit_that_nobody_works_on_answers_the_run_as_it_is(api: httpx.Client) -> None:
+    run = told(api.post("/api/v1/runs", json=submission(mode="sync", timeoutMs=1)), 202)
+    assert run["status"] == "queued"
+    assert run["queue"]["position"] == 1
+
+
+def test_a_run_that_is_read_has_the_fields_of_the_contract(
+    api: httpx.Client, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(status="succeeded", result={"done": 1}, result_summary="1 done")
+    shown = told(api.get(f"/api/v1/runs/{run.id}"))
+    assert shown["result"] == {"done": 1}
+    assert shown["resultSummary"] == "1 done"
+    assert shown["updatedAt"] == int(run.updated_at.timestamp() * 1000)
+
+
+def test_a_list_is_filtered_counted_and_paged(
+    api: httpx.Client, make_run: Callable[..., Run]
+) -> None:
+    made = [make_run(status=status).id for status in ("queued", "failed", "failed")]
+    failed = told(api.get("/api/v1/runs", params={"status": "failed", "limit": 1}))
+    assert [run["runId"] for run in failed["runs"]] == [made[2]]
+    assert (failed["total"], failed["hasMore"], failed["nextCursor"]) == (2, True, "1")
+    rest = told(api.get("/api/v1/runs", params={"status": "failed", "offset": 1}))
+    assert ([run["runId"] for run in rest["runs"]], rest["total"]) == ([made[1]], 2)
+    other = told(api.get("/api/v1/runs", params={"templateId": "batch_extract_pages"}))
+    assert (other["runs"], other["total"], other["hasMore"]) == ([], 0, False)
+
+
+def test_a_page_behind_the_end_is_empty_and_counts_all_the_same(
+    api: httpx.Client, make_run: Callable[..., Run]
+) -> None:
+    make_run()
+    page = told(api.get("/api/v1/runs", params={"offset": 10}))
+    assert (page["runs"], page["total"], page["hasMore"]) == ([], 1, False)
+
+
+def test_another_workspaces_run_reads_as_missing_everywhere(
+    client_with: Callable[..., httpx.Client], make_run: Callable[..., Run]
+) -> None:
+    foreign, run = client_with(workspace="elsewhere"), make_run()
+    for method, tail in (
+        ("GET", ""), ("GET", "/events"), ("GET", "/wait?waitMs=0"), ("GET", "/artifacts"),
+        ("POST", "/cancel"), ("POST", "/retry"),
+    ):  # fmt: skip
+        theirs = refusal(foreign.request(method, f"/api/v1/runs/{run.id}{tail}"), 404)
+        missing = refusal(foreign.request(method, f"/api/v1/runs/run_missing{tail}"), 404)
+        assert theirs["errorCode"] == "RUN_NOT_FOUND"
+        assert theirs["message"].replace(run.id, "run_missing") == missing["message"]
+    assert told(foreign.get("/api/v1/runs"))["total"] == 0
+
+
+def test_a_wait_returns_when_the_run_ends(api: httpx.Client, submit: Callable[..., str]) -> None:
+    run_id = submit("ok")
+    timer = threading.Timer(0.5, lambda: api.post(f"/api/v1/runs/{run_id}/cancel"))
+    timer.start()
+    started = time.monotonic()
+    run = told(api.get(f"/api/v1/runs/{run_id}/wait", params={"waitMs": 30_000}))
+    assert run["status"] == "canceled"
+    assert 0.4 < time.monotonic() - started < 10
+    timer.join()
+
+
+def test_a_wait_returns_the_run_as_it_is_when_the_time_is_up(
+    api: httpx.Client, submit: Callable[..., str]
+) -> None:
+    run = told(api.get(f"/api/v1/runs/{submit()}/wait", params={"waitMs": 50}))
+    assert run["status"] == "queued"
+
+
+def test_a_wait_returns_at_once_for_a_run_that_waits_for_a_person(
+    api: httpx.Client, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
+    shown = told(api.get(f"/api/v1/runs/{run.id}/wait"))
+    assert shown["waitingFor"]["question"] == "?"
+
+
+def test_a_cancel_is_seen_at_once_and_a_second_changes_nothing(
+    api: httpx.Client, submit: Callable[..., str]
+) -> None:
+    run_id = submit()
+    first = told(api.post(f"/api/v1/runs/{run_id}/cancel"))
+    assert first == {"success": True, "runId": run_id, "status": "canceled"}
+    before = told(api.get(f"/api/v1/runs/{run_id}"))
+    second = told(api.post(f"/api/v1/runs/{run_id}/cancel", json={}))
+    assert (second["success"], "already ended" in second["reason"]) == (False, True)
+    assert told(api.get(f"/api/v1/runs/{run_id}")) == before
+    assert before["error"]["actor"].startswith("token:tok_")
+
+
+def test_a_canceled_run_is_retried_once(api: httpx.Client, submit: Callable[..., str]) -> None:
+    run_id = submit()
+    api.post(f"/api/v1/runs/{run_id}/cancel")
+    first = api.post(f"/api/v1/runs/{run_id}/retry")
+    second = api.post(f"/api/v1/runs/{run_id}/retry")
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert first.json()["runId"] == second.json()["runId"]
+    assert told(api.get(f"/api/v1/runs/{first.json()['runId']}"))["retryOf"] == run_id
+
+
+def test_a_run_that_has_not_ended_cannot_be_retried(
+    api: httpx.Client, submit: Callable[..., str]
+) -> None:
+    problem = refusal(api.post(f"/api/v1/runs/{submit()}/retry"), 409)
+    assert problem["errorCode"] == "CONFLICT"
+
+
+def test_an_answer_lets_a_waiting_run_go_on(
+    api: httpx.Client, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
+    given = told(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}))
+    assert given["success"] is True
+    assert Run.objects.get(id=run.id).ready
+    assert "waitingFor" not in told(api.get(f"/api/v1/runs/{run.id}"))
+    again = refusal(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}), 400)
+    assert again["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_a_runs_artifacts_are_listed_the_whole_result_first(
+    api: httpx.Client, make_run: Callable[..., Run], make_artifact: Callable[..., str]
+) -> None:
+    run = make_run(status="succeeded")
+    page = make_artifact(b"page", run_id=run.id)
+    whole = make_artifact(b"{}", kind="result", mime_type="application/json", run_id=run.id)
+    listed = told(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
+    assert [one["artifactId"] for one in listed] == [whole, page]
+    assert listed[0]["sizeBytes"] == 2
+
+
+def test_artifacts_are_listed_when_their_run_is_past_its_time(
+    api: httpx.Client,
+    make_run: Callable[..., Run],
+    make_artifact: Callable[..., str],
+    settings: Any,
+) -> None:
+    run = make_run(status="succeeded")
+    kept = make_artifact(b"kept", run_id=run.id)
+    settings.RUN_TTL_MS = 0
+    refusal(api.get(f"/api/v1/runs/{run.id}"), 404)
+    listed = told(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
+    assert [one["artifactId"] for one in listed] == [kept]
+    Artifact.objects.all().delete()
+    refusal(api.get(f"/api/v1/runs/{run.id}/artifacts"), 404)
+
+
+def test_templates_and_profile_say_what_this_caller_may(api: httpx.Client) -> None:
+    templates = told(api.get("/api/v1/templates"))["templates"]
+    assert "batch_extract_pages" in [template["templateId"] for template in templates]
+    profile = told(api.get("/api/v1/runtime/profile"))
+    assert (profile["trustLevel"], profile["isRemote"]) == ("local", False)

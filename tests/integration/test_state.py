@@ -1,0 +1,134 @@
+"""Every pair of statuses, through the one function that moves a run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from decisions.models import AuditEntry
+from runs.changes import NewEvent, Transition
+from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunStatus
+from runs.state import ALLOWED, InvalidTransition, move
+
+PAIRS = list(itertools.product(RunStatus, RunStatus))
+LEGAL = {
+    *(("queued", to) for to in ("running", "failed", "canceled")),
+    *(("running", to) for to in ("succeeded", "failed", "partial_success", "canceled")),
+}
+WHY = {"error": {"errorCode": "EXECUTION_ERROR", "message": "told by a test"}}
+MakeRun = Callable[..., Run]
+
+
+def values_for(to: RunStatus) -> dict[str, object]:
+    return WHY if to in (RunStatus.FAILED, RunStatus.CANCELED) else {}
+
+
+@pytest.mark.parametrize(("start", "to"), PAIRS)
+def test_a_run_moves_along_legal_pairs_and_along_no_other(
+    make_run: MakeRun, start: RunStatus, to: RunStatus
+) -> None:
+    run = make_run(status=start)
+    change = Transition(run, {"status": start}, values_for(to))
+    if (start, to) in LEGAL:
+        move(change, to, actor="tester")
+    else:
+        with pytest.raises(InvalidTransition):
+            move(change, to, actor="tester")
+    run.refresh_from_db()
+    assert run.status == (to if (start, to) in LEGAL else start)
+    assert RunEvent.objects.filter(run=run).count() == ((start, to) in LEGAL)
+    assert AuditEntry.objects.filter(resource_id=run.id).count() == ((start, to) in LEGAL)
+
+
+def test_the_table_of_moves_says_what_the_spec_says() -> None:
+    assert {(start, to) for start, ends in ALLOWED.items() for to in ends} == LEGAL
+
+
+@pytest.mark.parametrize("to", sorted(TERMINAL))
+def test_a_move_that_somebody_else_was_faster_with_writes_nothing(
+    make_run: MakeRun, to: RunStatus
+) -> None:
+    run = make_run(status="running")
+    Run.objects.filter(id=run.id).update(status="succeeded", ended_at=datetime.now(UTC))
+    with pytest.raises(InvalidTransition):
+        move(Transition(run, {"status": run.status}, values_for(to)), to, actor="late")
+    run.refresh_from_db()
+    assert (run.status, run.last_seq) == ("succeeded", 0)
+    assert not AuditEntry.objects.filter(resource_id=run.id).exists()
+
+
+def test_an_end_leaves_no_lease_no_wait_and_no_doorbell(make_run: MakeRun) -> None:
+    run = make_run(status="running", lease_owner="w", pinned_worker="w", waiting_for={"type": "x"})
+    OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=datetime.now(UTC))
+    move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
+    run.refresh_from_db()
+    assert (run.lease_owner, run.pinned_worker, run.waiting_for) == (None, None, None)
+    assert (run.ready, run.ended_at is None) == (False, False)
+    assert not OutboxEntry.objects.exists()
+
+
+def test_a_move_tells_its_event_last_and_audits_who_moved(make_run: MakeRun) -> None:
+    run = make_run(status="running", last_seq=4)
+    change = Transition(run, {"status": run.status}, events=[NewEvent("step.succeeded", {"n": 1})])
+    move(change, RunStatus.SUCCEEDED, actor="worker:w", data={"summary": "done"})
+    told = RunEvent.objects.filter(run=run).order_by("seq").values_list("seq", "type", "data")
+    assert list(told) == [
+        (5, "step.succeeded", {"n": 1}),
+        (6, "run.succeeded", {"summary": "done"}),
+    ]
+    entry = AuditEntry.objects.get(resource_id=run.id)
+    assert (entry.action, entry.actor) == ("run.succeeded", "worker:w")
+    assert (entry.tenant_id, entry.workspace_id) == (run.tenant_id, run.workspace_id)
+
+
+def test_times_never_go_back_when_the_clock_does(make_run: MakeRun) -> None:
+    future = datetime.now(UTC) + timedelta(minutes=10)
+    run = make_run(status="running", created_at=future, updated_at=future)
+    move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
+    run.refresh_from_db()
+    assert run.updated_at == future
+    assert run.ended_at is not None
+    assert run.ended_at >= run.created_at
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"status": "finished"},
+        {"status": "succeeded", "ended_at": None},
+        {"status": "running", "ended_at": datetime(2026, 1, 1, tzinfo=UTC)},
+        {"status": "succeeded", "ended_at": datetime(2026, 1, 1, tzinfo=UTC), "lease_owner": "w"},
+        {"status": "failed", "ended_at": datetime(2026, 1, 1, tzinfo=UTC), "error": None},
+        {"status": "canceled", "ended_at": datetime(2026, 1, 1, tzinfo=UTC), "error": None},
+    ],
+)
+def test_the_database_itself_refuses_a_run_that_makes_no_sense(
+    make_run: MakeRun, nonsense: dict[str, object]
+) -> None:
+    run = make_run(status="running")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Run.objects.filter(id=run.id).update(**nonsense)
+
+
+def test_a_move_within_a_transaction_that_fails_leaves_nothing(make_run: MakeRun) -> None:
+    run = make_run(status="running")
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
+        raise ZeroDivisionError
+    run.refresh_from_db()
+    assert run.status == "running"
+    assert not RunEvent.objects.exists()
+    assert not AuditEntry.objects.filter(resource_id=run.id).exists()
+
+
+def test_a_move_is_one_statement_on_postgresql(
+    make_run: MakeRun, django_assert_max_num_queries: Callable[..., object]
+) -> None:
+    run = make_run(status="running")
+    most = 1 if connection.vendor == "postgresql" else 9
+    with django_assert_max_num_queries(most):  # type: ignore[attr-defined]
+        move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")

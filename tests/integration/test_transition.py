@@ -1,0 +1,195 @@
+"""A transition leaves the same rows whichever way it is written, and none at all where its guard
+misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from artifacts.models import Artifact
+from artifacts.services import KeptBlob
+from decisions.audit import Deed, is_genuine
+from decisions.models import AuditEntry
+from runs import one_statement
+from runs import transition as forms
+from runs.changes import NewEvent, Plus, StepChange, Transition
+from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, StepStatus
+
+MakeRun = Callable[..., Run]
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+SETTINGS = settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+Rows = dict[str, list[tuple[Any, ...]]]
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+jsons = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, jsons, max_size=3)
+events = st.builds(NewEvent, type=st.sampled_from(["step.started", "tool.update"]), data=objects)
+blobs = st.builds(
+    KeptBlob, artifact_id=st.uuids().map(str), sha256=st.just("0" * 64),
+    size_bytes=st.integers(0, 2**40), name=texts, mime_type=st.just("text/plain"),
+    kind=st.sampled_from(["file", "result"]),
+)  # fmt: skip
+deeds = st.builds(
+    Deed, action=st.just("tool.called"), actor=texts, resource_type=st.just("run"),
+    resource_id=texts, tenant_id=st.just("t"), workspace_id=st.just("w"), metadata=objects,
+)  # fmt: skip
+steps = st.builds(
+    StepChange, index=st.integers(0, 3), events=st.just(()),
+    status=st.sampled_from([StepStatus.STARTED, StepStatus.SUCCEEDED, StepStatus.FAILED]),
+    output=st.none() | objects, error=st.none() | objects,
+)  # fmt: skip
+guards = st.fixed_dictionaries(
+    {"status": st.just("running")},
+    optional={
+        "epoch": st.integers(1, 2),
+        "lease_owner": st.sampled_from(["worker", None, "other"]),
+        "ready": st.booleans(),
+    },
+)
+columns = st.fixed_dictionaries(
+    {},
+    optional={
+        "lease_owner": st.none() | st.just("next"),
+        "epoch": st.builds(Plus, st.integers(0, 2)),
+        "done_steps": st.builds(Plus, st.integers(0, 3)),
+        "active_ms": st.integers(0, 2**40),
+        "ready": st.booleans(),
+        "result": st.none() | objects,
+        "error": st.none() | objects,
+        "waiting_for": st.none() | objects,
+        "options": objects,
+        "warnings": st.lists(texts, max_size=3),
+        "next_actions": st.lists(objects, max_size=2),
+        "result_summary": texts,
+        "started_at": st.none() | st.just(NOW),
+    },
+)
+
+
+@st.composite
+def transitions(draw: st.DrawFn, run: Run) -> Transition:
+    values, slot = draw(columns), draw(st.sampled_from(["take", "free", ""]))
+    ended = draw(st.booleans())
+    if ended:
+        end = {"status": "succeeded", "ended_at": NOW, "lease_owner": None, "waiting_for": None}
+        values = {**values, **end}
+    return Transition(
+        run, draw(guards), values,
+        events=draw(st.lists(events, max_size=4)),
+        steps=draw(st.lists(steps, max_size=4, unique_by=lambda step: step.index)),
+        blobs=draw(st.lists(st.tuples(blobs, st.none() | st.integers(0, 3)), max_size=2)),
+        deeds=draw(st.lists(deeds, max_size=2)),
+        worker_id="worker", epoch=draw(st.integers(1, 2)), ended=ended,
+        take_slot=slot == "take", free_slot=slot == "free", unring=draw(st.booleans()),
+    )  # fmt: skip
+
+
+def rows() -> Rows:
+    """Return every row that a transition may touch, without what no two writes share."""
+    own = {"id", "mac", "created_at"}
+    found: Rows = {}
+    for model in (Run, RunEvent, RunStep, Slot, OutboxEntry, Artifact, AuditEntry):
+        skipped = own if model in (Artifact, AuditEntry, RunEvent) else set()
+        names = [f.attname for f in model._meta.concrete_fields if f.attname not in skipped]
+        found[model.__name__] = sorted(model.objects.values_list(*names), key=repr)
+    return found
+
+
+def outcome(write: Callable[[], int | None]) -> tuple[object, Rows]:
+    """Return what the write answers and what it leaves, and undo it."""
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                answer: object = write()
+        except forms._NoSlot:
+            answer = None
+        except DatabaseError as error:
+            answer = type(error).__name__
+        left = rows()
+        assert all(is_genuine(entry) for entry in AuditEntry.objects.all())
+        transaction.set_rollback(True)
+    return answer, left
+
+
+def a_leased_run(make_run: MakeRun) -> Run:
+    """Write a running run with steps, a slot that it may or may not hold, a doorbell, an artifact."""
+    run = make_run(status="running", epoch=1, lease_owner="worker", total_steps=4, last_seq=2)
+    RunStep.objects.bulk_create(
+        RunStep(run=run, index=n, name=f"s{n}", effect="read", effect_key=f"{n}") for n in range(4)
+    )
+    for seq in (1, 2):
+        RunEvent.objects.create(run=run, seq=seq, type="made", at=NOW)
+    OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=NOW)
+    Artifact.objects.create(
+        id="art_before", tenant_id="t", workspace_id="w", run_id=run.id, kind="file", name="n",
+        mime_type="text/plain", sha256="1" * 64, size_bytes=1, created_at=NOW,
+    )  # fmt: skip
+    return run
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="one statement is PostgreSQL's")
+@pytest.mark.parametrize("slots", ["free", "held", "none"])
+def test_both_forms_leave_the_same_rows(make_run: MakeRun, slots: str) -> None:
+    run = a_leased_run(make_run)
+    if slots == "held":
+        Slot.objects.filter(number=1).update(run_id=run.id, worker_id="worker", epoch=1)
+    elif slots == "none":
+        for slot in Slot.objects.all():
+            Slot.objects.filter(number=slot.number).update(run_id=f"other{slot.number}")
+
+    @SETTINGS
+    @given(transitions(run))
+    def forms_agree(change: Transition) -> None:
+        by_orm = outcome(lambda: forms._apply(change, NOW))
+        by_statement = outcome(lambda: one_statement.apply(change, NOW))
+        assert by_statement == by_orm
+
+    forms_agree()
+
+
+@pytest.mark.parametrize(
+    "missed",
+    [{"status": "queued"}, {"status": "running", "epoch": 0},
+     {"status": "running", "lease_owner": "other"}, {"status": "running", "lease_owner": None},
+     {"status": "running", "ready": False}],
+)  # fmt: skip
+def test_a_guard_that_misses_leaves_every_row_as_it_was(
+    make_run: MakeRun, missed: dict[str, Any]
+) -> None:
+    run = a_leased_run(make_run)
+    Slot.objects.filter(number=0).update(run_id=run.id, worker_id="worker", epoch=1)
+    before = rows()
+    blob = KeptBlob("art_new", "2" * 64, 1, "n", "text/plain", "file")
+    change = Transition(
+        run, missed, {"active_ms": 5}, events=[NewEvent("x")], blobs=[(blob, 0)], epoch=1,
+        steps=[StepChange(0, StepStatus.SUCCEEDED, [], output={})], ended=True, free_slot=True,
+        deeds=[Deed("a", "b", "run", run.id, "t", "w")], unring=True, worker_id="worker",
+    )  # fmt: skip
+    assert forms.apply(change) is None
+    assert rows() == before
+
+
+def test_without_a_free_slot_a_lease_leaves_every_row_as_it_was(make_run: MakeRun) -> None:
+    run = a_leased_run(make_run)
+    for slot in Slot.objects.all():
+        Slot.objects.filter(number=slot.number).update(run_id=f"other{slot.number}")
+    before = rows()
+    change = Transition(
+        run, {"status": "running"}, {"active_ms": 5}, events=[NewEvent("x")], take_slot=True,
+        deeds=[Deed("a", "b", "run", run.id, "t", "w")], unring=True, worker_id="w", epoch=1,
+    )  # fmt: skip
+    assert forms.apply(change) is None
+    assert rows() == before

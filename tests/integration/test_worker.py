@@ -1,0 +1,290 @@
+"""How a worker's place behaves when it is stopped, given up, cut off, or asked to cancel."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.db import OperationalError
+from django.test import override_settings
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs import claims, engine, worker
+from runs.models import Run, RunStep, Slot, Worker
+from runs.services import cancel_run
+from runs.worker import WorkerPlace
+from tests.integration.workers import fresh, taken_slots
+
+Submit = Callable[..., str]
+Background = Callable[[Callable[[], object]], threading.Thread]
+
+
+def until(true: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until it is true; fail when it never is."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+def started_steps() -> int:
+    return RunStep.objects.filter(status="started").count()
+
+
+def test_a_drain_hands_back_at_once_and_another_goes_on(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    run_id = submit("ok", "sleep:30")
+    work = in_background(place.work)
+    until(lambda: fresh(run_id).done_steps == 1 and started_steps())
+    began = time.monotonic()
+    place.drain()
+    work.join(5)
+    assert time.monotonic() - began < 2
+    run = fresh(run_id)
+    assert (run.status, run.lease_owner, run.times_lost, run.epoch) == ("running", None, 0, 2)
+    assert taken_slots() == []
+    assert AuditEntry.objects.filter(action="run.handed_back").count() == 1
+
+
+def test_a_drain_lets_a_once_step_end(
+    odd: Submit, place: WorkerPlace, in_background: Background, tmp_path: Path
+) -> None:
+    odd("mark first", file=str(tmp_path / "f"), effect="once")
+    work = in_background(place.work)
+    until((tmp_path / "f").exists)
+    place.drain()
+    work.join(6)
+    assert RunStep.objects.get().status == "succeeded"
+
+
+def test_what_ended_at_the_very_moment_of_a_drain_is_in_the_journal(
+    submit: Submit, place: WorkerPlace, in_background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step's end and the order to drain lie in the inbox together."""
+    run_id = submit("sleep:0.3", "sleep:30", effect="once", concurrency=2)
+    take_up = engine.Execution._take
+
+    def late(self: engine.Execution, item: object) -> None:
+        place.drain()
+        take_up(self, item)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine.Execution, "_take", late)
+    monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
+    work = in_background(place.work)
+    work.join(6)
+    steps = RunStep.objects.filter(run_id=run_id).order_by("index")
+    assert [step.status for step in steps] == ["succeeded", "started"]
+    assert fresh(run_id).done_steps == 1
+
+
+def test_a_once_step_that_a_drain_cut_short_is_not_done_again(
+    odd: Submit, place: WorkerPlace, in_background: Background, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
+    file = tmp_path / "f"
+    run_id = odd("mark slowly", file=str(file), effect="once")
+    work = in_background(place.work)
+    until(file.exists)
+    place.drain()
+    work.join(6)
+    assert WorkerPlace("w2").work() == 1
+    run = fresh(run_id)
+    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert run.error["details"]["effect"] == "unknown"
+    assert file.read_text() == "slowly\n"
+
+
+def test_a_cancel_stops_the_steps_within_a_second(
+    submit: Submit, place: WorkerPlace, in_background: Background, principal: Principal
+) -> None:
+    run_id = submit("sleep:30")
+    work = in_background(place.work)
+    until(started_steps)
+    began = time.monotonic()
+    cancel_run(principal=principal, run_id=run_id)
+    work.join(5)
+    assert time.monotonic() - began < 1.5
+    assert (fresh(run_id).status, taken_slots()) == ("canceled", [])
+
+
+def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    run_id = submit("sleep:30")
+    in_background(place.work)
+    until(started_steps)
+    row = Worker.objects.get(id="w1")
+    while not claims.lose_worker("w1", beat=row.beat, reason="paused"):
+        row.refresh_from_db()
+    until(lambda: place.worker_id != "w1")
+    until(lambda: fresh(run_id).lease_owner == place.worker_id)  # its own thread went on with it
+    assert (fresh(run_id).epoch, fresh(run_id).times_lost) == (3, 1)
+    place.drain()
+
+
+def test_a_run_claimed_under_a_name_that_was_given_up_is_not_left_behind(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    """Claimed between the loss and the worker's noticing it; the worker itself lets go of it."""
+    run_id = submit("sleep:30")
+    in_background(place.work)
+    until(started_steps)
+    Worker.objects.filter(id="w1").delete()
+    until(lambda: place.worker_id != "w1")
+    until(lambda: fresh(run_id).epoch > 1)
+    until(lambda: fresh(run_id).lease_owner in (None, place.worker_id))
+    place.drain()
+
+
+def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
+    submit: Submit, place: WorkerPlace, in_background: Background, principal: Principal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    closing, close = threading.Event(), engine.StepsUnderWay.close
+
+    def slowly(self: engine.StepsUnderWay) -> None:
+        if not closing.is_set():
+            closing.set()
+            time.sleep(1.0)
+        close(self)
+
+    monkeypatch.setattr(engine.StepsUnderWay, "close", slowly)
+    run_id = submit("sleep:30")
+    first = in_background(place.work)
+    until(started_steps)
+    Run.objects.filter(id=run_id).update(lease_owner=None, epoch=2)
+    Slot.objects.update(run_id=None, worker_id=None)
+    assert closing.wait(5)
+    second = in_background(place.work)
+    until(lambda: fresh(run_id).epoch == 3)
+    time.sleep(1.2)  # the old one has closed
+    cancel_run(principal=principal, run_id=run_id)
+    second.join(3)
+    first.join(3)
+    assert not second.is_alive()
+    assert taken_slots() == []
+
+
+@override_settings(LEASE_GIVE_UP_S=0.5)
+def test_a_worker_without_a_heartbeat_gives_its_runs_back(
+    submit: Submit, place: WorkerPlace, in_background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit("sleep:30")
+    work = in_background(place.work)
+    until(started_steps)
+
+    def away() -> None:
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr(place, "_beat", away)
+    until(lambda: fresh(run_id).epoch > 1, 5)
+    place.drain()
+    work.join(5)
+    assert fresh(run_id).lease_owner is None
+
+
+@override_settings(LEASE_GIVE_UP_S=0.5)
+def test_a_heartbeat_that_hangs_in_the_database_gives_up_all_the_same(
+    submit: Submit, place: WorkerPlace, in_background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit("sleep:30")
+    in_background(place.work)
+    until(started_steps)
+    hangs = threading.Event()
+    monkeypatch.setattr(place, "_beat", lambda: hangs.wait(8))
+    until(lambda: fresh(run_id).epoch > 1, 5)
+    place.drain()
+    hangs.set()
+
+
+def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
+    submit: Submit, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Handing back fails twice as well before the database answers again."""
+    run_id = submit("ok", "ok")
+    genuine, fails = claims.hand_back, [2]
+
+    def away(*args: object, **kwargs: object) -> None:
+        raise OperationalError("the server closed the connection")
+
+    def hand_back(*args: object, **kwargs: object) -> bool:
+        if fails[0]:
+            fails[0] -= 1
+            raise OperationalError("the server is still away")
+        return genuine(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(claims, "hand_back", hand_back)
+    with monkeypatch.context() as broken:
+        broken.setattr(engine.journal, "write", away)
+        place.work()
+    until(lambda: fresh(run_id).lease_owner is None)
+    place.work()
+    assert (fresh(run_id).status, fresh(run_id).times_lost) == ("succeeded", 0)
+
+
+def test_a_place_that_could_not_open_opens_with_the_next_doorbell(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = WorkerPlace("w1")
+    with monkeypatch.context() as broken:
+        broken.setattr(made, "_register", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            made.open()
+    made.open()
+    assert Worker.objects.get(id="w1").lost_at is None
+    made.close()
+
+
+def test_closing_says_goodbye_so_that_nobody_waits(place: WorkerPlace) -> None:
+    place.close()
+    assert Worker.objects.get(id="w1").lost_at is not None
+    time.sleep(0.3)
+    assert Worker.objects.filter(lost_at__isnull=True).count() == 0
+
+
+def test_a_session_that_does_not_close_keeps_no_slot(
+    submit: Submit, place: WorkerPlace, principal: Principal, monkeypatch: pytest.MonkeyPatch,
+    in_background: Background,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(engine.StepsUnderWay, "close", lambda self: 1 / 0)
+    run_id = submit("sleep:30")
+    work = in_background(place.work)
+    until(started_steps)
+    cancel_run(principal=principal, run_id=run_id)
+    work.join(5)
+    assert taken_slots() == []
+
+
+def test_a_template_that_vanished_after_the_claim_fails_the_run(
+    submit: Submit, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit("ok")
+    monkeypatch.setattr(engine, "get_template", lambda template_id: None)
+    place.work()
+    run = fresh(run_id)
+    assert (run.status, run.error["errorCode"]) == ("failed", "EXECUTION_ERROR")
+    assert taken_slots() == []
+
+
+@override_settings(SWEEP_AFTER_S=0.2)
+def test_work_that_no_doorbell_announced_is_taken_all_the_same(
+    submit: Submit, place: WorkerPlace
+) -> None:
+    run_id = submit("ok")
+    until(lambda: fresh(run_id).status == "succeeded")
+    assert worker.WATCH_S <= 0.5
+
+
+def test_the_clock_of_a_long_step_is_kept_with_the_heartbeat(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    run_id = submit("sleep:30")
+    in_background(place.work)
+    until(lambda: fresh(run_id).active_ms > 100)
+    place.drain()

@@ -1,0 +1,41 @@
+"""Workers as the database sees them: a row, and claims made in its name, without a process."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from runs import claims
+from runs.claims import Claim, Opening
+from runs.models import Run, Slot, Worker
+
+
+def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
+    """Write a living worker's row; its process cannot be judged from here."""
+    now = datetime.now(UTC)
+    Worker.objects.create(id=worker_id, process=process, host="h", started_at=now)
+    return worker_id
+
+
+def take(worker_id: str) -> Claim | None:
+    """Claim the run whose turn it is; no step starts with the claim."""
+    return claims.claim(worker_id, lambda run: Opening(claims.read_journal(run), []))
+
+
+def must_take(worker_id: str) -> Claim:
+    """Claim the run whose turn it is, registering the worker if it is new."""
+    if not Worker.objects.filter(id=worker_id).exists():
+        register(worker_id)
+    held = take(worker_id)
+    assert held is not None, "no run was there to claim"
+    return held
+
+
+def taken_slots() -> list[str]:
+    """Return the runs that hold a slot."""
+    rows = Slot.objects.filter(run_id__isnull=False).order_by("number")
+    return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
+
+
+def fresh(run_id: str) -> Run:
+    """Return the run as the database has it now."""
+    return Run.objects.get(id=run_id)

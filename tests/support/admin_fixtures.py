@@ -1,0 +1,92 @@
+"""Fixtures for tests of the admin site. A test module names this one in `pytest_plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from decisions.principals import Principal
+from runs.admin.last_day import forget_last_day
+from runs.models import Run, RunEvent, RunStep
+
+MakeClient = Callable[..., Client]
+
+
+@pytest.fixture
+def boss(principal: Principal) -> Client:
+    """A superuser who is signed in."""
+    return _signed_in(User.objects.create_superuser("boss"))
+
+
+@pytest.fixture
+def staff(principal: Principal) -> MakeClient:
+    """Sign in somebody who may only what is named: `staff("runs.view_run")`."""
+
+    def make(*permissions: str) -> Client:
+        user = User.objects.create_user(f"staff-{User.objects.count()}", is_staff=True)
+        for permission in permissions:
+            app, _, codename = permission.partition(".")
+            user.user_permissions.add(
+                Permission.objects.get(content_type__app_label=app, codename=codename)
+            )
+        return _signed_in(user)
+
+    return make
+
+
+def _signed_in(user: User) -> Client:
+    forget_last_day()  # the dashboard shares its numbers for a while
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def make_story(make_run: Callable[..., Run]) -> Callable[..., Run]:
+    """Write a run with its steps and events: `make_story(["succeeded", "failed", "started"])`."""
+
+    def make(steps: list[str], **columns: Any) -> Run:
+        began = datetime.now(UTC) - timedelta(seconds=30)
+        done = sum(status in ("succeeded", "failed") for status in steps)
+        run = make_run(
+            created_at=began,
+            started_at=began,
+            total_steps=len(steps),
+            done_steps=done,
+            last_seq=2,
+            **columns,
+        )
+        RunStep.objects.bulk_create(
+            _step(run, index, status, began) for index, status in enumerate(steps)
+        )
+        for seq, name in enumerate(("run.queued", "run.started"), start=1):
+            RunEvent.objects.create(run=run, seq=seq, type=name, at=began, data={"attempt": 1})
+        return run
+
+    return make
+
+
+def _step(run: Run, index: int, status: str, began: datetime) -> RunStep:
+    started = began + timedelta(milliseconds=100 * index) if status != "pending" else None
+    over = status in ("succeeded", "failed")
+    url = f"https://pages.example/{index}.html"
+    error = {"errorCode": "NAVIGATION_TIMEOUT", "message": f"step {index} took too long"}
+    return RunStep(
+        run=run,
+        index=index,
+        name=f"read {url}",
+        effect="read",
+        effect_key=f"{run.id}:{index}",
+        input={"url": url},
+        status=status,
+        attempts=0 if started is None else 1,
+        started_at=started,
+        ended_at=started + timedelta(milliseconds=80) if started and over else None,
+        output={"title": f"Title {index}", "secret": "x"} if status == "succeeded" else None,
+        error=error if status == "failed" else None,
+    )

@@ -1,0 +1,64 @@
+"""Fixtures for tests that drive a real Chromium: a browser per process, a session per test.
+
+A test module names this one in `pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from runners.base import TrustLevel
+from runners.browser.runtime import BrowserRuntime
+from runners.browser.session import BrowserSession
+from runners.loop import LoopThread
+from tests.support.browsing import Reader
+from tests.support.pages import PageServer, serve_pages
+
+
+@pytest.fixture(scope="session")
+def browser_loop() -> Iterator[LoopThread]:
+    """A loop thread for all browser tests of this process."""
+    loop = LoopThread("browser-tests")
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(scope="session")
+def browser_runtime(browser_loop: LoopThread) -> Iterator[BrowserRuntime]:
+    """The browser of this process."""
+    runtime = BrowserRuntime()
+    yield runtime
+    browser_loop.submit(runtime.close()).result(30)
+
+
+@pytest.fixture
+def page_server() -> Iterator[PageServer]:
+    """A web server with the awkward pages."""
+    with serve_pages() as server:
+        yield server
+
+
+@pytest.fixture
+def open_reader(
+    browser_loop: LoopThread, browser_runtime: BrowserRuntime
+) -> Iterator[Callable[..., Reader]]:
+    """Make readers with sessions of their own: `open_reader(trust="remote", max_tabs=2)`."""
+    sessions: list[BrowserSession] = []
+
+    def make(*, trust: TrustLevel = "local", max_tabs: int = 20) -> Reader:
+        opening = browser_runtime.open_session(run_id="run_test", trust=trust, max_tabs=max_tabs)
+        session = browser_loop.submit(opening).result(30)
+        sessions.append(session)
+        return Reader(browser_loop, session, trust)
+
+    yield make
+    for session in sessions:
+        browser_loop.submit(session.close()).result(30)
+
+
+@pytest.fixture
+def read(open_reader: Callable[..., Reader]) -> Reader:
+    """Read pages in a session of this test's own."""
+    return open_reader()

@@ -1,0 +1,69 @@
+"""Reading pages in tests as the engine does, on a loop thread and a session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+
+from runners.base import ToolContext, TrustLevel
+from runners.browser.read_page import ReadPage, read_page
+from runners.browser.session import BrowserSession
+from runners.errors import ToolFailed
+from runners.loop import LoopThread
+
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class Reader:
+    """Calls read_page on a session, as the engine does, and keeps what it saved."""
+
+    loop: LoopThread
+    session: BrowserSession
+    trust: TrustLevel = "local"
+    saved: list[tuple[str, str, bytes]] = field(default_factory=list)
+
+    def __call__(self, url: str, *, seconds: float = 40.0, **options: Any) -> Mapping[str, Any]:
+        return self.wait(self.reading(url, seconds=seconds, **options))
+
+    async def reading(
+        self, url: str, *, seconds: float = 40.0, **options: Any
+    ) -> Mapping[str, Any]:
+        """Read a page from a coroutine on the loop."""
+        context = ToolContext(
+            run_id="run_test",
+            trust=self.trust,
+            deadline=time.monotonic() + seconds,
+            save_artifact=self._save,
+            emit=lambda type_, data: None,
+            browser=self.session,
+        )
+        return await read_page.function(ReadPage.model_validate({"url": url, **options}), context)
+
+    def failure(self, url: str, **options: Any) -> ToolFailed:
+        """Read a page that must fail, and return the failure."""
+        with pytest.raises(ToolFailed) as caught:
+            self(url, **options)
+        return caught.value
+
+    def elements(self, url: str, **options: Any) -> list[dict[str, Any]]:
+        """Read a page and return its elements."""
+        found: list[dict[str, Any]] = self(url, **options)["pageInfo"]["elements"]
+        return found
+
+    def text(self, url: str, **options: Any) -> str:
+        """Read a page and return its sections as one text, each heading on a line of its own."""
+        sections = self(url, **options)["content"]["sections"]
+        return "\n".join(f"{'#' * s['level']} {s['heading']}\n{s['text']}" for s in sections)
+
+    def wait(self, work: Coroutine[Any, Any, Answer], seconds: float = 90.0) -> Answer:
+        """Run a coroutine on the loop and return what it returns."""
+        return self.loop.submit(work).result(seconds)
+
+    async def _save(self, data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
+        self.saved.append((kind, mime_type, data))
+        return f"art_{len(self.saved)}"

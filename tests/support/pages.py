@@ -1,0 +1,162 @@
+"""A small local web server with awkward pages, for tests that drive a real browser.
+
+`PageServer` answers on a free port of 127.0.0.1. A test adds its own pages with `add`; the awkward
+ones stand in `PAGES` (markup by path) and `ODD` (answers that are not just markup).
+"""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.page_texts import PAGES
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server sends, `delay` seconds late and pausing `hang` seconds in its middle."""
+
+    body: bytes = b""
+    status: int = 200
+    mime: str = "text/html; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    hang: float = 0.0
+
+
+def html(markup: str, **options: Any) -> Answer:
+    """Return an answer with this markup, in UTF-8."""
+    return Answer(markup.encode(), **options)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = 1 << 20  # one write per answer: no delayed acknowledgement of 40 ms
+    server: PageServer
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        self.server.hits[path] += 1
+        found = self.server.pages.get(path)
+        answer = found(query) if callable(found) else found
+        self._send(answer or html("<title>Not found</title><h1>Not found</h1>", status=404))
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def _send(self, answer: Answer) -> None:
+        time.sleep(answer.delay)
+        if answer.status == 0:
+            self.close_connection = True
+            return
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.mime)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        half = len(answer.body) // 2 if answer.hang else 0
+        try:
+            self.wfile.write(answer.body[:half])
+            if answer.hang:
+                self.wfile.flush()
+                self.server.closing.wait(answer.hang)
+            self.wfile.write(answer.body[half:])
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *args: Any) -> None:
+        """Stay quiet."""
+
+
+Page = Answer | Callable[[str], Answer]
+
+
+class PageServer(http.server.ThreadingHTTPServer):
+    """The server; `hits` counts requests by path."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.hits: Counter[str] = Counter()
+        self.closing = threading.Event()
+        self.pages: dict[str, Page] = {path: html(text) for path, text in PAGES.items()}
+        self.pages.update(ODD)
+
+    def url(self, path: str) -> str:
+        """Return the full address of a path."""
+        return f"http://127.0.0.1:{self.server_port}{path}"
+
+    def add(self, path: str, page: Page | str) -> str:
+        """Serve markup, an Answer, or a function of the query string; return its address."""
+        self.pages[path] = html(page) if isinstance(page, str) else page
+        return self.url(path)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore readers that went away."""
+
+
+@contextmanager
+def serve_pages() -> Iterator[PageServer]:
+    """Run a server on a thread of its own for the time of the block."""
+    server = PageServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+def _redirect(to: str, status: int = 302) -> Answer:
+    return Answer(status=status, headers={"Location": to})
+
+
+_PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360f8cf00000000ffff0300000600"
+    "0557bfabd40000000049454e44ae426082"
+)
+_NOTHING = "default-src 'none'; sandbox"
+_ATTACHED = {"Content-Disposition": "attachment; filename=report.zip"}
+
+ODD: dict[str, Page] = {
+    "/missing": html("<title>Gone</title><h1>Gone</h1><p>There is nothing here.", status=404),
+    "/broken": html("<title>Oops</title><h1>Server error</h1>", status=500),
+    "/empty-404": Answer(status=404),
+    "/no-content": Answer(status=204),
+    "/hang-up": Answer(status=0),
+    "/redirect": _redirect("/plain"),
+    "/redirect-loop": _redirect("/redirect-loop"),
+    "/slow": html("<title>Slow</title><p>Late, but here.", delay=1.0),
+    "/never": html("<title>Never</title>", delay=3600.0),
+    "/half": html("<title>Half</title><p>first</p>" + "<!-- -->" * 400 + "<p>last", hang=3600.0),
+    "/text": Answer("第一行\nsecond line\n".encode(), mime="text/plain; charset=utf-8"),
+    "/data.json": Answer(b'{"name": "x", "items": [1, 2]}', mime="application/json"),
+    "/feed.xml": Answer(b"<?xml version='1.0'?><rss><item>News</item></rss>", mime="text/xml"),
+    "/pixel.png": Answer(_PIXEL, mime="image/png"),
+    "/paper.pdf": Answer(b"%PDF-1.4\n%%EOF\n", mime="application/pdf"),
+    "/report.zip": Answer(b"PK" + b"\0" * 5000, mime="application/zip", headers=_ATTACHED),
+    "/attached.html": html("<p>keep me", headers=_ATTACHED),
+    "/unknown.bin": Answer(bytes(range(256)) * 20, mime="application/octet-stream"),
+    "/strict-csp": html(
+        "<title>Strict</title><h1>Strict</h1><p>A page that forbids everything it can.",
+        headers={"Content-Security-Policy": f"{_NOTHING}; require-trusted-types-for 'script'"},
+    ),
+    "/api/slow.json": Answer(b'{"text": "fetched at last"}', mime="application/json", delay=0.3),
+    "/api/never": Answer(b"{}", mime="application/json", delay=3600.0),
+    "/slow.png": Answer(_PIXEL, mime="image/png", delay=3600.0),
+}

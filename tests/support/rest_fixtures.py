@@ -1,0 +1,54 @@
+"""Fixtures for tests over REST: the real server on a port of its own, in a thread of this process.
+
+A test module names this one in `pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.principals import DEFAULT_SCOPES, create_token
+from runs.management.commands.serve import web_config
+from tests.support.rest import bearer
+from tests.support.rest_server import PATIENCE_S, running
+
+MakeClient = Callable[..., httpx.Client]
+
+
+@pytest.fixture(scope="session")
+def web() -> Iterator[str]:
+    """The address of a server that sees this process's database."""
+    with running(web_config()) as address:
+        yield address
+
+
+@pytest.fixture
+def anonymous(web: str) -> Iterator[httpx.Client]:
+    """A caller without a token."""
+    with httpx.Client(base_url=web, timeout=PATIENCE_S) as client:
+        yield client
+
+
+@pytest.fixture
+def api(web: str, token: str) -> Iterator[httpx.Client]:
+    """A caller with every default scope, trust local, in the local workspace."""
+    with httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S) as client:
+        yield client
+
+
+@pytest.fixture
+def client_with(web: str, principal: object) -> Iterator[MakeClient]:
+    """Make callers: `client_with(scopes={"runs:read"}, trust="remote", workspace="w")`."""
+    with contextlib.ExitStack() as made:
+
+        def make(*, scopes: frozenset[str] = DEFAULT_SCOPES, **options: Any) -> httpx.Client:
+            token = create_token(name="test", scopes=frozenset(scopes), **options)
+            client = httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S)
+            return made.enter_context(client)
+
+        yield make

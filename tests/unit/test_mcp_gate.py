@@ -1,0 +1,201 @@
+"""The gate in front of the SDK: every line gets an answer, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
+
+from decisions.errors import MalformedBody
+from mcp_server.gate import judge
+from mcp_server.lines import Oversized
+
+
+def call(arguments: str, *, request_id: str = "7") -> bytes:
+    """Return the line of a tools/call with arguments as written."""
+    params = f'{{"name":"get_task_run","arguments":{arguments}}}'
+    head = f'{{"jsonrpc":"2.0","id":{request_id},"method":"tools/call"'
+    return f'{head},"params":{params}}}'.encode()
+
+
+def refused(line: bytes | Oversized) -> tuple[int, Any]:
+    """Return the code and the id of the error that answers the line."""
+    answer = judge(line)
+    assert isinstance(answer, JSONRPCError), answer
+    return answer.error.code, answer.id
+
+
+def passed(line: bytes) -> SessionMessage:
+    answer = judge(line)
+    assert isinstance(answer, SessionMessage), answer
+    return answer
+
+
+def refusal_of_arguments(line: bytes) -> str:
+    """Return what the server will answer a call with whose arguments the gate took away."""
+    message = passed(line)
+    assert isinstance(message.message, JSONRPCRequest)
+    assert message.message.params is not None
+    assert message.message.params["arguments"] == {}
+    assert isinstance(message.metadata, ServerMessageMetadata)
+    assert isinstance(message.metadata.request_context, MalformedBody)
+    return message.metadata.request_context.message
+
+
+def test_a_good_request_passes_unchanged() -> None:
+    message = passed(call('{"runId":"run_1","deep":[[1.5,null,"é"]]}'))
+    assert isinstance(message.message, JSONRPCRequest)
+    assert message.message.id == 7
+    assert message.message.params == {
+        "name": "get_task_run",
+        "arguments": {"runId": "run_1", "deep": [[1.5, None, "é"]]},
+    }
+    assert message.metadata is None
+
+
+def test_a_notification_passes() -> None:
+    line = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\r'
+    assert isinstance(passed(line).message, JSONRPCNotification)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json",
+        b'{"jsonrpc":"2.0","id":1,"method":',
+        b"\xff\xfe{\x00}\x00",
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'"text',
+        b"NaN",
+        b'{"a":' * 50_000,
+    ],
+)
+def test_what_is_no_json_gets_a_parse_error(line: bytes) -> None:
+    assert refused(line) == (-32700, None)
+
+
+@pytest.mark.parametrize(
+    "line", [b"[]", b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b"5", b"null", b'"ping"', b"{}"]
+)
+def test_json_that_is_no_message_is_an_invalid_request(line: bytes) -> None:
+    assert refused(line) == (-32600, None)
+
+
+@pytest.mark.parametrize("bad_id", ["null", "true", "1.5", "[1]", "{}", "1e3", str(2**60)])
+def test_a_request_with_an_unusable_id_is_answered_all_the_same(bad_id: str) -> None:
+    line = f'{{"jsonrpc":"2.0","id":{bad_id},"method":"ping"}}'
+    assert refused(line.encode()) == (-32600, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id":3,"method":"ping"}',
+        b'{"jsonrpc":"1.0","id":3,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":3,"method":5}',
+        b'{"jsonrpc":"2.0","id":3,"method":"ping","params":[1]}',
+        b'{"jsonrpc":"2.0","id":3}',
+    ],
+)
+def test_a_malformed_request_is_answered_with_its_id(line: bytes) -> None:
+    assert refused(line) == (-32600, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('{"runId":NaN}', "NaN"),
+        ('{"runId":-Infinity}', "Infinity"),
+        ('{"runId":1e999}', "out of range"),
+        ('{"runId":"a","runId":"b"}', "same key twice"),
+        (r'{"runId":"run_\u0000"}', "NUL"),
+        (r'{"runId":"\ud800"}', "surrogate"),
+        ('{"x":' + "[" * 5000 + "]" * 5000 + "}", "nested deeper"),
+        ('{"x":' + '{"y":' * 400 + "1" + "}" * 400 + "}", "nested deeper"),
+        ("[" + "0," * 100_001 + "0]", "more than 100000 values"),
+        ('{"x":' + "9" * 5000 + "}", "not valid JSON"),
+    ],
+)
+def test_arguments_that_the_gate_refuses_become_a_tool_error(arguments: str, told: str) -> None:
+    assert told in refusal_of_arguments(call(arguments))
+
+
+def test_arguments_in_bad_utf8_become_a_tool_error() -> None:
+    assert "UTF-8" in refusal_of_arguments(call('{"runId":"@"}').replace(b"@", b"\xff"))
+
+
+def test_what_a_string_holds_is_no_structure() -> None:
+    deep = json.dumps("[" * 300 + '"\\')
+    assert "NaN" in refusal_of_arguments(call(f'{{"x":{deep},"y":NaN}}'))
+
+
+def test_the_call_keeps_what_its_answer_needs() -> None:
+    line = (
+        b'{"method":"tools/call","params":{"_meta":{"progressToken":"p"},"name":"n",'
+        b'"arguments":{"a":NaN}},"jsonrpc":"2.0","id":"x"}'
+    )
+    message = passed(line).message
+    assert isinstance(message, JSONRPCRequest)
+    assert message.id == "x"
+    assert message.params == {"_meta": {"progressToken": "p"}, "name": "n", "arguments": {}}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":4,"method":"tools/list","params":{"cursor":NaN}}',
+        b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"a\\u0000"}}',
+        b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":[NaN]}',
+        b'{"jsonrpc":"2.0","id":4,"method":"ping","params":{},"params":{}}',
+        b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"a":"\\ud800"}}}',
+    ],
+)
+def test_a_request_refused_elsewhere_than_in_arguments_is_answered_with_its_id(line: bytes) -> None:
+    assert refused(line) == (-32600, 4)
+
+
+@pytest.mark.parametrize("twice", [b'"id":1,"id":2', b'"id":1,"method":"ping"'])
+def test_a_line_that_names_its_id_or_method_twice_is_nobodys(twice: bytes) -> None:
+    line = b'{"jsonrpc":"2.0",' + twice + b',"method":"ping"}'
+    assert refused(line) == (-32700, None)
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "request_id"),
+    [
+        (b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":"xx', b'xx"}}', 5),
+        (b'{"method":"tools/call","params":{"a":"xx', b'xx"},"jsonrpc":"2.0","id":6}', 6),
+        (b'{"method":"tools/call","id":"k","params":{"a":"xx', b'xx"}}\r', "k"),
+        (b'{"params":{"id":9,"a":"xx', b'xx","id":9}}', None),
+        (b"xx", b"xx", None),
+    ],
+)
+def test_a_line_over_the_limit_is_answered_with_its_id_where_that_can_be_seen(
+    head: bytes, tail: bytes, request_id: Any
+) -> None:
+    assert refused(Oversized(head, tail)) == (-32600, request_id)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_break_the_gate(raw: bytes) -> None:
+    judge(raw)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    ),
+    st.sampled_from(["id", "method", "params", "jsonrpc"]),
+)
+def test_no_json_breaks_the_gate(value: Any, member: str) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}, member: value}
+    answer = judge(json.dumps(message).encode())
+    assert isinstance(answer, SessionMessage | JSONRPCError)

@@ -1,0 +1,68 @@
+"""Lines from a descriptor: whole, in order, and never longer in memory than the limit."""
+
+from __future__ import annotations
+
+import os
+import threading
+import tracemalloc
+from collections.abc import Sequence
+
+from mcp_server.lines import EDGE_BYTES, Oversized, read_lines
+
+
+def lines_of(*pieces: bytes, limit: int = 100) -> Sequence[bytes | Oversized]:
+    """Write the pieces one by one to a pipe and return the lines that come out."""
+    read_fd, write_fd = os.pipe()
+
+    def write() -> None:
+        for piece in pieces:
+            os.write(write_fd, piece)
+        os.close(write_fd)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        return list(read_lines(read_fd, limit=limit))
+    finally:
+        writer.join()
+        os.close(read_fd)
+
+
+def test_lines_come_whole_however_they_were_written() -> None:
+    assert lines_of(b"on", b"e\ntw", b"o\nthree\n") == [b"one", b"two", b"three"]
+
+
+def test_the_last_line_needs_no_end() -> None:
+    assert lines_of(b"one\ntwo") == [b"one", b"two"]
+
+
+def test_blank_lines_are_no_lines() -> None:
+    assert lines_of(b"\n\r\n  \none\n\n") == [b"one"]
+
+
+def test_a_line_of_exactly_the_limit_is_taken() -> None:
+    assert lines_of(b"x" * 100 + b"\n") == [b"x" * 100]
+
+
+def test_of_a_longer_line_the_edges_are_kept_and_the_next_line_is_whole() -> None:
+    long, after = lines_of(b"head" + b"x" * 5000 + b"tail\n", b"next\n")
+    assert isinstance(long, Oversized)
+    assert long.head.startswith(b"headx")
+    assert long.tail.endswith(b"xtail")
+    assert (len(long.head), len(long.tail)) == (EDGE_BYTES, EDGE_BYTES)
+    assert after == b"next"
+
+
+def test_a_long_line_without_an_end_is_told_too() -> None:
+    (long,) = lines_of(b"x" * 5000)
+    assert isinstance(long, Oversized)
+
+
+def test_an_endless_line_does_not_fill_the_memory() -> None:
+    tracemalloc.start()
+    try:
+        lines_of(*[b"x" * 65_536] * 400, limit=1024 * 1024)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * 1024 * 1024

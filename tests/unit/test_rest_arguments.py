@@ -1,0 +1,94 @@
+"""A call's arguments from path, query and body."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.http import HttpRequest, QueryDict
+from django.test import RequestFactory
+
+from decisions.arguments import Arguments, read_json
+from decisions.errors import BodyTooLarge, InvalidInput, MalformedBody, UnsupportedBody
+from runs.contract import LIST_TASK_RUNS_INPUT, SUBSCRIBE_INPUT
+
+LIST, EVENTS = Arguments(LIST_TASK_RUNS_INPUT), Arguments(SUBSCRIBE_INPUT)
+
+
+def test_a_query_is_read_as_what_the_schema_wants() -> None:
+    found = EVENTS.of_query(QueryDict("after=3&limit=10"), {"runId": "run_x"})
+    assert found == {"after": 3, "limit": 10, "runId": "run_x"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=1.0", "limit=1e2", "limit=+1", "limit=%201", "limit=1_0", "limit=", "limit=true",
+        "limit=0x10", "limit=١", "limit=" + "9" * 5000, "limit=0", "limit=1001", "limit=-1",
+        "offset=9223372036854775808", "limit=1&limit=1", "status=RUNNING", "status=",
+        "status=queued%00", "orderBy=x", "ordering=user__password", "templateId=" + "x" * 129,
+        "status[]=queued", "constructor=1", "%00=1", "limit[$gt]=1",
+    ],
+)  # fmt: skip
+def test_a_query_that_the_schema_does_not_allow_is_refused(query: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        LIST.of_query(QueryDict(query), {})
+    assert len(refused.value.message) < 500
+
+
+def test_the_path_may_not_be_said_twice() -> None:
+    for read in (EVENTS.of_query, lambda q, p: EVENTS.of_body(dict(q.items()), QueryDict(), p)):
+        with pytest.raises(InvalidInput, match="path"):
+            read(QueryDict("runId=run_y"), {"runId": "run_x"})
+
+
+@pytest.mark.parametrize("body", [[], "x", 1, None, True])
+def test_a_body_that_is_no_object_is_refused(body: Any) -> None:
+    with pytest.raises(InvalidInput, match="object"):
+        LIST.of_body(body, QueryDict(), {})
+
+
+def test_a_call_with_a_body_takes_no_query() -> None:
+    with pytest.raises(InvalidInput, match="limit: this call takes"):
+        LIST.of_body({}, QueryDict("limit=1"), {})
+
+
+def request(raw: bytes, content_type: str = "application/json", **headers: str) -> HttpRequest:
+    return RequestFactory().generic("POST", "/", raw, content_type, headers=headers)
+
+
+def test_a_body_passes_the_gate() -> None:
+    assert read_json(request(b'{"a": 1}', "application/json; charset=UTF-8"), limit=8) == {"a": 1}
+    assert read_json(request(b"", "text/plain"), limit=8) == {}
+    with pytest.raises(MalformedBody):
+        read_json(request(b'{"a":1,"a":2}'), limit=100)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "",
+        "text/json",
+        "application/jsonx",
+        "application/json; charset=utf-16",
+        "multipart/form-data",
+    ],
+)
+def test_another_type_of_body_is_not_taken(content_type: str) -> None:
+    with pytest.raises(UnsupportedBody):
+        read_json(request(b"{}", content_type), limit=100)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate, gzip", "x"])
+def test_an_encoded_body_is_not_taken(encoding: str) -> None:
+    with pytest.raises(UnsupportedBody):
+        read_json(request(b"{}", **{"content-encoding": encoding}), limit=100)
+
+
+def test_a_byte_over_the_limit_is_too_much() -> None:
+    raw = json.dumps("x" * 98).encode()
+    assert len(raw) == 100
+    assert read_json(request(raw), limit=100) == "x" * 98
+    with pytest.raises(BodyTooLarge):
+        read_json(request(raw), limit=99)

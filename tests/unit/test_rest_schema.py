@@ -1,0 +1,84 @@
+"""The OpenAPI document: whole, valid, and true to the routes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from drf_spectacular.validation import validate_schema
+
+from config.schema import document
+from decisions.schemas import compile_schema
+
+OPEN = {"/healthz", "/readyz", "/metrics"}
+
+
+@pytest.fixture(scope="module")
+def api_document() -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(document())
+    return made
+
+
+def operations(api_document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in api_document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from nodes(item)
+
+
+def test_the_document_is_valid_openapi(api_document: dict[str, Any]) -> None:
+    assert api_document["openapi"].startswith("3.1")
+    validate_schema(api_document)
+
+
+def test_every_reference_leads_somewhere(api_document: dict[str, Any]) -> None:
+    for node in nodes(api_document):
+        if "$ref" in node:
+            kind, name = node["$ref"].split("/")[-2:]
+            assert name in api_document["components"][kind]
+
+
+def test_every_call_is_described_once_with_its_security(api_document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(api_document)]
+    assert len(names) == len(set(names)) == 16
+    for path, _, operation in operations(api_document):
+        assert operation["description"]
+        assert operation["summary"]
+        assert operation.get("security", [{}]) == ([{}] if path in OPEN else [{"token": []}])
+
+
+def test_every_guarded_call_tells_its_refusals_with_an_example(
+    api_document: dict[str, Any],
+) -> None:
+    for path, _, operation in operations(api_document):
+        if path not in OPEN:
+            assert {"401", "403", "429"} <= operation["responses"].keys()
+            shown = operation["responses"]["401"]["content"]["application/json"]
+            assert shown["examples"]["Example"]["value"]["errorCode"] == "UNAUTHENTICATED"
+
+
+def test_every_example_keeps_to_its_schema(api_document: dict[str, Any]) -> None:
+    checked = 0
+    for node in nodes(api_document["paths"]):
+        for example in node.get("examples", {}).values() if "schema" in node else ():
+            whole = {**node["schema"], "components": api_document["components"]}
+            assert compile_schema(whole).is_valid(example["value"]), example
+            checked += 1
+    assert checked > 50
+
+
+def test_a_path_names_its_parameters_as_the_contract_does(api_document: dict[str, Any]) -> None:
+    events = api_document["paths"]["/api/v1/runs/{runId}/events"]["get"]
+    found = {(one["in"], one["name"]) for one in events["parameters"]}
+    assert found == {("path", "runId"), *(("query", n) for n in ("after", "waitMs", "limit"))}
+    assert "text/event-stream" in events["responses"]["200"]["content"]

@@ -1,0 +1,102 @@
+"""The head of a request is bounded: 64 KiB, then 431 and the end of the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+
+from runs.stack.http_head import HEAD_MAX_BYTES, BoundedHead
+
+
+async def _echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    start = {"type": "http.response.start", "status": 200}
+    length = (b"content-length", str(len(str(len(body)))).encode())
+    await send({**start, "headers": [length]})
+    await send({"type": "http.response.body", "body": str(len(body)).encode()})
+
+
+@asynccontextmanager
+async def _served() -> AsyncIterator[int]:
+    config = uvicorn.Config(
+        _echo, port=0, http=BoundedHead, lifespan="off", log_config=None, access_log=False
+    )
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server._serve())
+    while not server.started:
+        await asyncio.sleep(0.005)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    await task
+
+
+def _ask(*chunks: bytes, pause_s: float = 0) -> bytes:
+    async def talk() -> bytes:
+        async with _served() as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                for chunk in chunks:
+                    writer.write(chunk)
+                    await writer.drain()
+                    await asyncio.sleep(pause_s)
+                return await asyncio.wait_for(reader.read(1 << 20), 5)
+            except ConnectionError:
+                return b""
+            finally:
+                writer.close()
+
+    return asyncio.run(talk())
+
+
+def _head(size: int) -> bytes:
+    """Return a request whose target and headers measure `size`, as the bound counts them."""
+    fixed = len("/") + len("host") + len("x") + 4 + len("a") + 4
+    return b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"b" * (size - fixed) + b"\r\n\r\n"
+
+
+def test_a_head_of_the_largest_size_is_taken() -> None:
+    assert _ask(_head(HEAD_MAX_BYTES)).startswith(b"HTTP/1.1 200")
+
+
+def test_one_byte_more_is_refused_in_the_shape_of_every_error() -> None:
+    answer = _ask(_head(HEAD_MAX_BYTES + 1))
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert b"connection: close" in answer
+    problem = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert problem["errorCode"] == "INVALID_PARAMETER"
+    assert set(problem) == {"errorCode", "message", "details", "retryable", "recovery"}
+
+
+def test_a_head_that_never_ends_is_refused_before_it_does() -> None:
+    chunks = [b"GET / HTTP/1.1\r\na: "] + [b"b" * 20_000] * 6
+    assert _ask(*chunks, pause_s=0.02).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.parametrize("count", [5000, 20_000])
+def test_many_small_headers_count_together(count: int) -> None:
+    head = b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: b\r\n" % n for n in range(count)) + b"\r\n"
+    size = sum(len(b"a%d" % n) + 1 + 4 for n in range(count)) + 1
+    expected = b"HTTP/1.1 431" if size > HEAD_MAX_BYTES else b"HTTP/1.1 200"
+    assert _ask(head).startswith(expected)
+
+
+def test_a_body_does_not_count_as_head() -> None:
+    head = b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 300000\r\n\r\n"
+    assert _ask(head + b"c" * 300_000).endswith(b"300000")
+
+
+def test_requests_on_one_connection_are_counted_one_by_one() -> None:
+    large = _head(HEAD_MAX_BYTES - 1000)
+    last = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n"
+    assert _ask(large, large, last, pause_s=0.1).count(b"HTTP/1.1 200") == 3

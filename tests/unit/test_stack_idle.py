@@ -1,0 +1,44 @@
+"""A background stack ends when nobody wants it, and never under somebody who does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runs.stack.idle import IdleRule
+from runs.stack.locks import Membership, try_lock
+from runs.stack.places import Places
+
+
+def _never() -> None:
+    raise AssertionError("it must not end")
+
+
+def test_it_ends_without_members_and_without_work(tmp_path: Path) -> None:
+    said: list[str] = []
+    rule = IdleRule(Places(tmp_path), idle_s=0, has_active_runs=lambda: False)
+    assert rule.is_over(lambda: said.append("ending"))
+    assert said == ["ending"]
+
+
+def test_it_stays_for_a_member(tmp_path: Path) -> None:
+    rule = IdleRule(Places(tmp_path), idle_s=0, has_active_runs=lambda: False)
+    with Membership(Places(tmp_path)):
+        assert not rule.is_over(_never)
+
+
+def test_it_stays_for_a_run(tmp_path: Path) -> None:
+    rule = IdleRule(Places(tmp_path), idle_s=0.001, has_active_runs=lambda: True)
+    assert not rule.is_over(_never)
+
+
+def test_it_stays_for_the_given_time(tmp_path: Path) -> None:
+    rule = IdleRule(Places(tmp_path), idle_s=60, has_active_runs=lambda: False)
+    assert not rule.is_over(_never)
+
+
+def test_nobody_becomes_a_member_between_the_decision_and_its_notice(tmp_path: Path) -> None:
+    at = Places(tmp_path)
+    free_meanwhile: list[int | None] = []
+    rule = IdleRule(at, idle_s=0, has_active_runs=lambda: False)
+    assert rule.is_over(lambda: free_meanwhile.append(try_lock(at.members_lock)))
+    assert free_meanwhile == [None]

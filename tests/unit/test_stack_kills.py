@@ -1,0 +1,224 @@
+"""Nothing of a stack outlives it, whatever is killed; and what need not end goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runs.stack.places import Places
+from runs.stack.state import StackInfo, is_up, stack_info
+
+GONE_WITHIN_S = 12.0
+Start = Callable[..., "Stack"]
+
+
+class Stack:
+    """A running stack of stand-ins."""
+
+    def __init__(self, home: Path, *changes: str) -> None:
+        self.at = Places(home)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.stand_in_stack", str(home), *changes],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def read_until(self, word: str) -> str:
+        """Return the first line with the word; fails at the end of the output."""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            if word in line:
+                return line
+        raise AssertionError(f"no line with {word!r}")
+
+    @property
+    def info(self) -> StackInfo:
+        info = stack_info(self.at)
+        assert info is not None
+        return info
+
+    def pid(self, name: str) -> int:
+        """Return the process of a part, of the watcher, or of the supervisor."""
+        if name == "supervisor":
+            return self.process.pid
+        return next(part.pid or 0 for part in self.info.parts if part.name == name)
+
+    def family(self) -> list[psutil.Process]:
+        """Return every process of the stack."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    stacks: list[Stack] = []
+
+    def start_one(*changes: str) -> Stack:
+        stacks.append(Stack(tmp_path, *changes))
+        stacks[-1].read_until("ready\n")
+        return stacks[-1]
+
+    yield start_one
+    for stack in stacks:
+        stack.process.terminate()
+        stack.process.communicate(timeout=20)
+
+
+def left_of(family: list[psutil.Process]) -> list[psutil.Process]:
+    return psutil.wait_procs(family, timeout=GONE_WITHIN_S)[1]
+
+
+def eventually(is_so: Callable[[], bool], within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return is_so()
+
+
+@pytest.mark.parametrize(
+    "killed",
+    [
+        ["supervisor"],
+        ["supervisor", "watcher"],
+        ["supervisor", "worker"],
+        ["supervisor", "redis"],
+        ["supervisor", "watcher", "worker"],
+        ["supervisor", "watcher", "redis"],
+    ],
+    ids="+".join,
+)
+def test_nothing_is_left_when_the_supervisor_is_killed(start: Start, killed: list[str]) -> None:
+    stack = start()
+    family = stack.family()
+    assert len(family) >= 8  # watcher, three parts, three leashes, one child that left its group
+    for pid in [stack.pid(name) for name in killed]:
+        os.kill(pid, signal.SIGKILL)
+    assert left_of(family) == []
+    assert not is_up(stack.at)
+
+
+def test_a_killed_supervisor_leaves_no_state_behind(start: Start) -> None:
+    stack = start()
+    stack.process.kill()
+    assert eventually(lambda: not is_up(stack.at))
+    assert stack_info(stack.at) is None
+
+
+def test_a_killed_watcher_is_replaced_and_the_parts_go_on(start: Start) -> None:
+    stack = start()
+    watcher, parts = stack.pid("watcher"), [part.pid for part in stack.info.parts[:3]]
+    os.kill(watcher, signal.SIGKILL)
+    stack.read_until("watcher")
+    assert eventually(lambda: stack.pid("watcher") != watcher)
+    assert [part.pid for part in stack.info.parts[:3]] == parts
+
+
+def test_a_replaced_watcher_knows_the_parts(start: Start) -> None:
+    stack = start()
+    os.kill(stack.pid("watcher"), signal.SIGKILL)
+    stack.read_until("watcher")
+    family = stack.family()
+    stack.process.kill()
+    assert left_of(family) == []
+
+
+def test_a_killed_leash_is_replaced(start: Start) -> None:
+    stack = start()
+    leashes = [one for one in stack.family() if "leash" in one.cmdline()]
+    leashes[0].kill()
+    assert eventually(
+        lambda: len([one for one in stack.family() if "leash" in _words(one)]) == len(leashes)
+    )
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_a_killed_part_starts_again_without_what_it_left(start: Start) -> None:
+    stack = start()
+    worker = stack.pid("worker")
+    orphans = psutil.Process(worker).children()
+    os.kill(worker, signal.SIGKILL)
+    assert "killed by SIGKILL" in stack.read_until("worker ")
+    stack.read_until("again")
+    assert left_of(orphans) == []
+    assert stack.pid("worker") != worker
+    assert eventually(lambda: stack.info.parts[2].restarts == 1)
+
+
+def test_the_pause_before_a_restart_doubles(start: Start) -> None:
+    stack = start("web=sleep 0.3")
+    pauses = [
+        float(stack.read_until("starts again in").rpartition(" in ")[2].split()[0])
+        for _ in range(3)
+    ]
+    assert all(later == pytest.approx(2 * sooner) for sooner, later in pairwise(pauses))
+
+
+def test_a_part_that_ails_is_restarted(start: Start) -> None:
+    stack = start()
+    web, sign = stack.pid("web"), stack.at.home / "web.ill"
+    sign.touch()
+    assert "is ill" in stack.read_until("web ")
+    sign.unlink()
+    assert eventually(lambda: stack.pid("web") != web)
+
+
+def test_a_part_that_ails_and_does_not_end_when_asked_is_restarted_once(start: Start) -> None:
+    stack = start("web=trap '' TERM; while :; do sleep 0.1; done")
+    sign = stack.at.home / "web.ill"
+    sign.touch()
+    stack.read_until("is ill")
+    sign.unlink()
+    assert "did not end when asked" in stack.read_until("web ")
+    assert "(again)" in stack.read_until("web ")
+    assert stack.info.parts[1].restarts == 1
+
+
+def test_a_stop_ends_also_what_ignores_it_within_eight_seconds(start: Start) -> None:
+    stack = start("web=trap '' TERM; while :; do sleep 0.1; done")
+    family, began = stack.family(), time.monotonic()
+    stack.process.terminate()
+    assert stack.process.wait(20) == 0
+    assert time.monotonic() - began < 8.5
+    assert left_of(family) == []
+    assert stack.info.state == "stopped"
+
+
+def test_a_part_that_does_not_start_is_quoted_and_nothing_is_left(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, "web=echo no such module >&2; exit 7")
+    said, _ = stack.process.communicate(timeout=20)
+    assert stack.process.returncode == 1
+    assert "The web part did not start: ended (exit 7)" in said
+    assert "no such module" in said
+    assert not is_up(stack.at)
+
+
+def test_a_home_has_one_supervisor(start: Start) -> None:
+    stack = start()
+    second = Stack(stack.at.home)
+    assert second.process.wait(20) == 4
+    assert second.process.stdout
+    second.process.stdout.close()
+
+
+def test_the_home_is_taken_until_the_remains_of_a_killed_stack_are_gone(start: Start) -> None:
+    stack = start("worker=trap '' TERM; while :; do sleep 0.1; done")
+    family = stack.family()
+    os.kill(stack.pid("watcher"), signal.SIGKILL)
+    stack.process.kill()
+    assert is_up(stack.at)
+    assert left_of(family) == []
+    assert not is_up(stack.at)

@@ -1,0 +1,71 @@
+"""The web part's address: the one asked for or a clear no; else the next free one."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from runs.stack import listen as listening
+from runs.stack.errors import PortTaken, UnsafeStart
+from runs.stack.listen import listen
+from runs.stack.safety import is_loopback, refuse_unsafe_start
+from tests.services import free_port
+
+
+def test_a_taken_port_that_was_asked_for_is_refused_with_the_way_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"Port {port} .* is in use .*--port"):
+            listen(port)
+
+
+def test_without_a_wish_a_taken_port_is_stepped_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setattr(listening, "FIRST_PORT", other.getsockname()[1])
+        with listen(None) as ours:
+            assert ours.getsockname()[1] > other.getsockname()[1]
+
+
+def test_a_port_that_is_taken_on_every_address_counts_as_taken() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as other, pytest.raises(PortTaken):
+        listen(other.getsockname()[1])
+
+
+def test_the_port_of_a_server_that_just_closed_can_be_had() -> None:
+    port = free_port()
+    with listen(port) as first, socket.create_connection(("127.0.0.1", port)):
+        first.accept()[0].close()
+    listen(port).close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]"])
+def test_loopback_is_known(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "", "127.0.0.1.evil"])
+def test_what_others_reach_is_not_loopback(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_debug_on_a_public_address_is_refused(settings: pytest.FixtureRequest) -> None:
+    settings.DEBUG = True  # type: ignore[attr-defined]
+    settings.ALLOWED_HOSTS = ["example.org"]  # type: ignore[attr-defined]
+    with pytest.raises(UnsafeStart, match="CONTINUITY_DEBUG"):
+        refuse_unsafe_start("0.0.0.0")
+    refuse_unsafe_start("127.0.0.1")
+
+
+def test_a_public_address_needs_the_names_of_its_hosts(settings: pytest.FixtureRequest) -> None:
+    settings.ALLOWED_HOSTS = ["127.0.0.1", "localhost"]  # type: ignore[attr-defined]
+    with pytest.raises(UnsafeStart, match="CONTINUITY_ALLOWED_HOSTS"):
+        refuse_unsafe_start("0.0.0.0")
+    settings.ALLOWED_HOSTS = ["example.org"]  # type: ignore[attr-defined]
+    refuse_unsafe_start("0.0.0.0")
+
+
+def test_a_short_key_is_refused_everywhere(settings: pytest.FixtureRequest) -> None:
+    settings.CONTINUITY_SECRET_KEYS = ["k" * 40, "short"]  # type: ignore[attr-defined]
+    with pytest.raises(UnsafeStart, match="CONTINUITY_SECRET_KEYS"):
+        refuse_unsafe_start("127.0.0.1")

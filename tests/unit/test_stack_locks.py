@@ -1,0 +1,84 @@
+"""Who holds a home: locks that end with their holder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runs.stack.locks import Membership, is_held, locked, member_pids, try_lock
+from runs.stack.places import Places
+
+
+def test_a_lock_has_one_holder(tmp_path: Path) -> None:
+    fd = try_lock(tmp_path / "lock")
+    assert fd is not None
+    assert try_lock(tmp_path / "lock") is None
+    os.close(fd)
+
+
+def test_a_lock_that_was_let_go_can_be_taken_again(tmp_path: Path) -> None:
+    os.close(try_lock(tmp_path / "lock") or -1)
+    fd = try_lock(tmp_path / "lock")
+    assert fd is not None
+    os.close(fd)
+
+
+def test_a_lock_lives_as_long_as_a_process_that_was_given_it(tmp_path: Path) -> None:
+    fd = try_lock(tmp_path / "lock")
+    assert fd is not None
+    heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[fd])
+    os.close(fd)
+    assert is_held(tmp_path / "lock")
+    heir.communicate()
+    assert not is_held(tmp_path / "lock")
+
+
+def test_a_lock_file_that_is_not_there_is_not_held_and_not_made(tmp_path: Path) -> None:
+    assert not is_held(tmp_path / "lock")
+    assert not (tmp_path / "lock").exists()
+
+
+def test_many_are_members_at_once_and_none_can_be_shut_out(tmp_path: Path) -> None:
+    at = Places(tmp_path)
+    with Membership(at), Membership(at):
+        assert try_lock(at.members_lock) is None
+    fd = try_lock(at.members_lock)
+    assert fd is not None
+    os.close(fd)
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not tell")
+def test_members_are_named_by_their_processes(tmp_path: Path) -> None:
+    at = Places(tmp_path)
+    with Membership(at):
+        assert member_pids(at.members_lock) == [os.getpid()]
+    assert member_pids(at.members_lock) == []
+
+
+def test_a_membership_ends_with_a_killed_process(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from runs.stack.locks import Membership;"
+        "from runs.stack.places import Places\n"
+        "with Membership(Places(Path(sys.argv[1]))): print('in', flush=True); sys.stdin.read()"
+    )
+    member = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert member.stdout
+    assert member.stdout.readline() == b"in\n"
+    assert try_lock(Places(tmp_path).members_lock) is None
+    member.kill()
+    member.communicate()
+    fd = try_lock(Places(tmp_path).members_lock)
+    assert fd is not None
+    os.close(fd)
+
+
+def test_a_block_waits_for_the_lock(tmp_path: Path) -> None:
+    with locked(tmp_path / "lock"):
+        assert is_held(tmp_path / "lock")
+    assert not is_held(tmp_path / "lock")
