@@ -210,7 +210,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
 }
-# Dotted names below are functions; indigo instead of Unfold's purple, which is kept for what waits for a person.
+# Dotted names below are functions; indigo instead of Unfold's purple, which is kept for what
+# waits for a person.
 UNFOLD = {
     "SITE_TITLE": "Continuity",
     "SITE_HEADER": "Continuity",

@@ -34,7 +34,8 @@ _QUERY = f"""
              r.created_at, r.id
     LIMIT 1"""  # noqa: S608
 _LATERAL = _QUERY.replace("FIRST_OF_EACH", f"CROSS JOIN LATERAL ({_FIRST}) r")
-_JOINED = _QUERY.replace("FIRST_OF_EACH", f"JOIN runs_run r ON r.id = (SELECT id FROM ({_FIRST}))")
+_BY_ID = "JOIN runs_run r ON r.id = (SELECT id FROM (THIS))"  # SQLite has no LATERAL
+_JOINED = _QUERY.replace("FIRST_OF_EACH", _BY_ID.replace("THIS", _FIRST))
 
 
 def next_run(worker_id: str) -> Run | None:

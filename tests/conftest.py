@@ -97,8 +97,12 @@ def make_artifact(principal: Principal) -> Callable[..., str]:
     def make(data: bytes, *, mime_type: str = "text/plain", name: str = "made.txt",
              kind: str = "file", run_id: str | None = None) -> str:  # fmt: skip
         blob = keep_blob(data, name=name, mime_type=mime_type, kind=kind)
-        place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
-        rows = artifact_rows([(blob, None)], **place, run_id=run_id or new_id("run_"))
+        rows = artifact_rows(
+            [(blob, None)],
+            tenant_id=principal.tenant_id,
+            workspace_id=principal.workspace_id,
+            run_id=run_id or new_id("run_"),
+        )
         Artifact.objects.bulk_create(rows)
         return blob.artifact_id
 

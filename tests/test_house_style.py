@@ -16,6 +16,20 @@ FILE_LINES, FUNCTION_LINES = 300, 40
 # What is longer, and why that is better than cutting it.
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
+# Where `except Exception` stands, and why nothing narrower would do.
+BROAD_EXCEPTS: dict[str, str] = {
+    "config/health.py": "whatever a driver raises means that the part is away",
+    "decisions/api_view.py": "a view's last line: the handler logs and answers an error id",
+    "mcp_server/local_door.py": "kept, and raised where it is waited for",
+    "mcp_server/server.py": "a tool call's last line: log, answer an error id, live on",
+    "runners/browser/runtime.py": "whatever it is, the browser did not answer",
+    "runners/browser/session.py": "a page that is gone cannot be closed",
+    "runs/engine.py": "raised again under the lease, where it fails this run and no other",
+    "runs/event_stream.py": "a stream that has begun can only be ended and logged",
+    "runs/outbox.py": "any broker trouble: the row stays and rings again",
+    "runs/under_way.py": "given to who asked, and raised again",
+    "runs/worker.py": "the engine's last line: log, fail the run, go on",
+}
 CATCH_ALL = {"utils", "helpers", "common", "manager", "misc", "util", "helper"}
 
 
@@ -78,14 +92,13 @@ def test_only_state_writes_the_status_of_a_run() -> None:
     assert writers == []
 
 
-def test_broad_excepts_are_counted() -> None:
-    """`except Exception` is legal in the engine's worker, and around a broker and a door's call."""
-    found = [
+def test_every_broad_except_has_its_reason_here() -> None:
+    found = {
         name_of(path)
         for path in sources()
         if not path.is_relative_to(ROOT / "tests") and "except Exception" in path.read_text()
-    ]
-    assert len(found) <= 6, found
+    }
+    assert found == set(BROAD_EXCEPTS)
 
 
 def test_no_address_of_a_registry_or_of_a_machine_is_committed() -> None:

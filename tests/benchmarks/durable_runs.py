@@ -22,7 +22,7 @@ from tests.services import DurablePostgresServer, redis_server, served
 
 ROOT = Path(__file__).parent.parent.parent
 RUNS, LATENCIES = 200, 40
-FLOOR = "tests.benchmarks.floor_queue"
+FLOOR, OURS = "tests.benchmarks.floor_queue", "tests.benchmarks.our_queue"
 
 
 def driver(module: str, env: dict[str, str]) -> float:
@@ -49,51 +49,64 @@ def worker(command: list[str], env: dict[str, str]) -> Iterator[None]:
             process.wait(20)
 
 
+def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
+    """Return the environment of every process of this benchmark."""
+    env = {
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "CONTINUITY_HOME": home,
+        "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+        "CONTINUITY_TEMPLATE_MODULES": "tests.templates",
+        "CONTINUITY_LOG_LEVEL": "WARNING",
+        "CONTINUITY_LEAN": "1",
+    }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    return env
+
+
+@contextlib.contextmanager
+def workers(env: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Run our worker and the two floors' for the length of the block; yield the stock floor's
+    environment.
+    """
+    stock, python = env | {"FLOOR_STOCK": "1"}, sys.executable
+    migrate = [python, "manage.py", "migrate", "-v0", "--skip-checks"]
+    subprocess.run(migrate, env=env, cwd=ROOT, check=True)
+    subprocess.run([python, "-m", FLOOR, "prepare"], env=env, cwd=ROOT, check=True)
+    celery = [python, "-m", "celery", "-A", FLOOR, "--quiet", "worker", "-P", "threads"]
+    celery += ["-c", "7", "--without-gossip", "--without-mingle", "-l", "WARNING"]
+    with (
+        worker([python, "manage.py", "worker"], env),
+        worker([*celery, "-Q", "floor"], env),
+        worker([*celery, "-Q", "floor1"], stock),
+    ):
+        time.sleep(4)
+        yield stock
+
+
 def main() -> None:
     """Measure and report."""
     with (
         tempfile.TemporaryDirectory() as home,
         served(DurablePostgresServer, DurablePostgresServer.make) as postgres,
         redis_server() as redis,
-        contextlib.ExitStack() as workers,
     ):
-        env = {
-            **os.environ,
-            "DATABASE_URL": postgres.url,
-            "REDIS_URL": redis.url,
-            "CONTINUITY_HOME": home,
-            "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
-            "CONTINUITY_TEMPLATE_MODULES": "tests.templates",
-            "CONTINUITY_LOG_LEVEL": "WARNING",
-            "CONTINUITY_LEAN": "1",
-        }
-        env.pop("PYTHONDONTWRITEBYTECODE", None)
-        stock = env | {"FLOOR_STOCK": "1"}
-        python = sys.executable
-        subprocess.run(
-            [python, "manage.py", "migrate", "-v0", "--skip-checks"], env=env, cwd=ROOT, check=True
-        )
-        subprocess.run([python, "-m", FLOOR, "prepare"], env=env, cwd=ROOT, check=True)
-        celery = [python, "-m", "celery", "-A", FLOOR, "--quiet", "worker", "-P", "threads"]
-        celery += ["-c", "7", "--without-gossip", "--without-mingle", "-l", "WARNING"]
-        workers.enter_context(worker([python, "manage.py", "worker"], env))
-        workers.enter_context(worker([*celery, "-Q", "floor"], env))
-        workers.enter_context(worker([*celery, "-Q", "floor1"], stock))
-        time.sleep(4)
-        ours = "tests.benchmarks.our_queue"
-        rates = alternate(
-            {
-                "ours": lambda: driver(f"{ours} throughput {RUNS}", env),
-                "floor": lambda: driver(f"{FLOOR} throughput {RUNS}", env),
-                "stock": lambda: driver(f"{FLOOR} throughput {RUNS}", stock),
-            }
-        )
-        delays = alternate(
-            {
-                "ours": lambda: driver(f"{ours} latency {LATENCIES}", env),
-                "floor": lambda: driver(f"{FLOOR} latency {LATENCIES}", env),
-            }
-        )
+        env = environment(postgres.url, redis.url, home)
+        with workers(env) as stock:
+            rates = alternate(
+                {
+                    "ours": lambda: driver(f"{OURS} throughput {RUNS}", env),
+                    "floor": lambda: driver(f"{FLOOR} throughput {RUNS}", env),
+                    "stock": lambda: driver(f"{FLOOR} throughput {RUNS}", stock),
+                }
+            )
+            delays = alternate(
+                {
+                    "ours": lambda: driver(f"{OURS} latency {LATENCIES}", env),
+                    "floor": lambda: driver(f"{FLOOR} latency {LATENCIES}", env),
+                }
+            )
     report(
         "durable_runs",
         runs_per_s={name: spread(figures) for name, figures in rates.items()},

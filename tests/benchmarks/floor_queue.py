@@ -12,13 +12,13 @@ import os
 import statistics
 import sys
 import time
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import django
 import redis
 from celery import Celery
-from celery.fixups.django import DjangoWorkerFixup
+from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from django.conf import settings
 
 _database = urlsplit(os.environ["DATABASE_URL"])
@@ -52,6 +52,8 @@ class Work(models.Model):
     status = models.CharField(max_length=16)
     inputs = models.JSONField()
     result = models.JSONField(null=True)
+
+    objects: ClassVar[models.Manager[Any]] = models.Manager()
 
     class Meta:
         app_label = "floor"

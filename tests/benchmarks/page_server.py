@@ -17,7 +17,8 @@ _PARAGRAPHS = "".join(
 )
 _ROWS = (
     "<script>for (let i = 0; i < 200; i++) { const row = document.createElement('div');"
-    " row.textContent = 'row ' + i + ' of ' + location.pathname; document.body.append(row) }</script>"
+    " row.textContent = 'row ' + i + ' of ' + location.pathname;"
+    " document.body.append(row) }</script>"
 )
 _PAGE = (
     "<!doctype html><html><head><title>Page {n}</title><link rel=stylesheet href=/s.css></head>"
