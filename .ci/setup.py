@@ -183,8 +183,33 @@ def get_chromium() -> None:
     path = last_line(found)
     if found.returncode != 0:
         raise SetupFailed(path.partition("ChromiumMissing: ")[2] or f"No Chromium: {path}")
+    prove_driver()
+    install_fonts()
     with contextlib.suppress(OSError):  # another user's .venv serves as well
         CHROMIUM_MEMO.write_text(path)
+
+
+def prove_driver() -> None:
+    """Have the program that drives the browser run: a Python package that needs a C library."""
+    node = next(VENV.glob("lib/python3*/site-packages/playwright/driver/node"), "node")
+    done = run(node, "--version")
+    if done.returncode != 0 and can_apt():
+        with step("libatomic1 (Debian package)"):
+            apt_install("libatomic1")
+        done = run(node, "--version")
+    if done.returncode != 0:
+        raise SetupFailed(
+            f"The browser's driver cannot run: {last_line(done)}\n"
+            "Install what it lacks (Debian: `apt-get install libatomic1`), then repeat."
+        )
+
+
+def install_fonts() -> None:
+    """Have letters on screenshots where the machine has no font at all."""
+    fonts = Path("/usr/share/fonts")
+    if can_apt() and not any(fonts.rglob("*.[to]t[fc]")):
+        with step("fonts (Debian packages)"):
+            apt_install("fonts-dejavu-core", "fonts-wqy-microhei")
 
 
 def ask_product(call: str) -> subprocess.CompletedProcess[str]:
@@ -200,8 +225,12 @@ def can_apt() -> bool:
 def apt_install(*packages: str) -> subprocess.CompletedProcess[str]:
     """Install Debian packages without starting the services that they bring."""
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    run(*APT, "update", env=env)
-    return run(*APT, "install", "-y", "--no-install-recommends", *packages, env=env)
+    command = (*APT, "install", "-y", "--no-install-recommends", *packages)
+    done = run(*command, env=env)
+    if done.returncode != 0:  # the lists are missing, or too old for what the mirror has
+        run(*APT, "update", env=env)
+        done = run(*command, env=env)
+    return done
 
 
 # --- talking ----------------------------------------------------------------------------------

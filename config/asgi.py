@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.exception import convert_exception_to_response
 
@@ -15,6 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
 
 from django.apps import apps  # noqa: E402  (Django has to be set up first)
+from django.db import connections  # noqa: E402
 from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
@@ -67,6 +69,18 @@ class ApiHandler(ASGIHandler):
         await self.handle(scope, receive, send)
 
 
+class PageHandler(ASGIHandler):
+    """Django for pages: each request has a thread, whose database connection ends with it."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        async with ThreadSensitiveContext():
+            try:
+                await self.handle(scope, receive, send)
+            finally:
+                await sync_to_async(connections.close_all)()
+
+
 class KeptFiles(StaticFiles):
     """The static files of every application; browsers keep them for a day, then ask by ETag."""
 
@@ -106,7 +120,7 @@ class Dispatcher:
     """What uvicorn calls. MCP over HTTP will stand at /mcp here, WebSockets at /ws."""
 
     def __init__(self) -> None:
-        self._api, self._pages, self._files = ApiHandler(), ASGIHandler(), KeptFiles()
+        self._api, self._pages, self._files = ApiHandler(), PageHandler(), KeptFiles()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection's scope."""

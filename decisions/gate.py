@@ -1,7 +1,7 @@
 """The one input gate: what bytes become JSON values at any door (reliability rule 10).
 
 At most `limit` bytes, 32 levels, 100 000 values; no NaN or infinity, no duplicate key, no NUL, no
-lone surrogate.
+lone surrogate, no integer beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _children(item: Any) -> list[Any]:
         return [*item.keys(), *item.values()]
     elif isinstance(item, list):
         return item
-    elif isinstance(item, float) and math.isinf(item):
+    elif (isinstance(item, float) and math.isinf(item)) or (
+        isinstance(item, int) and not -(2**63) <= item < 2**63
+    ):
         raise MalformedBody("The JSON holds a number that is out of range.")
     return []
 

@@ -7,6 +7,8 @@ wait for ever (mechanisms 18). Here every line gets an answer:
     JSON, but no JSON-RPC message (a batch, a list, …)        -32600
     a request that the gate refuses                           -32600 with its id
     a tools/call whose arguments alone the gate refuses       the tool error INVALID_PARAMETER
+
+A refused line over 2 MiB is not read again to find out more: its id is looked for at its edges.
 """
 
 from __future__ import annotations
@@ -30,12 +32,13 @@ from pydantic import ValidationError
 
 from decisions.errors import Refused
 from decisions.gate import CALL_LIMIT, MAX_DEPTH, check_value, load_json
-from mcp_server.lines import Oversized
+from mcp_server.lines import EDGE_BYTES, Oversized
 
 RequestId = str | int
 ID_TEXT_MAX = 256  # characters
 ID_MAX = 2**53
-_STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+OUTLINE_BYTES = 2 * 1024 * 1024
+_STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]+|[\]}]+', re.DOTALL)
 # Where the usual clients put the id: near the start, or as the last member of the message.
 _ID = rb'"id"\s*:\s*(-?\d{1,16}|"[^"\\]{0,256}")'
 _ID_AT_START = re.compile(
@@ -50,7 +53,7 @@ def judge(line: bytes | Oversized) -> SessionMessage | JSONRPCError:
     """Return the message of a line, or the error that answers it."""
     if isinstance(line, Oversized):
         told = f"The line has more than {CALL_LIMIT} bytes."
-        return _error(INVALID_REQUEST, told, _id_of_oversized(line))
+        return _error(INVALID_REQUEST, told, _id_at_edges(line))
     try:
         value = load_json(line, limit=CALL_LIMIT)
     except Refused as refused:
@@ -103,18 +106,24 @@ class _Outline:
 
 def _salvage(line: bytes, refused: Refused) -> SessionMessage | JSONRPCError:
     """Answer a refused line so that whoever sent it does not wait: with its id where it has one."""
+    told = refused.message
+    if len(line) > OUTLINE_BYTES:
+        request_id = _id_at_edges(Oversized(line[:EDGE_BYTES], line[-EDGE_BYTES:]))
+        return _error(PARSE_ERROR if request_id is None else INVALID_REQUEST, told, request_id)
     outline = _outline(line)
     if outline is None:
-        return _error(PARSE_ERROR, refused.message)
+        return _error(PARSE_ERROR, told)
     call = _call_without_arguments(outline.value)
     if call is None:
-        return _error(INVALID_REQUEST, refused.message, outline.request_id)
+        return _error(INVALID_REQUEST, told, outline.request_id)
     # The server answers it like any other refusal, in the shape of the client's protocol era.
     return SessionMessage(call, ServerMessageMetadata(request_context=refused))
 
 
 def _outline(line: bytes) -> _Outline | None:
     """Read a request leniently: whatever is wrong inside, its id and its method may be whole."""
+    if b'"id"' not in line or b'"method"' not in line:
+        return None
     members: list[tuple[str, Any]] = []
 
     def keep_last(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -142,15 +151,15 @@ def _prune(text: str) -> str:
     kept: list[str] = []
     depth = begin = 0
     for token in _STRINGS_AND_BRACKETS.finditer(text):
-        mark = token.group()
-        if mark in ("[", "{"):
-            depth += 1
-            if depth == MAX_DEPTH + 1:
-                kept += [text[begin : token.start()], "null"]
-        elif mark in ("]", "}"):
-            if depth == MAX_DEPTH + 1:
-                begin = token.end()
-            depth -= 1
+        start, size = token.start(), token.end() - token.start()
+        if text[start] in "[{":
+            if depth <= MAX_DEPTH < depth + size:
+                kept += [text[begin : start + MAX_DEPTH - depth], "null"]
+            depth += size
+        elif text[start] in "]}":
+            if depth - size <= MAX_DEPTH < depth:
+                begin = start + depth - MAX_DEPTH
+            depth -= size
     return "".join([*kept, text[begin:]])
 
 
@@ -167,7 +176,7 @@ def _call_without_arguments(value: dict[str, Any]) -> JSONRPCRequest | None:
         return None
 
 
-def _id_of_oversized(line: Oversized) -> RequestId | None:
+def _id_at_edges(line: Oversized) -> RequestId | None:
     found = _ID_AT_START.match(line.head) or _ID_AT_END.search(line.tail)
     if found is None:
         return None

@@ -13,6 +13,7 @@ from decisions.errors import InvalidInput
 from decisions.schemas import compile_schema
 
 MAX_BYTES = 64 * 1024
+MAX_PATTERNS = 50
 # A repetition of nothing but a repetition, as in (a+)+: our engine takes it, but the engines of
 # those who read the schema after us (models' servers, clients) need exponential time for it.
 _TOWER = re.compile(r"\((?:\?:)?(?:\\.|\[[^\]]*\]|[^\\()\[\]])[+*]\)[+*{]")
@@ -23,29 +24,42 @@ def check_output_schema(schema: dict[str, Any]) -> None:
 
     Raises:
         InvalidInput: Over 64 KiB, not a JSON Schema, with a reference that leads elsewhere or
-            only to itself, or
-            with a pattern that the linear-time engine does not take.
+            only to itself, with a pattern that the linear-time engine does not take, or with too
+            many: each costs up to 20 ms to compile.
     """
-    if len(orjson.dumps(schema)) > MAX_BYTES:
+    try:
+        size = len(orjson.dumps(schema))
+    except TypeError as error:
+        raise InvalidInput(f"options.outputSchema: {error}.") from None
+    if size > MAX_BYTES:
         raise InvalidInput(f"options.outputSchema: over {MAX_BYTES} bytes.")
-    _check_inside(schema, schema)
+    patterns = _check_inside(schema, schema)
+    if patterns > MAX_PATTERNS:
+        raise InvalidInput(f"options.outputSchema: over {MAX_PATTERNS} patterns.")
     try:
         compile_schema(schema)
     except ValueError as error:
         raise InvalidInput(f"options.outputSchema: {str(error)[:200]}") from None
 
 
-def _check_inside(node: Any, root: dict[str, Any]) -> None:
-    if isinstance(node, dict):
-        if isinstance(node.get("$ref"), str):
-            _follow(node["$ref"], root)
-        if isinstance(node.get("pattern"), str) and _TOWER.search(node["pattern"]):
-            raise InvalidInput("options.outputSchema: a pattern repeats a mere repetition.")
-        for child in node.values():
-            _check_inside(child, root)
-    elif isinstance(node, list):
-        for child in node:
-            _check_inside(child, root)
+def _check_inside(node: Any, root: dict[str, Any]) -> int:
+    """Refuse what is wrong anywhere inside; return how many patterns there are."""
+    if isinstance(node, list):
+        return sum(_check_inside(child, root) for child in node)
+    if not isinstance(node, dict):
+        return 0
+    if isinstance(node.get("$ref"), str):
+        _follow(node["$ref"], root)
+    patterns = _patterns(node)
+    if any(_TOWER.search(pattern) for pattern in patterns):
+        raise InvalidInput("options.outputSchema: a pattern repeats a mere repetition.")
+    return len(patterns) + sum(_check_inside(child, root) for child in node.values())
+
+
+def _patterns(node: dict[str, Any]) -> list[str]:
+    by_name = node.get("patternProperties")
+    names = list(by_name) if isinstance(by_name, dict) else []
+    return [node["pattern"], *names] if isinstance(node.get("pattern"), str) else names
 
 
 def _follow(reference: str, root: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ class AuditedAdmin(ModelAdmin):
 
 
 @admin.register(Account)
-class OperatorAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
+class OperatorAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]
     """People who sign in here; a superuser may do everything, others what their permissions say."""
 
     form = UserChangeForm
@@ -89,7 +89,7 @@ class OperatorAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Group)
-class OperatorGroupAdmin(AuditedAdmin, DjangoGroupAdmin):
+class OperatorGroupAdmin(DjangoGroupAdmin, AuditedAdmin):
     """Permissions that several operators share."""
 
 

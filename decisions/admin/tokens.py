@@ -28,7 +28,7 @@ from decisions.models import Token
 from decisions.principals import DEFAULT_SCOPES, LOCAL, SCOPES, TrustLevel, create_token
 from decisions.tokens import revoke_token
 
-_NAME = r"[\w .@:+-]{1,128}"
+_NAME = r"\A[\w .@:+-]{1,128}\Z"
 
 
 class TokenForm(forms.Form):

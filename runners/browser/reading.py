@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.failures import ContextLost, is_unreadable
-from runners.browser.page_scripts import reader_call
+from runners.browser.page_scripts import reader_script
 from runners.browser.tab import Tab
 from runners.browser.vocabulary import ExtractOptions, WaitCondition
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, ToolFailed
@@ -101,7 +101,7 @@ class Reading:
                 end = max(tab.parsed_at + IDLE_SECONDS, met_by) + ANSWER_SECONDS
             return min(end, self.deadline) - now
 
-        text = await tab.evaluate(reader_call(options), seconds_left)
+        text = await tab.call(reader_script(), options, seconds_left)
         answer: dict[str, Any] = json.loads(text)
         return answer
 
@@ -114,7 +114,7 @@ class Reading:
         end = min(time.monotonic() + ANSWER_SECONDS / 2, self.deadline)
         try:
             answer = json.loads(
-                await tab.evaluate(reader_call(at_once), lambda: end - time.monotonic())
+                await tab.call(reader_script(), at_once, lambda: end - time.monotonic())
             )
         except (ContextLost, TimeoutError):
             raise _too_late(

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from runners.browser.failures import ContextLost
-from runners.browser.page_scripts import cover_call
+from runners.browser.page_scripts import cover_script
 from runners.browser.tab import Tab
 from runners.errors import ToolFailed
 
@@ -28,13 +28,13 @@ async def picture_of(tab: Tab, *, seconds: float) -> bytes:
     """
     end = time.monotonic() + seconds
     left = lambda: min(COVER_SECONDS, end - time.monotonic())  # noqa: E731
-    has_covered = bool(await tab.evaluate(cover_call(covered=True), left))
+    has_covered = bool(await tab.call(cover_script(), True, left))
     try:
         return await tab.screenshot(seconds=max(0.1, end - time.monotonic()))
     finally:
         if has_covered:
             with contextlib.suppress(ContextLost, TimeoutError, ToolFailed):
-                await tab.evaluate(cover_call(covered=False), left)
+                await tab.call(cover_script(), False, left)
 
 
 async def screenshot_of(session: BrowserSession, *, url: str | None = None) -> bytes | None:

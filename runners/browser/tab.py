@@ -121,8 +121,8 @@ class Tab:
             self.page.remove_listener("response", note)
         return statuses[-1] if statuses else None
 
-    async def evaluate(self, expression: str, seconds_left: Callable[[], float]) -> Any:
-        """Evaluate in the reader's own world of the present document and await its promise.
+    async def call(self, script: str, given: object, seconds_left: Callable[[], float]) -> Any:
+        """Call a function of the reader's in its own world of the present document.
 
         `seconds_left` is asked again while it waits, so that the end may come nearer when the page
         moves on.
@@ -133,7 +133,7 @@ class Tab:
             ToolFailed: The page crashed, was closed or flooded its reader.
         """
         try:
-            answer = await self._trouble.watch(self._evaluate(expression), seconds_left)
+            answer = await self._trouble.watch(self._call(script, given), seconds_left)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -144,17 +144,18 @@ class Tab:
             raise RuntimeError(f"page script: {_first_line(answer['exceptionDetails'])}")
         return answer["result"].get("value")
 
-    async def _evaluate(self, expression: str) -> dict[str, Any]:
+    async def _call(self, script: str, given: object) -> dict[str, Any]:
         world = await self._line.send(
             "Page.createIsolatedWorld", {"frameId": self._frame_id, "worldName": WORLD}
         )
         request = {
-            "expression": expression,
-            "contextId": world["executionContextId"],
+            "functionDeclaration": script,
+            "arguments": [{"value": given}],
+            "executionContextId": world["executionContextId"],
             "awaitPromise": True,
             "returnByValue": True,
         }
-        answer: dict[str, Any] = await self._line.send("Runtime.evaluate", request)
+        answer: dict[str, Any] = await self._line.send("Runtime.callFunctionOn", request)
         return answer
 
     async def interrupt(self) -> None:
@@ -184,7 +185,7 @@ class Tab:
         """Stop what the page still loads; when it obeys, the tab can be used again."""
         try:
             await self._trouble.watch(self._line.send("Page.stopLoading"), within(1.0))
-            await self.evaluate("1", within(1.0))
+            await self.call("() => 1", None, within(1.0))
         except browser_errors():
             return
         except (ContextLost, ToolFailed):

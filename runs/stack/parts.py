@@ -52,10 +52,10 @@ class Running:
         self, part: Part, at: Places, *, env: Mapping[str, str], mark: str, scratch: Path
     ) -> None:
         self._part = part
-        self._scratch = scratch
+        self._scratch = scratch / part.name
         self._at = at
         self._env = env
-        self._mark = mark
+        self._mark = f"{mark}/{part.name}"
         self._group: Group | None = None
         self._started = 0.0
         self._ready: float | None = None

@@ -58,14 +58,7 @@ class Supervisor:
         # Short, and made anew: Chromium puts Unix sockets 74 bytes deep into it, of 107 in all.
         self._scratch = Path(tempfile.mkdtemp(prefix="cty-"))
         self._running = [
-            Running(
-                part,
-                at,
-                env=env,
-                mark=f"{self._mark}/{part.name}",
-                scratch=self._scratch / part.name,
-            )
-            for part in parts
+            Running(part, at, env=env, mark=self._mark, scratch=self._scratch) for part in parts
         ]
         self._state = "starting"
         self._started_at = time.time()

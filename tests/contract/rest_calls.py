@@ -39,21 +39,25 @@ def rest_rows(surface: str) -> list[Row]:
 def cannot_be_said(row: Row) -> str | None:
     """Return why a row has no like over HTTP, or None: paths and queries are text."""
     method, path = CALLS[row.tool]
-    given = row.input
     named = [name for name in ("runId", "artifactId") if f"{{{name}}}" in path]
-    for name in named:
-        value = given.get(name)
-        if isinstance(value, dict):
-            continue
-        if not isinstance(value, str) or "/" in value:
-            return "an id in a path is text, is there, and has no slash"
-    if method == "GET":
-        for name, value in given.items():
-            if name not in named and isinstance(value, str) and value.isdigit():
-                return "a query does not tell a number from one in quotes"
-            if isinstance(value, dict) and "$raw_number" in value:
-                return "a query has no JSON numbers: whole ones are written whole"
+    if not all(_fits_a_path(row.input.get(name)) for name in named):
+        return "an id in a path is text, is there, and has no slash"
+    query = [value for name, value in row.input.items() if name not in named]
+    if method == "GET" and not all(map(_fits_a_query, query)):
+        return "a query knows no quoted numbers, no lists of one, no fractions of zero"
     return None
+
+
+def _fits_a_path(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, str) and "/" not in value)
+
+
+def _fits_a_query(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "$raw_number" not in value
+    if isinstance(value, list):
+        return len(value) != 1
+    return not (isinstance(value, str) and value.isdigit())
 
 
 def request_of(tool: str, given: Any) -> dict[str, Any]:

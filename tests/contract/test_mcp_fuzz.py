@@ -11,7 +11,7 @@ from mcp_server.tools import Tool, load_toolsets
 from tests.contract.mcp_host import Host, error_of, structured
 
 TOOLS = load_toolsets(["runtime"])
-ODD = st.sampled_from(
+ODD: st.SearchStrategy[Any] = st.sampled_from(
     [
         None, True, 0, -1, 1, 2.5, 5.0, 2**31, 2**53, 2**63, 2**64, 10**400, 1e308, -0.0, "",
         "run_ok", "running", "\u202e", "💥" * 20, "%s %n {0}", "'; DROP TABLE runs_run; --",

@@ -82,7 +82,7 @@ def address(route: str) -> str:
 
 @pytest.mark.parametrize("route", SCOPED)
 def test_no_method_of_a_scoped_route_answers_without_a_token(
-    anonymous: httpx.Client, principal: object, route: str
+    anonymous: httpx.Client, route: str
 ) -> None:
     for method in METHODS:
         response = anonymous.request(method, address(route))
@@ -92,9 +92,7 @@ def test_no_method_of_a_scoped_route_answers_without_a_token(
 
 
 @pytest.mark.parametrize("route", ["healthz", "readyz", "metrics", "api/schema", "api/docs"])
-def test_an_open_route_answers_without_a_token(
-    anonymous: httpx.Client, principal: object, route: str
-) -> None:
+def test_an_open_route_answers_without_a_token(anonymous: httpx.Client, route: str) -> None:
     assert anonymous.get(f"/{route}").status_code in (200, 503)
     assert anonymous.post(f"/{route}").status_code == 405
 

@@ -27,6 +27,7 @@ INITIALIZE = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 def own_database(folder: Path) -> dict[str, str]:

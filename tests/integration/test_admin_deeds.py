@@ -30,9 +30,7 @@ def act(client: Client, action: str, *runs: Run, **more: str) -> str:
     return " ".join(str(told) for told in get_messages(answer.wsgi_request))
 
 
-def test_cancel_cancels_and_names_the_operator(
-    boss: Client, submit: Callable[..., str]
-) -> None:
+def test_cancel_cancels_and_names_the_operator(boss: Client, submit: Callable[..., str]) -> None:
     run_id = submit("ok")
     page, told = post(boss, run_id, "cancel")
     assert Run.objects.get(id=run_id).status == "canceled"
@@ -76,7 +74,9 @@ def test_a_remote_callers_run_gains_no_trust_by_a_retry(
     assert not Run.objects.filter(retry_of=run.id, trust="local").exists()
 
 
-def test_a_deed_needs_its_permission(staff: Callable[..., Client], make_run: Callable[..., Run]) -> None:
+def test_a_deed_needs_its_permission(
+    staff: Callable[..., Client], make_run: Callable[..., Run]
+) -> None:
     run, viewer = make_run(), staff("runs.view_run")
     assert viewer.post(f"/admin/runs/run/{run.id}/cancel/").status_code == 403
     assert viewer.post(f"/admin/runs/run/{run.id}/retry/").status_code == 403
@@ -101,9 +101,7 @@ def test_an_unknown_run_is_not_found(boss: Client) -> None:
     assert boss.post("/admin/runs/run/run_unknown/cancel/").status_code == 404
 
 
-def test_ticked_runs_are_canceled_and_no_others(
-    boss: Client, make_run: Callable[..., Run]
-) -> None:
+def test_ticked_runs_are_canceled_and_no_others(boss: Client, make_run: Callable[..., Run]) -> None:
     one, two, other = make_run(), make_run(), make_run()
     assert "is canceled" in act(boss, "cancel_selected", one, two)
     statuses = dict(Run.objects.values_list("id", "status"))

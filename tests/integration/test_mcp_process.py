@@ -13,9 +13,15 @@ from typing import Any
 import pytest
 
 from mcp_server.server import VERSION
-from tests.integration.mcp_process import INITIALIZE, MANAGE, ROOT, own_database, talk
+from tests.integration.mcp_process import (
+    INITIALIZE,
+    INITIALIZED,
+    MANAGE,
+    ROOT,
+    own_database,
+    talk,
+)  # fmt: skip
 
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 HEAVY = ("playwright", "celery", "kombu", "redis", "rest_framework", "django.contrib.admin", "rich")
 NOISY_SETTINGS = """
@@ -120,6 +126,15 @@ def test_a_wrong_option_is_told_on_stderr(
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_environment_chooses_toolsets_too(env: dict[str, str]) -> None:
+    chosen = {**env, "CONTINUITY_MCP_TOOLSETS": "nope"}
+    done = subprocess.run(
+        [sys.executable, MANAGE, "mcp_stdio"],
+        input="", capture_output=True, text=True, env=chosen, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "Unknown toolset: nope" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

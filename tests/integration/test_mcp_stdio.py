@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 
-from tests.integration.mcp_process import call, connected, own_database, refused, started
+from tests.integration.mcp_process import (
+    INITIALIZE,
+    INITIALIZED,
+    MANAGE,
+    call,
+    connected,
+    own_database,
+    refused,
+    started,
+)  # fmt: skip
 
 pytestmark = pytest.mark.anyio
 both_eras = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -93,9 +106,8 @@ async def test_a_sync_run_answers_its_result_and_tells_its_progress(
     assert {total for _, total in told} == {3}
 
 
-@both_eras
-async def test_auto_waits_for_a_small_job(env: dict[str, str], mode: str) -> None:
-    async with connected(env, mode=mode) as client:
+async def test_auto_waits_for_a_small_job(env: dict[str, str]) -> None:
+    async with connected(env) as client:
         run = await call(client, "run_task_template", **job("ok"))
     assert (run["mode"], run["status"]) == ("sync", "succeeded")
 
@@ -132,11 +144,30 @@ async def test_a_canceled_run_ends_while_it_is_waited_for(env: dict[str, str], m
     assert (run["status"], run["error"]["errorCode"]) == ("canceled", "RUN_CANCELED")
 
 
-async def test_a_run_goes_on_when_its_host_is_killed(env: dict[str, str]) -> None:
-    async with connected(env) as first:
-        handle = await call(first, "run_task_template", **job("sleep:1.5", "ok", mode="async"))
-    async with connected(env, mode="legacy") as second:
-        run = await call(second, "wait_task_run", runId=handle["runId"], waitMs=20_000)
+def submit_and_be_killed(env: dict[str, str], arguments: dict[str, Any]) -> str:
+    """Submit a run over a server that is killed as soon as it has answered; return the runId."""
+    params = {"name": "run_task_template", "arguments": arguments}
+    submit = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    with subprocess.Popen(
+        [sys.executable, MANAGE, "mcp_stdio"], env=env, stdin=PIPE, stdout=PIPE
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in (INITIALIZE, INITIALIZED, submit):
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.kill()
+    handle: str = answers[1]["result"]["structuredContent"]["runId"]
+    return handle
+
+
+async def test_a_run_goes_on_when_its_server_is_killed(env: dict[str, str]) -> None:
+    handle = await anyio.to_thread.run_sync(
+        submit_and_be_killed, env, job("sleep:1.5", "ok", mode="async")
+    )
+    async with connected(env) as client:
+        run = await call(client, "wait_task_run", runId=handle, waitMs=20_000)
     assert (run["status"], run["result"]) == ("succeeded", {"done": 2})
 
 

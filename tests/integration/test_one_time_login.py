@@ -13,7 +13,6 @@ from decisions.audit import is_genuine
 from decisions.errors import Forbidden
 from decisions.models import AuditEntry, LoginLink
 from decisions.one_time_login import make_login_path
-from decisions.principals import Principal
 from tests.integration.racing import at_once
 
 pytestmark = [pytest.mark.usefixtures("principal"), pytest.mark.usefixtures("embedded")]

@@ -4,7 +4,6 @@ lost.
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -212,7 +211,6 @@ def test_a_process_known_to_be_gone_is_not_waited_for(submit: Submit) -> None:
 
 
 def test_a_worker_of_another_machine_is_judged_by_its_beat_alone(submit: Submit) -> None:
-    assert socket.gethostname()
     held_by(register("w1", process="other-boot:4026531836:999999:1"), submit)
     Scheduler().reap()
     assert Run.objects.get().lease_owner == "w1"

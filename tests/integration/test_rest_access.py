@@ -26,9 +26,7 @@ PROFILE = "/api/v1/runtime/profile"
         "Bearer cty_" + "x" * 200, "Token cty_x", b"Bearer cty_\xff\xfe",
     ],
 )  # fmt: skip
-def test_without_a_valid_token_there_is_no_access(
-    anonymous: httpx.Client, principal: object, header: Any
-) -> None:
+def test_without_a_valid_token_there_is_no_access(anonymous: httpx.Client, header: Any) -> None:
     headers = {} if header is None else {"Authorization": header}
     response = anonymous.get(PROFILE, headers=headers)
     assert refusal(response, 401)["errorCode"] == "UNAUTHENTICATED"

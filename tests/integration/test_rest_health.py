@@ -42,7 +42,7 @@ def test_an_installation_with_a_living_worker_is_ready(
 
 
 def test_an_installation_without_a_worker_is_not_and_says_what_to_do(
-    anonymous: httpx.Client, principal: object
+    anonymous: httpx.Client,
 ) -> None:
     found = parts(anonymous.get("/readyz"), 503)
     assert (found["database"]["ok"], found["redis"]["ok"]) == (True, True)
@@ -81,7 +81,7 @@ def test_a_part_that_hangs_is_given_up(
 
 
 def test_a_database_that_is_away_is_named(
-    anonymous: httpx.Client, principal: object, monkeypatch: pytest.MonkeyPatch
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*args: object) -> None:
         raise OperationalError("could not connect to 10.1.2.3 as admin")
@@ -108,7 +108,7 @@ def test_the_figures_count_runs_slots_workers_and_doorbells(
 
 @pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=_x"}])
 def test_the_figures_are_for_this_machine_alone(
-    anonymous: httpx.Client, principal: object, headers: dict[str, str]
+    anonymous: httpx.Client, headers: dict[str, str]
 ) -> None:
     assert refusal(anonymous.get("/metrics", headers=headers), 403)["errorCode"] == "FORBIDDEN"
 

@@ -13,7 +13,7 @@ from django.test import override_settings
 
 from decisions.models import AuditEntry
 from decisions.principals import Principal
-from runs import claims, engine, worker
+from runs import claims, engine
 from runs.models import Run, RunStep, Slot, Worker
 from runs.services import cancel_run
 from runs.worker import WorkerPlace
@@ -278,7 +278,6 @@ def test_work_that_no_doorbell_announced_is_taken_all_the_same(
 ) -> None:
     run_id = submit("ok")
     until(lambda: fresh(run_id).status == "succeeded")
-    assert worker.WATCH_S <= 0.5
 
 
 def test_the_clock_of_a_long_step_is_kept_with_the_heartbeat(

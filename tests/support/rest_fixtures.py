@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.principals import DEFAULT_SCOPES, create_token
+from decisions.principals import DEFAULT_SCOPES, Principal, create_token
 from runs.management.commands.serve import web_config
 from tests.support.rest import bearer
 from tests.support.rest_server import PATIENCE_S, running
@@ -28,7 +28,7 @@ def web() -> Iterator[str]:
 
 
 @pytest.fixture
-def anonymous(web: str) -> Iterator[httpx.Client]:
+def anonymous(web: str, principal: Principal) -> Iterator[httpx.Client]:
     """A caller without a token."""
     with httpx.Client(base_url=web, timeout=PATIENCE_S) as client:
         yield client
@@ -42,7 +42,7 @@ def api(web: str, token: str) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def client_with(web: str, principal: object) -> Iterator[MakeClient]:
+def client_with(web: str, principal: Principal) -> Iterator[MakeClient]:
     """Make callers: `client_with(scopes={"runs:read"}, trust="remote", workspace="w")`."""
     with contextlib.ExitStack() as made:
 

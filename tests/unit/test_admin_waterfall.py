@@ -55,7 +55,7 @@ def test_a_clock_that_was_set_back_keeps_every_bar_on_the_axis() -> None:
     for bar in drawn(step(0, 4), step(8, 2), step(10, 10)).bars:
         assert bar.left is not None
         assert bar.width is not None
-        assert 0 <= bar.left
+        assert bar.left >= 0
         assert bar.left + bar.width <= 100.01
 
 

@@ -182,6 +182,18 @@ def test_a_line_over_the_limit_is_answered_with_its_id_where_that_can_be_seen(
     assert refused(Oversized(head, tail)) == (-32600, request_id)
 
 
+@pytest.mark.parametrize("bomb", ["[" * 3_000_000, '"",' * 900_000 + "NaN", '{"a":' * 600_000])
+def test_a_large_refused_line_is_answered_soon_and_with_its_id(bomb: str) -> None:
+    assert refused(call(f"[{bomb}]")) == (-32600, 7)
+
+
+@given(st.lists(st.sampled_from(["[", '{"k":', '{"[":', "[1,"]), max_size=80))
+def test_whatever_is_too_deep_in_a_call_the_rest_of_it_is_read(opening: list[str]) -> None:
+    closing = "".join("]" if each[0] == "[" else "}" for each in reversed(opening))
+    line = call('{"a":' + "".join(opening) + "NaN" + closing + ',"b":[[1],{"c":"]"}]}')
+    assert refusal_of_arguments(line)
+
+
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_gate(raw: bytes) -> None:
     judge(raw)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import RequestFactory
 
@@ -24,12 +26,12 @@ def test_any_other_peer_is_remote(peer: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]", "[::1]:80"])
-def test_a_loopback_host_is_local(host: str, settings: object) -> None:
+def test_a_loopback_host_is_local(host: str) -> None:
     assert local(host=host)
 
 
 @pytest.mark.parametrize("host", ["continuity.example", "10.0.0.1:80", "localhost.example"])
-def test_any_other_host_is_remote(host: str, settings: pytest.FixtureRequest) -> None:
+def test_any_other_host_is_remote(host: str, settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["*"]
     assert not local(host=host)
 

@@ -18,9 +18,13 @@ const shownCount = (root, selector, enough) => {
   return count;
 };
 
+const MUCH_PROSE = 2000;
 const proseLength = (root) => {
   let length = 0;
-  for (const paragraph of [...all(root, "p")].slice(0, 200)) length += rawText(paragraph).trim().length;
+  for (const paragraph of all(root, "p")) {
+    length += rawText(paragraph).trim().length;
+    if (length > MUCH_PROSE) break;
+  }
   return length;
 };
 
@@ -36,27 +40,27 @@ const isTablePage = (main, length) =>
     return rows >= 4 && visible(table) && !isLayoutTable(table) && rawText(table).length > length * 0.4;
   });
 
-const isSearchPage = (links) => {
-  const asked = SEARCH_PARAMETERS.some((name) => here.searchParams.get(name));
-  return asked && (links >= 3 || one(document, "input[type=search],[role=search],search") !== null);
+const isSearchPage = (main) => {
+  if (!SEARCH_PARAMETERS.some((name) => here.searchParams.get(name))) return false;
+  return shownCount(main, "a[href]", 3) >= 3 || one(document, "input[type=search],[role=search],search") !== null;
 };
 
-const isListPage = (main, share) => {
+const isListPage = (main, length) => {
   const items = shownCount(main, "li a[href],article,[role=listitem],[role=feed] > *", 8);
-  return items >= 8 && (share > 0.4 || all(main, "article").length >= 4);
+  return items >= 8 && (linkShare(main, length) > 0.4 || all(main, "article").length >= 4);
 };
 
 const pageType = (body, main, status) => {
   if (status >= 400) return "error";
   const length = rawText(main).length;
   const prose = proseLength(main);
-  if (shownCount(body, "input[type=password]", 1) && prose < 2000) return "login";
-  if (isSearchPage(shownCount(main, "a[href]", 3))) return "search";
-  if (shownCount(main, TEXT_INPUTS, 2) >= 2 && prose < 2000) return "form";
+  if (shownCount(body, "input[type=password]", 1) && prose < MUCH_PROSE) return "login";
+  if (isSearchPage(main)) return "search";
+  if (shownCount(main, TEXT_INPUTS, 2) >= 2 && prose < MUCH_PROSE) return "form";
   if (isTablePage(main, length)) return "table";
   const ofKind = meta("og:type");
   if (ofKind === "article" || (main !== body && tagOf(main) === "article" && prose > 500)) return "article";
-  if (isListPage(main, linkShare(main, length))) return "list";
+  if (isListPage(main, length)) return "list";
   const isReference = all(main, "dt").length >= 5 || (one(main, "pre") !== null && all(main, HEADINGS).length >= 3);
   if (prose > 1200) return isReference ? "document" : "article";
   if (one(body, "[role=application],canvas") || shownCount(body, "button,[role=button]", 6) >= 6) return "app";

@@ -159,8 +159,7 @@ const findMain = (body) => {
   return articles.length === 1 && rawText(articles[0]).length >= 500 ? articles[0] : body;
 };
 
-const readContent = (body, secrets, limit) => {
-  const main = findMain(body);
+const readContent = (body, main, secrets, limit) => {
   const style = { secrets, inMain: main !== body, wholeLength: rawText(body).length };
   let sections = new Sections(limit);
   writeBlocks(main, sections, style);

@@ -19,6 +19,7 @@ const positionOf = method(Node.prototype, "compareDocumentPosition");
 const tagOf = getter(Element.prototype, "localName");
 const shadowOf = getter(Element.prototype, "shadowRoot");
 const attr = method(Element.prototype, "getAttribute");
+const attributeNames = method(Element.prototype, "getAttributeNames");
 const hasAttr = method(Element.prototype, "hasAttribute");
 const closest = method(Element.prototype, "closest");
 const matches = method(Element.prototype, "matches");
@@ -96,12 +97,12 @@ const eachChild = (node, visit) => {
 const collapse = (text) => text.replace(/[\u200b\u2060\ufeff\u00ad]/g, "").replace(/\s+/g, " ");
 
 // Cut to at most `limit` UTF-16 units without splitting what a reader sees as one character.
-const segmenter = new Intl.Segmenter();
 const cut = (text, limit) => {
   if (text.length <= limit) return text;
+  if (/^[\x20-\x7e]+$/.test(text.slice(Math.max(0, limit - 1), limit + 1))) return text.slice(0, limit);
   const from = Math.max(0, limit - 1024);
-  const across = segmenter.segment(text.slice(from, limit + 64)).containing(limit - from);
-  return text.slice(0, from + across.index);
+  const characters = new Intl.Segmenter().segment(text.slice(from, limit + 64)); // costs a millisecond
+  return text.slice(0, from + characters.containing(limit - from).index);
 };
 
 // Cut for a label or a summary: at a word where there is one, with an ellipsis.

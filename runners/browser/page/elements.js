@@ -40,8 +40,12 @@ const typeOfElement = (element) => {
 };
 
 const TEXT_IS_VALUE = new Set(["textbox", "searchbox", "combobox", "listbox"]);
-const labelOf = (element, type) => {
-  const says = (text) => shorten(collapse(text ?? "").trim(), LABEL_LIMIT);
+const says = (text) => shorten(collapse(text ?? "").trim(), LABEL_LIMIT);
+const labelOf = (element, type, names) => {
+  if (type === "link" && !names.some((name) => name.startsWith("aria-"))) {
+    const text = lineOfText(element, LABEL_LIMIT);
+    if (text) return text;
+  }
   const named = fieldLabels(element);
   const label = says(attr(element, "aria-label")) || says(named.join(" "));
   if (label) return label;
@@ -89,17 +93,20 @@ const valueState = (element, type, secrets) => {
   return { value: type === "file" ? value.split("\\").pop() : shorten(collapse(value).trim(), VALUE_LIMIT) };
 };
 
-const stateOf = (element, type, secrets) => {
+const linkStates = (element, state) => {
+  const href = linkAddress(element);
+  if (href && href.length <= 500) state.href = href;
+};
+
+const stateOf = (element, type, names, secrets) => {
   const state = {};
-  ariaStates(element, state);
-  fieldStates(element, state, type);
+  const tag = tagOf(element);
+  if (names.some((name) => name.startsWith("aria-"))) ariaStates(element, state);
+  if (tag === "a" || tag === "area") linkStates(element, state);
+  else fieldStates(element, state, type);
   if (type === "disclosure") state.expanded = hasAttr(element.parentElement ?? element, "open");
-  if (matches(element, "a[href],area[href]")) {
-    const href = linkAddress(element);
-    if (href && href.length <= 500) state.href = href;
-  }
   if (secrets.fields.has(element) && state.options) delete state.options;
-  return Object.assign(state, valueState(element, type, secrets));
+  return type === "link" ? state : Object.assign(state, valueState(element, type, secrets));
 };
 
 // Ids stay with their element while the document lives: they are kept in the reader's world, not on the page.
@@ -110,21 +117,23 @@ const idOf = (element) => {
 };
 
 // A wrapper with onclick around real controls, or something inside a link, is the same thing twice.
+const NATIVE = new Set(["a", "area", "button", "input", "select", "textarea", "summary"]);
 const isRepeated = (element) => {
-  const native = matches(element, "a,area,button,input,select,textarea,summary");
-  if (native) return false;
+  if (NATIVE.has(tagOf(element))) return false;
   if (closest(element, "a[href],button") !== null) return true;
   return hasAttr(element, "onclick") && !hasAttr(element, "role") && one(element, "a[href],button,input,select,textarea") !== null;
 };
 
+const INERT = "[aria-hidden=true],[inert]";
 const boxesOf = (roots) => {
   const found = [];
   for (const { root, x, y } of roots) {
+    const someInert = one(root, INERT) !== null;
     for (const element of all(root, USABLE)) {
       const box = boxOf(element);
       if (box.width < 1 || box.height < 1 || box.right + x <= 0 || box.bottom + y <= 0) continue;
       if (!visible(element) || isRepeated(element)) continue;
-      if (closest(element, "[aria-hidden=true],[inert]") !== null) continue;
+      if (someInert && closest(element, INERT) !== null) continue;
       const bounds = { x: Math.round(box.x + x), y: Math.round(box.y + y), width: Math.round(box.width), height: Math.round(box.height) };
       found.push({ element, bounds });
     }
@@ -134,5 +143,7 @@ const boxesOf = (roots) => {
 
 const describe = ({ element, bounds }, secrets) => {
   const type = typeOfElement(element);
-  return { id: idOf(element), type, label: labelOf(element, type), bounds, state: stateOf(element, type, secrets) };
+  const names = attributeNames(element);
+  const label = labelOf(element, type, names);
+  return { id: idOf(element), type, label, bounds, state: stateOf(element, type, names, secrets) };
 };

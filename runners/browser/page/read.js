@@ -7,6 +7,7 @@ const asJson = (result, secrets) =>
   JSON.stringify(result, (key, value) =>
     typeof value === "string" ? masked(value.toWellFormed().replace(CONTROL, ""), secrets) : value);
 
+const SUMMARY_SOURCE = 1000; // characters of content that are read when only the summary needs them
 const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;
 
 // A document that is text itself (plain, JSON, XML, source code), shown by the browser's own viewer.
@@ -30,9 +31,11 @@ const readHtml = (extract) => {
   const roots = findRoots(document);
   const secrets = findSecrets(roots.map(({ root }) => root));
   const boxes = boxesOf(roots);
-  const { sections, truncated, count } = readContent(body, secrets, extract.content ? extract.maxContentLength : 1000);
+  const main = findMain(body);
+  const limit = extract.content ? extract.maxContentLength : SUMMARY_SOURCE;
+  const { sections, truncated, count } = readContent(body, main, secrets, limit);
   const title = collapse(titleOf(document)).trim() || sections.find((section) => section.level > 0)?.heading || "";
-  const kind = pageType(body, findMain(body), httpStatus());
+  const kind = pageType(body, main, httpStatus());
   const result = {
     url: location.href, title, pageType: kind, elementCount: boxes.length, contentSections: count,
     content: extract.content ? { sections, truncated } : null, pageInfo: null, httpStatus: httpStatus(),

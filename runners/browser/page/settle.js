@@ -34,9 +34,13 @@ const isParsed = () => readyState(document) !== "loading";
 const isLoaded = () => readyState(document) === "complete";
 
 // A mount point that its script has not filled yet: there is hardly any text, and there are scripts.
+const FILLED = 30;
 const looksUnfilled = () => {
   const body = bodyOf(document);
-  return body !== null && tagOf(body) === "body" && one(document, "script") !== null && lineOfText(body, 100).length < 30;
+  if (body === null || tagOf(body) !== "body" || one(document, "script") === null) return false;
+  const first = one(body, "p,li,h1,h2,td");
+  if (first && rawText(first).trim().length >= FILLED && visible(first)) return false;
+  return lineOfText(body, 100).length < FILLED;
 };
 
 const lastArrival = () => {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import time
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from playwright._impl._driver import compute_driver_executable
 from playwright.async_api import Error, async_playwright
 
 from runners.browser.chromium import (
@@ -68,6 +70,13 @@ def check_chromium() -> Finding:
         found = find_chromium()
     except ChromiumMissing as missing:
         return Finding("bad", "chromium", *_sentences(str(missing)))
+    driver = subprocess.run(
+        [compute_driver_executable()[0], "--version"], capture_output=True, text=True, check=False
+    )
+    if driver.returncode != 0:
+        what = f"Playwright's driver does not run: {driver.stderr.strip()[-200:]}"
+        way_out = "Install what it lacks (Debian: `apt-get install libatomic1`)."
+        return Finding("bad", "chromium", what, way_out)
     began = time.monotonic()
     try:
         version = asyncio.run(asyncio.wait_for(_render(found), PROOF_TIMEOUT_S))

@@ -1,0 +1,158 @@
+"""The admin site in a real Chromium: signing in by a link, pages that keep up, deeds, hostile
+names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import override_settings
+from playwright.async_api import Browser, Page, async_playwright
+
+from decisions.one_time_login import make_login_path
+from decisions.principals import Principal
+from runners.browser.chromium import find_chromium, launch_args, wants_sandbox
+from runners.loop import LoopThread
+from runs.models import Run, RunStep
+
+pytest_plugins = [
+    "tests.support.admin_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+]
+
+JPEG = bytes.fromhex(
+    "ffd8ffe000104a46494600010100000100010000ffdb004300" + "03" * 64 + "ffc0000b08000100010101"
+    "1100ffc40014000100000000000000000000000000000009ffc40014100100000000000000000000000000000000"
+    "ffda0008010100003f0054dfffd9"
+)  # fmt: skip
+PATIENCE_MS = 15_000
+
+
+class Visitor:
+    """A person at a browser; what pages complain about is kept."""
+
+    def __init__(self, loop: LoopThread, page: Page, address: str) -> None:
+        self._loop, self.page, self.address = loop, page, address
+        self.complaints: list[str] = []
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: dialog.accept())
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Wait for something to be done in the browser."""
+        return self._loop.submit(work).result(60)
+
+    def open(self, path: str) -> None:
+        """Go to a page."""
+        self.do(self.page.goto(self.address + path))
+
+    def sees(self, selector: str) -> None:
+        """Wait until something is there to be seen."""
+        self.do(self.page.wait_for_selector(selector))
+
+    def click(self, selector: str) -> None:
+        """Click on something."""
+        self.do(self.page.click(selector))
+
+
+@pytest.fixture
+def visitor(principal: Principal, web: str, browser_loop: LoopThread) -> Iterator[Visitor]:
+    """Somebody who came in by a one-time link."""
+
+    async def launch() -> tuple[Any, Browser, Page]:
+        driver = await async_playwright().start()
+        browser = await driver.chromium.launch(
+            executable_path=str(find_chromium().path), args=launch_args(),
+            chromium_sandbox=wants_sandbox(),
+        )  # fmt: skip
+        return driver, browser, await browser.new_page()
+
+    async def leave(driver: Any, browser: Browser) -> None:
+        await browser.close()
+        await driver.stop()
+
+    driver, browser, page = browser_loop.submit(launch()).result(60)
+    person = Visitor(browser_loop, page, web)
+    with override_settings(ONE_TIME_LOGIN=True):
+        person.open(make_login_path())
+        person.do(page.wait_for_url("**/admin/"))
+    person.do(page.goto("about:blank"))
+    yield person
+    person.do(leave(driver, browser))
+    assert person.complaints == []
+
+
+def run_page(run: Run) -> str:
+    """Return the path of a run's page."""
+    return f"/admin/runs/run/{run.id}/change/"
+
+
+def test_a_link_signs_in_by_itself_and_a_first_run_ends_the_empty_page(
+    visitor: Visitor, make_run: Callable[..., Run]
+) -> None:
+    visitor.open("/admin/")
+    visitor.sees("text=Nothing has run here yet")
+    run = make_run()
+    visitor.sees(f"a[href*='{run.id}']")
+
+
+def test_a_run_page_keeps_up_and_what_was_opened_stays_open(
+    visitor: Visitor, make_story: Callable[..., Run]
+) -> None:
+    run = make_story(["succeeded", "started"], status="running")
+    visitor.open(run_page(run))
+    visitor.click("details[data-key=step-0] > summary")
+    visitor.sees("details[data-key=step-0] >> text=pages.example/0.html")
+    now = datetime.now(UTC)
+    RunStep.objects.filter(run=run, index=1).update(status="succeeded", ended_at=now)
+    Run.objects.filter(id=run.id).update(done_steps=2)
+    visitor.sees("text=2 of 2 steps")
+    visitor.sees("details[data-key=step-0][open] >> text=pages.example/0.html")
+    Run.objects.filter(id=run.id).update(status="succeeded", ready=False, ended_at=now)
+    visitor.sees("[data-part=head] .cty-pill[data-tone=succeeded]")
+    assert visitor.do(visitor.page.locator(".cty-live").count()) == 0
+
+
+def test_cancel_asks_first_and_then_says_what_came_of_it(
+    visitor: Visitor, submit: Callable[..., str]
+) -> None:
+    run = Run.objects.get(id=submit("ok"))
+    visitor.open(run_page(run))
+    visitor.click("button:has-text('Cancel')")
+    visitor.sees(f"text={run.id} is canceled")
+    assert Run.objects.get().status == "canceled"
+    visitor.click("button:has-text('Retry')")
+    visitor.sees("text=is retried as")
+    assert Run.objects.get(retry_of=run.id).status == "queued"
+
+
+def test_names_and_bytes_from_out_there_run_nothing(
+    visitor: Visitor, make_story: Callable[..., Run], make_artifact: Callable[..., str]
+) -> None:
+    evil = '"><img src=x onerror="window.ran=1"><svg onload="window.ran=1">'
+    run = make_story(["failed"], result_summary=evil)
+    run.steps.update(name=evil, error={"errorCode": evil, "message": evil})
+    made = make_artifact(
+        b"<svg xmlns='http://www.w3.org/2000/svg' onload='parent.ran=1'/>",
+        mime_type="image/png", name=evil, run_id=run.id,
+    )  # fmt: skip
+    for path in (run_page(run), f"/admin/artifacts/artifact/{made}/change/", "/admin/"):
+        visitor.open(path)
+        visitor.do(visitor.page.wait_for_load_state("networkidle"))
+        assert visitor.do(visitor.page.evaluate("window.ran")) is None, path
+
+
+def test_a_screenshot_opens_large(
+    visitor: Visitor, make_story: Callable[..., Run], make_artifact: Callable[..., str]
+) -> None:
+    run = make_story(["succeeded"], status="succeeded")
+    make_artifact(JPEG, mime_type="image/jpeg", name="shot.jpg", run_id=run.id)
+    visitor.open(run_page(run))
+    visitor.click("a[data-zoom]")
+    visitor.sees("dialog[open] img")
+    visitor.click("dialog")
+    assert visitor.do(visitor.page.locator("dialog").count()) == 0

@@ -1,0 +1,94 @@
+"""The audit log in the admin site: read, filtered, linked, never written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from decisions.audit import Deed, record
+from decisions.models import AuditEntry, Token
+from decisions.principals import Principal, create_token
+from runs.models import Run
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+LIST = "/admin/decisions/auditentry/"
+
+
+@pytest.fixture
+def tell(principal: Principal) -> Callable[..., AuditEntry]:
+    """Record a deed: `tell("run.started", "run", run.id, actor="reaper")`."""
+
+    def make(action: str, kind: str, about: str, actor: str = "local", **told: Any) -> AuditEntry:
+        place = principal.tenant_id, principal.workspace_id
+        record(Deed(action, actor, kind, about, *place, told))
+        return AuditEntry.objects.latest("id")
+
+    return make
+
+
+def ids_in(client: Client, query: str) -> list[int]:
+    """Return the entries that the list shows for a query."""
+    return [entry.id for entry in client.get(LIST + query).context["cl"].result_list]
+
+
+def test_entries_are_found_by_what_they_tell(boss: Client, tell: Callable[..., AuditEntry]) -> None:
+    lost = tell("run.worker_lost", "run", "run_1", actor="reaper")
+    refused = tell("run.refused", "template", "login_keep_session", actor="token:tok_1")
+    for query in ("?q=run_1", "?q=run.worker_lost", "?q=reaper", "?action=run.worker_lost"):
+        assert ids_in(boss, query) == [lost.id], query
+    assert ids_in(boss, "?outcome=refused") == [refused.id]
+    assert ids_in(boss, "?q=token:tok_1") == [refused.id]
+
+
+def test_fifty_entries_take_as_many_queries_as_one_and_none_counts(
+    boss: Client, tell: Callable[..., AuditEntry]
+) -> None:
+    tell("run.started", "run", "run_1")
+    with CaptureQueriesContext(connection) as for_few:
+        boss.get(LIST)
+    for number in range(50):
+        tell("tool.called", "run", f"run_{number}", actor=f"worker:wrk_{number}")
+    with CaptureQueriesContext(connection) as for_many:
+        boss.get(LIST)
+    assert len(for_many) == len(for_few) <= 6
+    assert not [one for one in for_many.captured_queries if "COUNT(" in one["sql"].upper()]
+
+
+def test_an_entry_leads_to_what_it_is_about(
+    boss: Client, tell: Callable[..., AuditEntry], make_run: Callable[..., Run]
+) -> None:
+    create_token(name="t")
+    token, run = Token.objects.get(), make_run()
+    tell("run.submitted", "run", run.id, actor=f"token:{token.id}")
+    page = boss.get(LIST).content.decode()
+    assert f"/admin/runs/run/{run.id}/change/" in page
+    assert f"/admin/decisions/token/{token.id}/change/" in page
+
+
+def test_an_entry_that_we_did_not_write_is_told(
+    boss: Client, tell: Callable[..., AuditEntry]
+) -> None:
+    ours = tell("run.started", "run", "run_1")
+    forged = AuditEntry(
+        tenant_id="t", workspace_id="w", action="run.started", actor="nobody", mac="0" * 64,
+        resource_type="run", resource_id="run_2", created_at=ours.created_at,
+    )  # fmt: skip
+    forged.save(force_insert=True)
+    assert "genuine: its MAC" in boss.get(f"{LIST}{ours.id}/change/").content.decode()
+    assert "not genuine" in boss.get(f"{LIST}{forged.id}/change/").content.decode()
+
+
+def test_metadata_is_escaped_and_without_secrets(
+    boss: Client, tell: Callable[..., AuditEntry]
+) -> None:
+    entry = tell("run.started", "run", "run_1", text="<b>x</b>", url="https://me:hunter2@host/")
+    for path in (LIST, f"{LIST}{entry.id}/change/"):
+        page = boss.get(path).content.decode()
+        assert "<b>x</b>" not in page
+        assert "hunter2" not in page

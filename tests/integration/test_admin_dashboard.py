@@ -1,0 +1,132 @@
+"""The admin's first page: what runs, what waits, what failed, who works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from runs.admin.beats import Beats
+from runs.models import Run, Slot, Worker
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+
+def seen(client: Client, path: str = "/admin/") -> str:
+    """Return the page's text."""
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def part(page: str, name: str) -> str:
+    """Return one part of the page."""
+    return page.partition(f'data-part="{name}"')[2].partition("data-part=")[0]
+
+
+def worker(**columns: object) -> Worker:
+    """Write a worker's row."""
+    now = datetime.now(UTC)
+    return Worker.objects.create(
+        **{"id": "wrk_01kb3x5j2e6s9w1z", "process": "p", "host": "laptop", "started_at": now}
+        | columns
+    )
+
+
+def test_an_empty_installation_tells_a_newcomer_what_to_do(boss: Client) -> None:
+    page = seen(boss)
+    for told in ("make run", "manage.py mcp_config", "http://testserver/api/v1/runs"):
+        assert told in page, told
+    assert "No worker is alive" in page
+
+
+def test_what_runs_waits_and_failed_is_told_where_it_belongs(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
+    worker()
+    runs = make_run(
+        status="running", lease_owner="wrk_01kb3x5j2e6s9w1z", done_steps=3, total_steps=4
+    )
+    asks = {"type": "answer", "question": "Which account?"}
+    waits = make_run(status="running", ready=False, waiting_for=asks)
+    error = {"errorCode": "RUN_TIMEOUT", "message": "Too late.", "recovery": "Split the task."}
+    failed = make_run(status="failed", error=error)
+    page = seen(boss, "/admin/live/")
+    assert runs.id in part(page, "running")
+    assert "75 %" in part(page, "running")
+    assert waits.id not in part(page, "running")
+    assert waits.id in part(page, "waiting")
+    assert "Which account?" in part(page, "waiting")
+    assert failed.id in part(page, "failed")
+    for told in ("RUN_TIMEOUT", "Too late.", "Split the task."):
+        assert told in part(page, "failed"), told
+
+
+def test_queued_runs_without_a_worker_raise_a_warning(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
+    make_run()
+    assert "No worker is alive: 1 queued run waits" in seen(boss)
+    worker()
+    assert "No worker is alive" not in seen(boss)
+
+
+def test_free_slots_are_those_that_nobody_holds(boss: Client, make_run: Callable[..., Run]) -> None:
+    Slot.objects.filter(number=0).update(run_id=make_run().id)
+    assert "4 of 5 slots free" in seen(boss)
+
+
+def test_a_long_queue_is_not_counted_to_its_end(boss: Client, make_run: Callable[..., Run]) -> None:
+    first = make_run()
+    Run.objects.bulk_create(
+        Run(**{**_columns(first), "id": f"run_{number:05d}"}) for number in range(1005)
+    )
+    assert "999+" in part(seen(boss, "/admin/live/"), "tiles")
+
+
+def _columns(run: Run) -> dict[str, object]:
+    return {field.attname: getattr(run, field.attname) for field in Run._meta.concrete_fields}
+
+
+def test_the_last_day_is_told_in_numbers(boss: Client, make_run: Callable[..., Run]) -> None:
+    for status in ("succeeded", "succeeded", "failed"):
+        make_run(status=status, done_steps=2, active_ms=3000)
+    make_run(status="failed", created_at=datetime.now(UTC) - timedelta(days=2))
+    day = boss.get("/admin/").context["day"]
+    assert (day.accepted, day.steps, day.mean) == (3, 6, "3.0 s")
+    assert day.by_status == {"succeeded": 2, "failed": 1}
+    assert day.success_share == 67
+    assert [hour.total for hour in day.hours][-1] == 3
+    assert len(day.hours) == 24
+
+
+def test_more_runs_take_no_more_queries(boss: Client, make_run: Callable[..., Run]) -> None:
+    worker()
+    for status in ("failed", "running", "queued"):
+        make_run(status=status)
+    with CaptureQueriesContext(connection) as for_few:
+        seen(boss, "/admin/live/")
+    for _ in range(10):
+        for status in ("failed", "running", "queued"):
+            make_run(status=status)
+    with CaptureQueriesContext(connection) as for_many:
+        seen(boss, "/admin/live/")
+    assert len(for_many) <= len(for_few) <= 14
+
+
+def test_a_worker_that_stopped_beating_is_told() -> None:
+    beats = Beats()
+    assert beats.silent_s("w", 1) is None  # a first look tells nothing
+    assert beats.silent_s("w", 2) == 0.0
+    silent = beats.silent_s("w", 2)
+    assert silent is not None
+    assert silent >= 0
+
+
+def test_lost_workers_are_not_shown(boss: Client, make_run: Callable[..., Run]) -> None:
+    make_run()
+    worker(lost_at=datetime.now(UTC))
+    assert "laptop" not in part(seen(boss, "/admin/live/"), "workers")

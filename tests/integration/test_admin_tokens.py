@@ -1,0 +1,91 @@
+"""Tokens in the admin site: made and shown once, revoked, audited; digests never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from decisions.errors import NotAuthenticated
+from decisions.models import AuditEntry, Token
+from decisions.principals import authenticate, create_token
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+LIST = "/admin/decisions/token/"
+FORM: dict[str, Any] = {
+    "name": "agent", "workspace": "research", "user": "ada", "trust": "remote",
+    "scopes": ["runs:read"],
+}  # fmt: skip
+
+
+def test_a_token_is_shown_once_and_works(boss: Client) -> None:
+    answer = boss.post(LIST + "new/", FORM)
+    token = Token.objects.get()
+    secret = answer.context["secret"]
+    assert secret in answer.content.decode()
+    assert "no-store" in answer["Cache-Control"]
+    principal = authenticate(secret)
+    assert (principal.user_id, principal.trust) == ("ada", "remote")
+    assert principal.scopes == {"runs:read"}
+    for path in (LIST, f"{LIST}{token.id}/change/", "/admin/decisions/auditentry/"):
+        page = boss.get(path).content.decode()
+        assert secret not in page
+        assert token.digest not in page
+    assert AuditEntry.objects.get(action="token.created").actor == "admin:boss"
+
+
+def test_a_wrong_form_makes_no_token(boss: Client) -> None:
+    wrongs: list[dict[str, Any]] = [
+        {"name": ""}, {"name": "<svg onload=1>"}, {"scopes": ["everything"]}, {"scopes": []},
+        {"trust": "total"}, {"workspace": "a\0b"}, {"name": "x" * 129},
+    ]  # fmt: skip
+    for wrong in wrongs:
+        answer = boss.post(LIST + "new/", {**FORM, **wrong})
+        assert answer.status_code == 200, wrong
+        assert "cty-error" in answer.content.decode(), wrong
+        assert "<svg onload" not in answer.content.decode()
+    assert not Token.objects.exists()
+
+
+def test_a_revoked_token_is_refused_from_the_next_call_on(boss: Client) -> None:
+    secret = create_token(name="lost laptop")
+    token = Token.objects.get()
+    assert boss.post(f"{LIST}{token.id}/revoke/").status_code == 302
+    with pytest.raises(NotAuthenticated):
+        authenticate(secret)
+    assert AuditEntry.objects.get(action="token.revoked").resource_id == token.id
+
+
+def test_revoking_twice_is_one_deed(boss: Client) -> None:
+    create_token(name="t")
+    token = Token.objects.get()
+    boss.post(f"{LIST}{token.id}/revoke/")
+    revoked_at = Token.objects.get().revoked_at
+    boss.post(LIST, {"action": "revoke_selected", "_selected_action": [token.id]})
+    assert Token.objects.get().revoked_at == revoked_at
+    assert AuditEntry.objects.filter(action="token.revoked").count() == 1
+
+
+def test_ticked_tokens_are_revoked_and_no_others(boss: Client) -> None:
+    for name in ("one", "two", "three"):
+        create_token(name=name)
+    ticked = list(Token.objects.filter(name__in=["one", "two"]).values_list("id", flat=True))
+    boss.post(LIST, {"action": "revoke_selected", "_selected_action": ticked})
+    assert Token.objects.get(revoked_at__isnull=True).name == "three"
+
+
+def test_both_deeds_need_their_permission_and_a_post(
+    boss: Client, staff: Callable[..., Client]
+) -> None:
+    create_token(name="t")
+    token = Token.objects.get()
+    viewer = staff("decisions.view_token")
+    assert viewer.post(f"{LIST}{token.id}/revoke/").status_code == 403
+    assert viewer.post(LIST + "new/", FORM).status_code == 403
+    assert "New token" not in viewer.get(LIST).content.decode()
+    assert "/revoke/" not in viewer.get(f"{LIST}{token.id}/change/").content.decode()
+    assert boss.get(f"{LIST}{token.id}/revoke/").status_code == 405
+    assert Token.objects.get().revoked_at is None

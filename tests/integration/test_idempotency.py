@@ -1,0 +1,107 @@
+"""One key, one run: while the run lives, and runTtl after it ended."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.models import OutboxEntry, Run, RunKey, RunStep
+from runs.services import Submitted, submit_run
+from tests.integration.racing import at_once
+
+HALF_AN_HOUR = timedelta(minutes=30)
+
+
+def submit_with(principal: Principal, key: str = "k", **inputs: Any) -> Submitted:
+    return submit_run(
+        principal=principal, template_id="test_stepwise",
+        inputs={"do": ["ok"], **inputs}, options={"mode": "async", "idempotencyKey": key},
+    )  # fmt: skip
+
+
+def end(run_id: str, ago: timedelta) -> None:
+    then = datetime.now(UTC) - ago
+    Run.objects.filter(id=run_id).update(status="succeeded", ended_at=then, ready=False)
+
+
+def test_the_same_key_again_is_the_same_run(principal: Principal) -> None:
+    first, again = submit_with(principal), submit_with(principal)
+    assert (first.deduplicated, again.deduplicated) == (False, True)
+    assert again.run_id == first.run_id
+    assert again.as_dict()["inputsMatch"] is True
+    assert "inputsMatch" not in first.as_dict()
+    assert Run.objects.count() == 1
+
+
+def test_other_inputs_under_the_key_make_no_second_run_and_are_told(principal: Principal) -> None:
+    first = submit_with(principal)
+    again = submit_with(principal, concurrency=2)
+    assert (again.run_id, again.inputs_match) == (first.run_id, False)
+
+
+def test_a_duplicate_tells_the_status_as_it_is_now(principal: Principal) -> None:
+    first = submit_with(principal)
+    end(first.run_id, timedelta(0))
+    assert submit_with(principal).status == "succeeded"
+
+
+def test_fifty_submits_at_once_with_one_key_make_one_run(principal: Principal) -> None:
+    made = at_once([partial(submit_with, principal)] * 50)
+    assert len({one.run_id for one in made}) == 1
+    assert sorted(one.deduplicated for one in made) == [False] + [True] * 49
+    assert Run.objects.count() == RunStep.objects.count() == OutboxEntry.objects.count() == 1
+    assert AuditEntry.objects.filter(action="run.submitted").count() == 1
+
+
+def test_a_key_is_free_again_when_its_run_is_past_its_time(principal: Principal) -> None:
+    first = submit_with(principal)
+    end(first.run_id, HALF_AN_HOUR - timedelta(seconds=5))
+    assert submit_with(principal).run_id == first.run_id
+    end(first.run_id, HALF_AN_HOUR)
+    second = submit_with(principal, concurrency=2)
+    assert (second.deduplicated, second.run_id == first.run_id) == (False, False)
+    assert submit_with(principal, concurrency=2).inputs_match is True
+    assert RunKey.objects.count() == 1
+
+
+def test_a_key_lives_as_long_as_its_run_does_however_long_that_is(principal: Principal) -> None:
+    first = submit_with(principal)
+    long_ago = datetime.now(UTC) - timedelta(days=3)
+    Run.objects.update(created_at=long_ago, updated_at=long_ago)
+    assert submit_with(principal).run_id == first.run_id
+
+
+def test_many_who_find_an_old_key_free_make_one_run(principal: Principal) -> None:
+    old = submit_with(principal)
+    end(old.run_id, HALF_AN_HOUR)
+    made = at_once([partial(submit_with, principal)] * 12)
+    assert len({one.run_id for one in made}) == 1
+    assert made[0].run_id != old.run_id
+    assert Run.objects.count() == 2
+
+
+def test_a_key_belongs_to_its_principal(principal: Principal) -> None:
+    """Else one caller could learn another's runId."""
+    place = principal.tenant_id, principal.workspace_id
+    other = Principal("token:other", *place, principal.scopes, "local")
+    assert submit_with(principal).run_id != submit_with(other).run_id
+
+
+def test_a_refused_submit_takes_no_key(principal: Principal) -> None:
+    bad: dict[str, Any] = {"do": [], "effect": "read"}
+    for inputs in (bad, {}):
+        try:
+            submit_with(principal, **inputs)
+        except Exception as refused:  # noqa: BLE001  (whatever it is: no key may be left)
+            assert type(refused).__name__ == "InvalidInput"
+            assert not RunKey.objects.exists()
+
+
+def test_the_inputs_are_compared_by_a_keyed_digest(principal: Principal) -> None:
+    submit_with(principal)
+    digest = RunKey.objects.get().inputs_digest
+    assert len(digest) == 64
+    assert "ok" not in digest

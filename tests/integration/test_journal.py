@@ -1,0 +1,191 @@
+"""Every verb of a worker tests its lease; events are numbered without gaps whoever writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from artifacts.models import Artifact
+from artifacts.services import KeptBlob, keep_blob
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.changes import NewEvent, StepChange, Transition
+from runs.claims import Claim, hand_back, lose_worker
+from runs.journal import Ending, LeaseLost, save_active_ms, write
+from runs.models import Run, RunEvent, RunStatus, RunStep, StepStatus
+from runs.selectors import list_events
+from runs.slots import release_slot
+from runs.transition import apply
+from tests.integration.racing import at_once
+from tests.integration.workers import fresh, must_take, take, taken_slots
+
+Submit = Callable[..., str]
+SUCCEEDED = Ending(RunStatus.SUCCEEDED, result={"done": 1}, summary="done")
+
+
+def done(index: int, **more: Any) -> StepChange:
+    return StepChange(
+        index, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"step": index})], output={},
+        **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def old(submit: Submit) -> Claim:
+    """A lease that ended: the worker was lost, another one holds the run now."""
+    submit("ok", "ok")
+    held = must_take("w1")
+    lose_worker("w1", beat=0, reason="paused")
+    must_take("w2")
+    return held
+
+
+def everything(run_id: str) -> list[Any]:
+    rows: list[Any] = [Run.objects.filter(id=run_id).values().get(), taken_slots()]
+    for model in (RunEvent, RunStep, Artifact, AuditEntry):
+        rows.append(list(model._default_manager.order_by("pk").values()))
+    return rows
+
+
+def a_blob() -> KeptBlob:
+    return keep_blob(b"late", name="late.txt", mime_type="text/plain")
+
+
+LATE: dict[str, Callable[[Claim], object]] = {
+    "a step that starts": lambda held: write(
+        held, [StepChange(0, StepStatus.STARTED, [])], active_ms=1
+    ),
+    "a step that is over": lambda held: write(held, [done(0)], active_ms=1),
+    "an event": lambda held: write(held, [], active_ms=1, events=[NewEvent("tool.update")]),
+    "an artifact": lambda held: write(held, [done(0, blobs=(a_blob(),))], active_ms=1),
+    "a tool call": lambda held: write(held, [done(0, tool="read_page")], active_ms=1),
+    "the end": lambda held: write(held, [], active_ms=1, ending=SUCCEEDED),
+    "the clock": lambda held: save_active_ms(held, 99),
+    "handing back": lambda held: hand_back(held, reason="draining", active_ms=9),
+    "giving back the slot": lambda held: release_slot(held.run.id, epoch=held.epoch),
+}
+
+
+@pytest.mark.parametrize("verb", LATE)
+def test_what_an_old_lease_writes_late_is_refused(old: Claim, verb: str) -> None:
+    before = everything(old.run.id)
+    try:
+        answer = LATE[verb](old)
+    except LeaseLost:
+        answer = False
+    assert answer is False
+    assert everything(old.run.id) == before
+
+
+@pytest.mark.parametrize("verb", LATE)
+def test_what_another_worker_writes_under_the_right_epoch_is_refused(
+    submit: Submit, verb: str
+) -> None:
+    submit("ok", "ok")
+    held = must_take("w1")
+    if verb == "giving back the slot":
+        pytest.skip("a slot is named by run and epoch alone")
+    forged = dataclasses.replace(held, worker_id="w2")
+    before = everything(held.run.id)
+    try:
+        answer = LATE[verb](forged)
+    except LeaseLost:
+        answer = False
+    assert answer is False
+    assert everything(held.run.id) == before
+
+
+def test_a_step_and_all_that_belongs_to_it_is_written_together(submit: Submit) -> None:
+    run_id = submit("ok", "ok")
+    held = must_take("w1")
+    change = done(1, blobs=(a_blob(),), tool="read_page", args_digest="d" * 64)
+    write(held, [change], active_ms=7)
+    step = RunStep.objects.get(run_id=run_id, index=1)
+    assert (step.status, step.output, step.epoch) == ("succeeded", {}, 1)
+    assert step.ended_at is not None
+    row = Artifact.objects.get(run_id=run_id)
+    assert (row.step_index, row.expires_at) == (1, None)
+    events = RunEvent.objects.filter(run_id=run_id).order_by("seq")
+    told = list(events.values_list("seq", "type"))
+    assert told[-2:] == [(3, "step.succeeded"), (4, "artifact.created")]
+    call = AuditEntry.objects.get(action="tool.called")
+    assert call.metadata == {"tool": "read_page", "step": 1, "argsDigest": "d" * 64, "ok": True}
+    assert (fresh(run_id).done_steps, fresh(run_id).active_ms) == (1, 7)
+
+
+def test_the_end_gives_the_slot_back_and_starts_the_artifacts_time(submit: Submit) -> None:
+    run_id = submit()
+    held = must_take("w1")
+    write(held, [done(0, blobs=(a_blob(),))], active_ms=1)
+    write(held, [], active_ms=2, ending=dataclasses.replace(SUCCEEDED, blobs=[a_blob()]))
+    assert taken_slots() == []
+    assert Artifact.objects.filter(run_id=run_id, expires_at__isnull=False).count() == 2
+    run = fresh(run_id)
+    assert (run.status, run.result, run.result_summary) == ("succeeded", {"done": 1}, "done")
+
+
+def test_a_terminal_row_never_changes(submit: Submit) -> None:
+    run_id = submit()
+    held = must_take("w1")
+    write(held, [], active_ms=1, ending=SUCCEEDED)
+    before = everything(run_id)
+    for verb in LATE.values():
+        try:
+            assert verb(held) is False
+        except LeaseLost:
+            pass
+    assert everything(run_id) == before
+    assert take("w2") is None
+
+
+def test_events_are_numbered_without_gaps_however_many_write_at_once(submit: Submit) -> None:
+    run_id = submit()
+    held = must_take("w1")
+    say = Transition(held.run, {"status": "running"}, events=[NewEvent("x"), NewEvent("y")])
+    tell = partial(write, held, [], active_ms=1, events=[NewEvent("a"), NewEvent("b")])
+    at_once([tell, partial(apply, say)] * 6)
+    seqs = list(RunEvent.objects.filter(run_id=run_id).order_by("id").values_list("seq", flat=True))
+    assert seqs == list(range(1, 2 + 24 + 1))
+    assert fresh(run_id).last_seq == len(seqs)
+    in_order = RunEvent.objects.filter(run_id=run_id).order_by("seq").values_list("type", flat=True)
+    pairs = {"".join(in_order[n : n + 2]) for n in range(2, 26, 2)}
+    assert pairs == {"ab", "xy"}  # what was told together stands together
+
+
+def test_a_reader_who_goes_on_at_the_last_seq_misses_nothing(
+    submit: Submit, principal: Principal
+) -> None:
+    run_id = submit()
+    held = must_take("w1")
+    for number in range(7):
+        write(held, [], active_ms=number, events=[NewEvent("tool.update", {"n": number})])
+    write(held, [], active_ms=9, ending=SUCCEEDED)
+    after, seen, terminal = 0, [], False
+    while not terminal:
+        page = list_events(principal=principal, run_id=run_id, after=after, limit=3)
+        seen += [event["seq"] for event in page["events"]]
+        after, terminal = page["lastSeq"], page["terminal"]
+    assert seen == list(range(1, 11))
+    page = list_events(principal=principal, run_id=run_id, after=10)
+    assert page == {"events": [], "lastSeq": 10, "terminal": True}
+
+
+def test_terminal_is_told_only_with_the_last_event(submit: Submit, principal: Principal) -> None:
+    run_id = submit()
+    write(must_take("w1"), [], active_ms=1, ending=SUCCEEDED)
+    page = list_events(principal=principal, run_id=run_id, limit=2)
+    assert (page["lastSeq"], page["terminal"]) == (2, False)
+
+
+@pytest.mark.parametrize("after", [0, 3, 2**31, 2**53 - 1])
+def test_any_number_behind_the_last_event_is_an_empty_page(
+    submit: Submit, principal: Principal, after: int
+) -> None:
+    run_id = submit()
+    page = list_events(principal=principal, run_id=run_id, after=after)
+    assert page["terminal"] is False
+    assert len(page["events"]) == (after == 0)

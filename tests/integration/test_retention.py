@@ -1,0 +1,132 @@
+"""What goes when its time is over, and what stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.test import override_settings
+
+from decisions.audit import is_genuine
+from decisions.errors import RunNotFound
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs import scheduler
+from runs.models import Run, RunEvent, RunKey, RunStep
+from runs.scheduler import Scheduler, delete_old_runs, hide_runs, time_out_queued_run
+from runs.selectors import get_run, list_runs
+from runs.services import cancel_run
+from tests.integration.workers import fresh, must_take
+
+MakeRun = Callable[..., Run]
+Submit = Callable[..., str]
+
+
+def ended(make_run: MakeRun, **ago: int) -> Run:
+    return make_run(status="succeeded", ended_at=datetime.now(UTC) - timedelta(**ago))
+
+
+def test_a_run_past_its_ttl_is_gone_from_the_api_before_the_scheduler_hides_it(
+    make_run: MakeRun, principal: Principal
+) -> None:
+    old, new = ended(make_run, minutes=31), ended(make_run, minutes=29)
+    assert [run["runId"] for run in list_runs(principal=principal)["runs"]] == [new.id]
+    assert list_runs(principal=principal)["total"] == 1
+    with pytest.raises(RunNotFound):
+        get_run(principal=principal, run_id=old.id)
+    with pytest.raises(RunNotFound):
+        cancel_run(principal=principal, run_id=old.id)
+
+
+def test_hiding_keeps_the_row_for_the_admin_and_happens_once(make_run: MakeRun) -> None:
+    old = ended(make_run, minutes=31)
+    ended(make_run, minutes=29)
+    make_run(status="running", created_at=datetime.now(UTC) - timedelta(days=9))
+    assert (hide_runs(), hide_runs()) == (1, 0)
+    assert fresh(old.id).hidden_at is not None
+
+
+def test_a_hidden_run_stays_hidden_when_the_clock_goes_back(
+    make_run: MakeRun, principal: Principal
+) -> None:
+    old = ended(make_run, minutes=31)
+    hide_runs()
+    Run.objects.update(ended_at=datetime.now(UTC))
+    with pytest.raises(RunNotFound):
+        get_run(principal=principal, run_id=old.id)
+
+
+def test_after_the_retention_a_run_goes_with_its_rows_and_its_audit_stays(
+    submit: Submit, principal: Principal
+) -> None:
+    old, new = (submit(options={"idempotencyKey": key}) for key in ("a", "b"))
+    for run_id in (old, new):
+        cancel_run(principal=principal, run_id=run_id)
+    Run.objects.filter(id=old).update(ended_at=datetime.now(UTC) - timedelta(days=31))
+    assert (delete_old_runs(), delete_old_runs()) == (1, 0)
+    for model in (RunStep, RunEvent, RunKey):
+        assert {row.run_id for row in model._default_manager.all()} == {new}  # type: ignore[attr-defined]
+    kept = AuditEntry.objects.filter(resource_id=old)
+    assert kept.count() == 2
+    assert all(is_genuine(entry) for entry in kept)
+
+
+@override_settings(RUN_RETENTION_DAYS=0)
+def test_a_run_that_has_not_ended_is_never_deleted(make_run: MakeRun) -> None:
+    for status in ("queued", "running"):
+        make_run(status=status, created_at=datetime.now(UTC) - timedelta(days=99))
+    assert delete_old_runs() == 0
+
+
+def test_a_sync_run_that_waits_in_the_queue_for_all_its_time_fails(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    waits = submit(options={"mode": "sync", "timeoutMs": 5000})
+    patient = submit(options={"mode": "async", "timeoutMs": 5000})
+    duties = Scheduler()
+    for seconds, status in ((0.0, "queued"), (4.9, "queued"), (5.0, "failed")):
+        clock.now = seconds
+        duties.time_out_queued()
+        assert fresh(waits).status == status
+    assert fresh(waits).error["errorCode"] == "RUN_TIMEOUT"
+    assert fresh(patient).status == "queued"
+
+
+def test_a_run_that_started_after_all_is_not_timed_out_of_the_queue(submit: Submit) -> None:
+    run_id = submit()
+    stale = fresh(run_id)
+    must_take("w1")
+    time_out_queued_run(stale)
+    assert fresh(run_id).status == "running"
+
+
+def test_a_list_counts_all_that_match_and_pages_through_ties(
+    make_run: MakeRun, principal: Principal, stranger: Principal
+) -> None:
+    at = datetime.now(UTC)
+    ids = sorted((make_run(created_at=at).id for _ in range(7)), reverse=True)
+    make_run(status="running", lease_owner="w")
+    make_run(workspace_id=stranger.workspace_id)
+    seen: list[str] = []
+    cursor: str | None = "0"
+    while cursor is not None:
+        page = list_runs(principal=principal, status="queued", limit=3, offset=int(cursor))
+        assert page["total"] == 7
+        seen += [run["runId"] for run in page["runs"]]
+        cursor = page["nextCursor"]
+    assert seen == ids
+    assert list_runs(principal=principal, offset=2**53 - 1)["runs"] == []
+
+
+def test_a_list_asks_as_much_for_fifty_runs_as_for_one(
+    make_run: MakeRun, principal: Principal, django_assert_num_queries: Callable[..., object]
+) -> None:
+    for many in (1, 50):
+        while Run.objects.count() < many:
+            make_run()
+        with django_assert_num_queries(3):  # type: ignore[attr-defined]
+            assert len(list_runs(principal=principal)["runs"]) == many

@@ -1,0 +1,122 @@
+"""A retry is a new run that takes over what succeeded; asked twice it is the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from decisions.errors import Conflict, RunNotFound, TrustNotAllowed
+from decisions.principals import Principal, admin_principal
+from runs.models import Run, RunEvent, RunStep
+from runs.services import cancel_run, retry_run, submit_run
+from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
+from tests.integration.workers import fresh
+
+Ended = Callable[[str], Run]
+
+
+def failed_run(odd: Callable[..., str], ended: Ended, file: Path) -> Run:
+    """Carry out a run whose first step leaves a mark and whose second one fails."""
+    return ended(odd("mark one", "fail nul", "mark three", file=str(file), effect="once"))
+
+
+def test_what_succeeded_is_taken_over_and_not_done_again(
+    odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
+) -> None:
+    old = failed_run(odd, ended, tmp_path / "f")
+    again = retry_run(principal=principal, run_id=old.id)
+    run = fresh(again.run_id)
+    assert (run.retry_of, run.done_steps, run.status) == (old.id, 1, "queued")
+    ended(again.run_id)
+    assert (tmp_path / "f").read_text() == "one\n"
+    assert RunStep.objects.get(run=run, index=0).status == "succeeded"
+
+
+def test_asked_twice_it_is_the_same_run(
+    odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
+) -> None:
+    old = failed_run(odd, ended, tmp_path / "f")
+    made = at_once([partial(retry_run, principal=principal, run_id=old.id)] * 10)
+    assert len({one.run_id for one in made}) == 1
+    assert sum(not one.deduplicated for one in made) == 1
+    assert Run.objects.count() == 2
+    assert RunEvent.objects.filter(run_id=made[0].run_id).count() == 1
+
+
+def test_a_canceled_run_can_be_retried_to_its_end(
+    submit: Callable[..., str], principal: Principal, place: WorkerPlace
+) -> None:
+    run_id = submit("ok")
+    cancel_run(principal=principal, run_id=run_id)
+    again = retry_run(principal=principal, run_id=run_id)
+    place.work()
+    assert fresh(again.run_id).status == "succeeded"
+    assert fresh(run_id).status == "canceled"
+
+
+@pytest.mark.parametrize("status", ["queued", "running", "succeeded"])
+def test_a_run_that_has_not_ended_badly_is_not_retried(
+    make_run: Callable[..., Run], principal: Principal, status: str
+) -> None:
+    run = make_run(status=status)
+    with pytest.raises(Conflict):
+        retry_run(principal=principal, run_id=run.id)
+    assert Run.objects.count() == 1
+
+
+def test_another_workspaces_run_cannot_be_retried(
+    make_run: Callable[..., Run], stranger: Principal
+) -> None:
+    run = make_run(status="failed")
+    with pytest.raises(RunNotFound):
+        retry_run(principal=stranger, run_id=run.id)
+
+
+def test_a_person_at_the_admin_site_does_not_lend_a_remote_callers_run_their_trust(
+    make_run: Callable[..., Run], principal: Principal
+) -> None:
+    """Else a remote caller's private address would be read on the second try."""
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    run = make_run(
+        status="failed", trust="remote", template_id="batch_extract_pages",
+        inputs={"urls": ["http://127.0.0.1/"]},
+    )  # fmt: skip
+    with pytest.raises(TrustNotAllowed):
+        retry_run(principal=admin_principal("ann", **place), run_id=run.id)
+    plain = make_run(status="failed", trust="remote")
+    again = retry_run(principal=admin_principal("ann", **place), run_id=plain.id)
+    assert fresh(again.run_id).trust == "remote"
+
+
+def test_a_retry_can_be_retried(
+    odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
+) -> None:
+    run_id = failed_run(odd, ended, tmp_path / "f").id
+    for _ in range(2):
+        run_id = ended(retry_run(principal=principal, run_id=run_id).run_id).id
+    assert (tmp_path / "f").read_text() == "one\n"
+    assert Run.objects.filter(retry_of__isnull=False).count() == 2
+
+
+def test_a_run_whose_steps_had_all_succeeded_ends_at_once(
+    submit: Callable[..., str], ended: Ended, principal: Principal, make_run: Callable[..., Run]
+) -> None:
+    run_id = submit("ok", "ok")
+    cancel_run(principal=principal, run_id=run_id)
+    RunStep.objects.filter(run_id=run_id).update(status="succeeded", output={"did": "ok"})
+    run = ended(retry_run(principal=principal, run_id=run_id).run_id)
+    assert (run.status, run.done_steps) == ("succeeded", 2)
+
+
+def test_a_retry_does_not_take_the_key_again(principal: Principal) -> None:
+    call = {"principal": principal, "template_id": "test_stepwise", "inputs": {"do": ["ok"]}}
+    options = {"mode": "async", "idempotencyKey": "k"}
+    first = submit_run(**call, options=options)  # type: ignore[arg-type]
+    cancel_run(principal=principal, run_id=first.run_id)
+    again = retry_run(principal=principal, run_id=first.run_id)
+    assert again.run_id != first.run_id
+    assert submit_run(**call, options=options).run_id == first.run_id  # type: ignore[arg-type]

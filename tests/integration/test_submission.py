@@ -1,0 +1,243 @@
+"""A submit is durable with all that belongs to it, or leaves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+from django.test import override_settings
+
+from decisions.audit import is_genuine
+from decisions.errors import (
+    Forbidden,
+    InvalidInput,
+    Refused,
+    SessionNotFound,
+    TemplateNotFound,
+    TemplateVersionUnsupported,
+    TrustNotAllowed,
+)
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runners.models import BrowserSession
+from runs import outbox
+from runs.models import OutboxEntry, Run, RunEvent, RunKey, RunStep
+from runs.selectors import get_run
+from runs.services import submit_run
+
+Submit = Callable[..., str]
+rung: list[tuple[str, str]] = []
+
+
+def note(queue: str, run_id: str) -> None:
+    """Stand in for the broker: note the bell, and that its run is there for everybody."""
+    assert not connection.in_atomic_block
+    assert Run.objects.filter(id=run_id).exists()
+    rung.append((queue, run_id))
+
+
+def no_broker(queue: str, run_id: str) -> None:
+    """Stand in for a broker that is down."""
+    raise ConnectionRefusedError
+
+
+def test_one_submit_writes_everything_that_belongs_to_the_run(submit: Submit) -> None:
+    run_id = submit("ok", "ok", options={"idempotencyKey": "k"})
+    run = Run.objects.get(id=run_id)
+    assert (run.status, run.total_steps, run.last_seq, run.epoch) == ("queued", 2, 1, 0)
+    steps = RunStep.objects.filter(run=run).order_by("index")
+    assert [(step.status, step.effect_key) for step in steps] == [
+        ("pending", f"{run_id}:0"), ("pending", f"{run_id}:1"),
+    ]  # fmt: skip
+    event = RunEvent.objects.get(run=run)
+    assert (event.seq, event.type) == (1, "run.queued")
+    assert RunKey.objects.get(run_id=run_id).key == "k"
+    assert OutboxEntry.objects.get(run_id=run_id).queue == "runs"
+    entry = AuditEntry.objects.get(resource_id=run_id)
+    assert entry.action == "run.submitted"
+    assert is_genuine(entry)
+
+
+def test_the_key_is_not_kept_among_the_options(submit: Submit) -> None:
+    run_id = submit(options={"idempotencyKey": "secret-like", "timeoutMs": 5000})
+    assert Run.objects.get(id=run_id).options == {"mode": "async", "timeoutMs": 5000}
+
+
+BREAKS = {
+    "runs_run": "id IS NOT NULL", "runs_runstep": "id IS NOT NULL",
+    "runs_runevent": "id IS NOT NULL", "runs_outboxentry": "run_id IS NOT NULL",
+    "decisions_auditentry": "id IS NOT NULL", "runs_runkey": "id IS NOT NULL",
+}  # fmt: skip
+
+
+@pytest.fixture
+def broken() -> Any:
+    """Make a table refuse every insert, by a trigger of its own, until the test is over."""
+    made: list[str] = []
+
+    def break_table(table: str) -> None:
+        made.append(table)
+        with connection.cursor() as cursor:
+            if connection.vendor == "sqlite":
+                cursor.execute(
+                    f"CREATE TRIGGER broken_{table} BEFORE INSERT ON {table}"
+                    " BEGIN SELECT RAISE(ABORT, 'broken by a test'); END"
+                )
+            else:
+                cursor.execute(
+                    "CREATE OR REPLACE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS"
+                    " $$ BEGIN RAISE EXCEPTION 'broken by a test'; END $$"
+                )
+                cursor.execute(
+                    f"CREATE TRIGGER broken_{table} BEFORE INSERT ON {table}"
+                    " FOR EACH ROW EXECUTE FUNCTION break_it()"
+                )
+
+    yield break_table
+    with connection.cursor() as cursor:
+        for table in made:
+            on = f" ON {table}" if connection.vendor != "sqlite" else ""
+            cursor.execute(f"DROP TRIGGER broken_{table}{on}")
+
+
+@pytest.mark.parametrize("table", sorted(BREAKS))
+def test_where_any_part_fails_nothing_is_left(
+    submit: Submit, broken: Callable[[str], None], table: str
+) -> None:
+    broken(table)
+    with pytest.raises(DatabaseError):
+        submit(options={"idempotencyKey": "k"})
+    for model in (Run, RunStep, RunEvent, OutboxEntry, RunKey):
+        assert not model._default_manager.exists()
+    assert not AuditEntry.objects.filter(action="run.submitted").exists()
+
+
+@override_settings(CONTINUITY_DOORBELL="tests.integration.test_submission.note")
+def test_the_doorbell_rings_once_after_the_commit(submit: Submit) -> None:
+    rung.clear()
+    run_id = submit()
+    assert rung == [("runs", run_id)]
+
+
+@override_settings(CONTINUITY_DOORBELL="tests.integration.test_submission.no_broker")
+def test_a_broker_that_is_down_does_not_refuse_a_submit(submit: Submit) -> None:
+    run_id = submit()
+    assert Run.objects.get(id=run_id).status == "queued"
+    assert OutboxEntry.objects.filter(run_id=run_id).exists()
+    assert outbox.ring("runs", run_id) is False
+
+
+REFUSED: list[tuple[dict[str, Any], type[Refused]]] = [
+    ({"template_id": "nothing"}, TemplateNotFound),
+    ({"template_id": "../../etc/passwd"}, TemplateNotFound),
+    ({"template_id": ""}, TemplateNotFound),
+    ({"template_id": "t" * 100_000}, TemplateNotFound),
+    ({"options": {"templateVersion": "2.0.0"}}, TemplateVersionUnsupported),
+    ({"options": {"templateVersion": "one"}}, TemplateVersionUnsupported),
+    ({"inputs": {}}, InvalidInput),
+    ({"inputs": {"do": []}}, InvalidInput),
+    ({"inputs": {"do": ["ok"], "unknown": 1}}, InvalidInput),
+    ({"inputs": {"do": [True]}}, InvalidInput),
+    ({"inputs": {"do": ["ok"], "concurrency": True}}, InvalidInput),
+    ({"inputs": {"do": ["ok"], "concurrency": 1.5}}, InvalidInput),
+    ({"inputs": {"do": ["ok"] * 1001}}, InvalidInput),
+    ({"session_id": "sess_missing"}, SessionNotFound),
+    ({"options": {"mode": "sync", "timeoutMs": 300_001}}, InvalidInput),
+    ({"options": {"outputSchema": {"type": "nonsense"}}}, InvalidInput),
+    ({"options": {"outputSchema": {"maximum": 10**30}}}, InvalidInput),
+    ({"options": {"outputSchema": {"$ref": "http://elsewhere/schema"}}}, InvalidInput),
+    ({"options": {"outputSchema": {"description": "x" * 70_000}}}, InvalidInput),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_a_refused_submit_leaves_no_run(principal: Principal, number: int) -> None:
+    call, refusal = REFUSED[number]
+    base = {"template_id": "test_stepwise", "inputs": {"do": ["ok"]}}
+    with pytest.raises(Refused) as refused:
+        submit_run(principal=principal, **{**base, **call})
+    assert type(refused.value) is refusal
+    assert len(refused.value.message) < 700  # nothing is echoed whole
+    assert not Run.objects.exists()
+    assert not RunKey.objects.exists()
+
+
+def test_a_session_of_another_workspace_or_closed_is_not_found(
+    principal: Principal, stranger: Principal
+) -> None:
+    for name, place, closed in (("a", stranger, None), ("b", principal, "2026-01-01T00:00:00Z")):
+        BrowserSession.objects.create(
+            id=name, tenant_id=place.tenant_id, workspace_id=place.workspace_id, name=name,
+            closed_at=closed,
+        )  # fmt: skip
+        with pytest.raises(SessionNotFound):
+            submit_run(
+                principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+                session_id=name,
+            )  # fmt: skip
+
+
+def test_a_remote_caller_is_refused_a_browser_and_it_is_audited(remote: Principal) -> None:
+    with pytest.raises(TrustNotAllowed):
+        submit_run(
+            principal=remote, template_id="batch_extract_pages",
+            inputs={"urls": ["http://127.0.0.1/"]},
+        )  # fmt: skip
+    assert AuditEntry.objects.get(action="run.refused").metadata["trustLevel"] == "remote"
+
+
+def test_without_the_scope_nothing_is_submitted(principal: Principal) -> None:
+    reader = Principal(
+        "token:r", principal.tenant_id, principal.workspace_id, frozenset({"runs:read"}), "local"
+    )
+    with pytest.raises(Forbidden):
+        submit_run(principal=reader, template_id="test_stepwise", inputs={"do": ["ok"]})
+
+
+def test_inputs_keep_what_was_sent_and_a_whole_number_written_with_a_point_is_one(
+    principal: Principal,
+) -> None:
+    made = submit_run(
+        principal=principal, template_id="test_stepwise", inputs={"do": ["ok"], "concurrency": 3.0}
+    )
+    assert Run.objects.get(id=made.run_id).inputs == {"do": ["ok"], "concurrency": 3}
+
+
+def test_auto_waits_only_while_a_slot_is_free(principal: Principal) -> None:
+    call: dict[str, Any] = {"template_id": "test_stepwise", "inputs": {"do": ["ok"]}}
+    assert submit_run(principal=principal, **call).mode == "sync"
+    with override_settings(MAX_CONCURRENT_RUNS=0):
+        assert submit_run(principal=principal, **call).mode == "async"
+
+
+def test_modes_have_their_own_default_time(principal: Principal) -> None:
+    for mode, timeout_ms in (("sync", 300_000), ("async", 600_000)):
+        made = submit_run(
+            principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+            options={"mode": mode},
+        )  # fmt: skip
+        assert (made.mode, made.timeout_ms) == (mode, timeout_ms)
+
+
+def test_another_workspaces_run_is_as_if_it_were_not_there(
+    submit: Submit, stranger: Principal
+) -> None:
+    run_id = submit()
+    with pytest.raises(Refused) as foreign:
+        get_run(principal=stranger, run_id=run_id)
+    with pytest.raises(Refused) as missing:
+        get_run(principal=stranger, run_id="run_missing")
+    assert type(foreign.value) is type(missing.value)
+    assert foreign.value.message.replace(run_id, "X") == missing.value.message.replace(
+        "run_missing", "X"
+    )
+
+
+def test_a_submit_takes_few_statements(
+    submit: Submit, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    submit()
+    with django_assert_max_num_queries(4 if connection.vendor == "postgresql" else 10):
+        submit("ok", "ok", "ok")

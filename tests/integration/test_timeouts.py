@@ -1,0 +1,132 @@
+"""A run's own time: what counts, and what is left of the run when it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import orjson
+import pytest
+
+from artifacts.models import Artifact
+from artifacts.selectors import read_chunk
+from decisions.principals import Principal
+from runs import engine, endings
+from runs.models import Run, RunStep
+from runs.worker import WorkerPlace
+from tests.integration.workers import fresh
+from tests.templates import Stepwise
+
+Submit = Callable[..., str]
+Ended = Callable[[str], Run]
+
+
+def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
+    submit: Submit, ended: Ended, principal: Principal
+) -> None:
+    run = ended(submit("ok", "sleep:30", "ok", options={"timeoutMs": 2000}))
+    assert (run.status, run.error["errorCode"]) == ("failed", "RUN_TIMEOUT")
+    assert run.error["details"] == {"succeededSteps": 1, "totalSteps": 3}
+    assert run.error["step"]["step"] == 1
+    steps = RunStep.objects.filter(run=run).order_by("index")
+    assert [step.status for step in steps] == ["succeeded", "failed", "pending"]
+    kept = Artifact.objects.get(run_id=run.id)
+    whole = read_chunk(principal=principal, artifact_id=kept.id)
+    assert orjson.loads(whole["data"]) == {"done": 1}
+
+
+def test_time_in_the_queue_does_not_count_for_async(submit: Submit, ended: Ended) -> None:
+    run_id = submit("ok", options={"timeoutMs": 2000})
+    Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(hours=1))
+    assert ended(run_id).status == "succeeded"
+
+
+def test_time_in_the_queue_counts_for_sync_and_then_no_step_begins(
+    odd: Submit, ended: Ended, tmp_path: Path
+) -> None:
+    file = tmp_path / "f"
+    run_id = odd("mark x", file=str(file), options={"mode": "sync", "timeoutMs": 2000})
+    Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(seconds=3))
+    run = ended(run_id)
+    assert run.error["errorCode"] == "RUN_TIMEOUT"
+    assert not file.exists()
+    assert RunStep.objects.get(run=run).status == "pending"
+
+
+def test_the_clock_goes_on_where_the_last_lease_left_it(submit: Submit, ended: Ended) -> None:
+    run_id = submit("sleep:30", options={"timeoutMs": 2000})
+    Run.objects.filter(id=run_id).update(active_ms=1800)
+    began = time.monotonic()
+    run = ended(run_id)
+    assert time.monotonic() - began < 1.5
+    assert run.error["errorCode"] == "RUN_TIMEOUT"
+    assert run.active_ms >= 2000
+
+
+def test_a_run_whose_time_was_used_up_by_lost_workers_begins_no_step(
+    odd: Submit, ended: Ended, tmp_path: Path
+) -> None:
+    file = tmp_path / "f"
+    run_id = odd("mark x", file=str(file), options={"timeoutMs": 1000})
+    Run.objects.filter(id=run_id).update(active_ms=1000, status="running", epoch=2)
+    assert ended(run_id).error["errorCode"] == "RUN_TIMEOUT"
+    assert not file.exists()
+
+
+def test_a_step_has_its_own_time_and_the_run_goes_on(
+    submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stepwise, "step_timeout_ms", 200)
+    monkeypatch.setattr(Stepwise, "step_retries", 0)
+    run = ended(submit("sleep:30", "ok"))
+    assert run.status == "partial_success"
+    error = RunStep.objects.get(run=run, index=0).error
+    assert (error["errorCode"], error["retryable"]) == ("STEP_EXECUTION_FAILED", True)
+
+
+def test_what_ended_at_the_very_moment_of_the_timeout_is_in_the_journal(
+    submit: Submit, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit("ok", "ok", "sleep:30", options={"timeoutMs": 5000}, concurrency=3)
+    take_up = engine.Execution._take
+
+    def slowly(self: engine.Execution, item: object) -> None:
+        take_up(self, item)  # type: ignore[arg-type]
+        self._deadline = time.monotonic()
+
+    monkeypatch.setattr(engine.Execution, "_take", slowly)
+    place.work()
+    run = fresh(run_id)
+    assert run.error["errorCode"] == "RUN_TIMEOUT"
+    steps = RunStep.objects.filter(run_id=run_id, status="succeeded").count()
+    assert run.error["details"]["succeededSteps"] == steps == 1
+    assert not RunStep.objects.filter(run_id=run_id, status="started").exists()
+
+
+def test_a_storage_that_is_full_does_not_hide_the_timeout(
+    submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(endings, "keep_blob", full)
+    run = ended(submit("ok", "sleep:30", options={"timeoutMs": 500}))
+    assert run.error["errorCode"] == "RUN_TIMEOUT"
+
+
+def test_a_storage_that_is_full_at_the_end_fails_the_run_and_keeps_its_steps(
+    odd: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """So that a retry, once there is room again, takes over what must not be done twice."""
+
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(endings, "keep_blob", full)
+    run = ended(odd("mark x", file=str(tmp_path / "f"), effect="once"))
+    assert run.error["errorCode"] == "EXECUTION_ERROR"
+    assert run.error["details"]["causeCode"] == "STORAGE"
+    assert "space" not in run.error["message"]
+    assert RunStep.objects.get(run=run).status == "succeeded"

@@ -1,0 +1,80 @@
+"""Work in the background that many wait for: done once, kept when it went well, else done anew."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from mcp_server.local_door import NotReady, _not_ready, _Shared
+
+
+class Work:
+    """Counts its calls; fails as often as it is told, and waits until it may end."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.calls = 0
+        self.may_end = threading.Event()
+        self.may_end.set()
+
+    def __call__(self) -> int:
+        self.calls += 1
+        self.may_end.wait(10)
+        if self.calls <= self.failures:
+            raise OSError("the disk is full")
+        return self.calls
+
+
+def outcome(future: Future[int]) -> int:
+    return future.result(10)
+
+
+def test_a_success_that_is_kept_is_not_done_again() -> None:
+    shared = _Shared(Work(), keep=True)
+    assert [outcome(shared.ask()), outcome(shared.ask())] == [1, 1]
+
+
+def test_work_that_is_not_kept_is_done_for_everyone_who_asks_later() -> None:
+    shared = _Shared(Work(), keep=False)
+    assert [outcome(shared.ask()), outcome(shared.ask())] == [1, 2]
+
+
+def test_a_failure_is_told_and_tried_again() -> None:
+    shared = _Shared(Work(failures=1), keep=True)
+    with pytest.raises(OSError, match="full"):
+        outcome(shared.ask())
+    assert outcome(shared.ask()) == 2
+
+
+def test_all_who_ask_meanwhile_share_one_outcome() -> None:
+    work = Work()
+    work.may_end.clear()
+    shared = _Shared(work, keep=False)
+    asked = [shared.ask() for _ in range(5)]
+    work.may_end.set()
+    assert [outcome(each) for each in asked] == [1] * 5
+
+
+def test_one_who_stops_waiting_takes_nothing_from_the_others() -> None:
+    work = Work()
+    work.may_end.clear()
+    shared = _Shared(work, keep=True)
+
+    async def give_up_and_ask_again() -> int:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await asyncio.wrap_future(shared.ask())
+        work.may_end.set()
+        return await asyncio.wrap_future(shared.ask())
+
+    assert asyncio.run(give_up_and_ask_again()) == 1
+
+
+def test_what_is_told_is_one_line_and_never_a_traceback() -> None:
+    told = _not_ready("Redis was not found. Install it.\nlog line\nlog line")
+    assert isinstance(told, NotReady)
+    assert told.message == "Redis was not found. Install it."
+    assert "up.log" in _not_ready('Traceback (most recent call last):\n  File "/x"').message
