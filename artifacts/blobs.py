@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
-from django.core.files.base import ContentFile
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage, storages
+
+from artifacts.storage import BlobFileStorage
 
 YOUNG = timedelta(
     hours=1
@@ -37,24 +39,23 @@ def write_blob(data: bytes) -> str:
     """
     sha256 = hashlib.sha256(data).hexdigest()
     name, storage = blob_name(sha256), _storage()
-    touch = getattr(storage, "touch", None)
-    if touch is not None:
-        try:
-            touch(name)
-        except FileNotFoundError:
-            pass
-        else:
-            return sha256
+    if isinstance(storage, BlobFileStorage) and storage.touch(name, size_bytes=len(data)):
+        return sha256
     storage.save(name, ContentFile(data))
     return sha256
 
 
-def open_blob(sha256: str) -> IO[Any] | None:
-    """Open the bytes for reading (seekable), or return None where they are lost."""
+def open_blob(sha256: str, *, size_bytes: int) -> IO[Any] | None:
+    """Open the bytes for reading (seekable), or return None where they are lost or not whole."""
+    about = {"sha256": sha256}
     try:
-        file: IO[Any] = _storage().open(blob_name(sha256), "rb")
-    except FileNotFoundError:
-        log.error("the bytes of an artifact are missing from the storage", extra={"sha256": sha256})
+        file: File[Any] = _storage().open(blob_name(sha256), "rb")
+    except (FileNotFoundError, NotADirectoryError):
+        log.error("the bytes of an artifact are missing from the storage", extra=about)
+        return None
+    if file.size != size_bytes:
+        log.error("the bytes of an artifact are not whole in the storage", extra=about)
+        file.close()
         return None
     return file
 
@@ -75,10 +76,14 @@ def list_old_files() -> Iterator[str]:
 def _folders(storage: Storage, path: str) -> list[str]:
     try:
         return storage.listdir(path)[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def delete_file(path: str) -> None:
-    """Delete what `list_old_files` named; a missing one is fine."""
-    _storage().delete(path)
+def delete_file(path: str) -> bool:
+    """Delete what `list_old_files` named, unless a writer just found it; tell whether it went."""
+    storage = _storage()
+    if isinstance(storage, BlobFileStorage):
+        return storage.delete_unless_young(path, before=datetime.now(UTC) - YOUNG)
+    storage.delete(path)
+    return True

@@ -45,7 +45,7 @@ def open_content(*, principal: Principal, artifact_id: str) -> tuple[Artifact, I
             are logged.
     """
     row = get_artifact(principal=principal, artifact_id=artifact_id)
-    file = open_blob(row.sha256)
+    file = open_blob(row.sha256, size_bytes=row.size_bytes)
     if file is None:
         raise ArtifactNotFound(f"The bytes of the artifact {artifact_id} are lost.")
     return row, file
@@ -70,11 +70,11 @@ def read_chunk(
                 f"offset: {offset} lies beyond the artifact's {row.size_bytes} bytes.",
                 details={"totalSize": row.size_bytes},
             )
-        file.seek(offset)
         if is_text(row.mime_type):
-            raw = _whole_characters(file.read(limit + 3), limit, offset)
+            raw = _whole_characters(file, offset, limit)
             data = raw.decode("utf-8", errors="replace")
         else:
+            file.seek(offset)
             raw = file.read(limit)
             data = base64.b64encode(raw).decode("ascii")
     return {
@@ -94,24 +94,43 @@ def is_text(mime_type: str) -> bool:
     return bare.startswith("text/") or bare in _TEXT_TYPES or bare.endswith(("+json", "+xml"))
 
 
-def _whole_characters(ahead: bytes, limit: int, offset: int) -> bytes:
-    """Return at most `limit` bytes that end with a whole character, but at least one character."""
-    if ahead and _continues(ahead[0]):
+def _whole_characters(file: IO[Any], offset: int, limit: int) -> bytes:
+    """Read at most `limit` bytes that end with a whole character, but at least one character.
+
+    Bytes that are no UTF-8 count as a character each, so a reader always gets on.
+    """
+    behind = min(offset, 3)
+    file.seek(offset - behind)
+    raw = file.read(behind + limit + 3)
+    if _cut_at(raw, behind) != behind:
         raise InvalidInput(
             f"offset: {offset} lies inside a character; go on at the last offset + length."
         )
-    end = min(limit, len(ahead))
-    while 0 < end < len(ahead) and _continues(ahead[end]):
-        end -= 1
-    if end == 0 and ahead:
-        end = 1
-        while end < len(ahead) and _continues(ahead[end]):
-            end += 1
-    return ahead[:end]
+    end = _cut_at(raw, min(behind + limit, len(raw)))
+    if end == behind < len(raw):  # one character is longer than the limit
+        end = behind + _length(raw[behind])
+    return bytes(raw[behind:end])
 
 
-def _continues(byte: int) -> bool:
-    return byte & 0b1100_0000 == 0b1000_0000
+def _cut_at(raw: bytes, at: int) -> int:
+    """Return `at`, or the start of the character that a cut there would split."""
+    for start in range(max(0, at - 3), at):
+        end = start + _length(raw[start])
+        if end > at and _is_character(raw[start:end]):
+            return start
+    return at
+
+
+def _length(lead: int) -> int:
+    """Return how many bytes the character has that starts with this one."""
+    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+
+
+def _is_character(raw: bytes) -> bool:
+    try:
+        return len(raw.decode()) == 1
+    except UnicodeDecodeError:
+        return False
 
 
 def list_run_artifacts(*, principal: Principal, run_id: str) -> dict[str, Any]:

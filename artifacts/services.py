@@ -109,6 +109,5 @@ def collect_blobs() -> int:
     for path in list_old_files():
         sha256 = path.rsplit("/", 1)[-1]
         if not Artifact.objects.filter(sha256=sha256, expired_at__isnull=True).exists():
-            delete_file(path)
-            gone += 1
+            gone += delete_file(path)
     return gone

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +43,31 @@ class BlobFileStorage(FileSystemStorage):
             os.close(folder)
         return name
 
-    def touch(self, name: str) -> None:
+    def touch(self, name: str, *, size_bytes: int) -> bool:
         """Make a blob young again, so that the collector leaves it to the writer that just found
-        it.
-
-        Raises:
-            FileNotFoundError: It is gone already.
+        it; False: it is not there, or not whole.
         """
-        os.utime(self.path(name))
+        path = Path(self.path(name))
+        try:
+            os.utime(path)
+            return path.stat().st_size == size_bytes
+        except FileNotFoundError:
+            return False
+
+    def delete_unless_young(self, name: str, *, before: datetime) -> bool:
+        """Delete a file that nobody touched since `before`; tell whether it went.
+
+        It is moved aside first: a writer that touched it before is seen by its time, one that comes
+        after does not find it and writes it anew.
+        """
+        path = Path(self.path(name))
+        aside = path.with_name(f".gone-{secrets.token_hex(8)}")
+        try:
+            path.rename(aside)
+        except FileNotFoundError:
+            return False
+        if aside.stat().st_mtime < before.timestamp():
+            aside.unlink()
+            return True
+        aside.rename(path)
+        return False

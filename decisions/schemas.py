@@ -4,7 +4,6 @@ caller can act on.
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
@@ -70,12 +69,4 @@ def _told(error: ValidationError, where: str) -> dict[str, str]:
     message = error.message
     if len(message) > MAX_TEXT:
         message = message[:MAX_TEXT] + "…"
-    return {"path": path, "message": message + _hint(error)}
-
-
-def _hint(error: ValidationError) -> str:
-    """Return a guess at a misspelt property name, or nothing."""
-    unexpected = getattr(error.kind, "unexpected", None)
-    known = getattr(error, "schema_properties", None) or []
-    close = difflib.get_close_matches(unexpected[0], known, n=1) if unexpected and known else []
-    return f" (did you mean {close[0]}?)" if close else ""
+    return {"path": path, "message": message}

@@ -214,6 +214,8 @@ def retry_run(*, principal: Principal, run_id: str) -> Submitted:
             f"Only a run that failed or was canceled can be retried; this one is {old.status}."
         )
     options = {**old.options, "mode": "async"}
+    # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
+    principal = principal.at_trust("remote") if old.trust == "remote" else principal
     submission = judge_submission(
         principal=principal, template_id=old.template_id, inputs=old.inputs,
         session_id=None if old.owns_session else old.session_id, options=options,

@@ -14,6 +14,7 @@ FOLDER = Path(__file__).parent / "page"
 READER = (
     "dom", "secrets", "elements", "inline", "sections", "content", "classify", "settle", "read",
 )  # fmt: skip
+READ = "continuityRead"
 COVER = ("dom", "secrets", "cover")
 # Names the events between both worlds, so that a page cannot listen for them.
 TOKEN = f"continuity:{secrets.token_hex(8)}:"
@@ -29,6 +30,11 @@ def activity_script() -> str:
 def reader_script() -> str:
     """Return the function `(options) => promise` of the reading of a document as JSON text."""
     return _function(READER, "read")
+
+
+def reader_at_hand() -> str:
+    """Return what lays the reader out in each new document, so that it is not sent for each."""
+    return f"if (window === window.top) globalThis.{READ} = {reader_script()};"
 
 
 @cache

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.failures import ContextLost, is_unreadable
-from runners.browser.page_scripts import reader_script
 from runners.browser.tab import Tab
 from runners.browser.vocabulary import ExtractOptions, WaitCondition
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, ToolFailed
@@ -101,7 +100,7 @@ class Reading:
                 end = max(tab.parsed_at + IDLE_SECONDS, met_by) + ANSWER_SECONDS
             return min(end, self.deadline) - now
 
-        text = await tab.call(reader_script(), options, seconds_left)
+        text = await tab.read(options, seconds_left)
         answer: dict[str, Any] = json.loads(text)
         return answer
 
@@ -113,9 +112,7 @@ class Reading:
         at_once = {**options, "waitFor": None, "settle": {"parseMs": 0, "idleMs": 0}}
         end = min(time.monotonic() + ANSWER_SECONDS / 2, self.deadline)
         try:
-            answer = json.loads(
-                await tab.call(reader_script(), at_once, lambda: end - time.monotonic())
-            )
+            answer = json.loads(await tab.read(at_once, lambda: end - time.monotonic()))
         except (ContextLost, TimeoutError):
             raise _too_late(
                 "A script of the page hangs, and the page cannot be read.", tab

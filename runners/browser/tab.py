@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runners.browser.failures import (
@@ -17,6 +18,7 @@ from runners.browser.failures import (
     is_context_lost,
     is_download,
 )
+from runners.browser.page_scripts import READ, reader_at_hand, reader_script
 from runners.browser.trouble import Trouble, within
 from runners.errors import NavigationFailed, PageCrashed, ToolFailed
 
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 STALL_SECONDS = 2.5
 WORLD = "continuity"
+
+
+class ReaderMissing(Exception):
+    """The document was made without the reader laid out in it."""
 
 
 class Tab:
@@ -55,6 +61,8 @@ class Tab:
         try:
             line = await context.new_cdp_session(page)
             tree = await line.send("Page.getFrameTree")
+            reader = {"source": reader_at_hand(), "worldName": WORLD}
+            await line.send("Page.addScriptToEvaluateOnNewDocument", reader)
         except BaseException:
             await asyncio.shield(page.close())
             raise
@@ -121,8 +129,19 @@ class Tab:
             self.page.remove_listener("response", note)
         return statuses[-1] if statuses else None
 
-    async def call(self, script: str, given: object, seconds_left: Callable[[], float]) -> Any:
-        """Call a function of the reader's in its own world of the present document.
+    async def read(self, options: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
+        """Return the reading of the present document, as JSON text; raises what `call` raises."""
+        expression = f"{READ}({json.dumps(options)})"
+        try:
+            answer = await self._evaluate(
+                "Runtime.evaluate", {"expression": expression}, "contextId", seconds_left
+            )
+        except ReaderMissing:
+            answer = await self.call(reader_script(), options, seconds_left)
+        return str(answer)
+
+    async def call(self, function: str, given: object, seconds_left: Callable[[], float]) -> Any:
+        """Call a function in the reader's own world of the present document, await its promise.
 
         `seconds_left` is asked again while it waits, so that the end may come nearer when the page
         moves on.
@@ -132,8 +151,23 @@ class Tab:
             TimeoutError: The page did not answer in time; its script may be hanging.
             ToolFailed: The page crashed, was closed or flooded its reader.
         """
+        request = {"functionDeclaration": function, "arguments": [{"value": given}]}
+        return await self._evaluate(
+            "Runtime.callFunctionOn", request, "executionContextId", seconds_left
+        )
+
+    async def _evaluate(
+        self, method: str, request: dict[str, Any], world: str, seconds_left: Callable[[], float]
+    ) -> Any:
+        async def ask() -> dict[str, Any]:
+            where = {"frameId": self._frame_id, "worldName": WORLD}
+            made = await self._line.send("Page.createIsolatedWorld", where)
+            how = {"awaitPromise": True, "returnByValue": True, world: made["executionContextId"]}
+            answer: dict[str, Any] = await self._line.send(method, {**request, **how})
+            return answer
+
         try:
-            answer = await self._trouble.watch(self._call(script, given), seconds_left)
+            answer = await self._trouble.watch(ask(), seconds_left)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -141,22 +175,9 @@ class Tab:
                 raise ContextLost(str(error)) from None
             raise browser_is_gone() from None
         if "exceptionDetails" in answer:
-            raise RuntimeError(f"page script: {_first_line(answer['exceptionDetails'])}")
+            told = _first_line(answer["exceptionDetails"])
+            raise ReaderMissing if READ in told else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
-
-    async def _call(self, script: str, given: object) -> dict[str, Any]:
-        world = await self._line.send(
-            "Page.createIsolatedWorld", {"frameId": self._frame_id, "worldName": WORLD}
-        )
-        request = {
-            "functionDeclaration": script,
-            "arguments": [{"value": given}],
-            "executionContextId": world["executionContextId"],
-            "awaitPromise": True,
-            "returnByValue": True,
-        }
-        answer: dict[str, Any] = await self._line.send("Runtime.callFunctionOn", request)
-        return answer
 
     async def interrupt(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""

@@ -27,6 +27,7 @@ ARTIFACTS = 100
 PICTURES = 24
 AUDIT_ROWS = 30
 LIVE_MS = 2000
+_TOLD_APART = frozenset({"step", "name", "url", "durationMs"})
 
 
 def tell(request: HttpRequest, run: Run) -> dict[str, Any]:
@@ -154,11 +155,22 @@ def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         ]
     )
     drawn = waterfall.draw(
-        shown, created_at=run.created_at, began_at=run.started_at, now=run.ended_at or now
+        shown,
+        created_at=run.created_at,
+        began_at=run.started_at,
+        ended_at=run.ended_at,
+        now=now,
     )
     return {
         "drawn": drawn,
-        "counts": counts,
+        "counts": [
+            {
+                "status": status,
+                "word": waterfall.status_word(status, over=run.ended_at is not None),
+                "number": number,
+            }
+            for status, number in sorted(counts.items())
+        ],
         "total": sum(counts.values()),
         "wanted": wanted,
         **_paging(page, STEPS, total, len(shown)),
@@ -216,14 +228,32 @@ def _events(request: HttpRequest, run: Run) -> dict[str, Any]:
     rows = RunEvent.objects.filter(
         run_id=run.id, seq__gt=page * EVENTS, seq__lte=(page + 1) * EVENTS
     ).order_by("seq")
-    began = run.created_at
-    events = [
-        {"seq": row.seq, "type": row.type, "at": row.at, "data": row.data,
-         "offset": duration(max(0.0, (row.at - began).total_seconds() * 1000)),
-         "tone": row.type.rpartition(".")[2]}
-        for row in rows
-    ]  # fmt: skip
+    events = [_event(row, run) for row in rows]
     return {"events": events, **_paging(page, EVENTS, run.last_seq, len(events))}
+
+
+def _event(row: RunEvent, run: Run) -> dict[str, Any]:
+    return {
+        "seq": row.seq,
+        "type": row.type,
+        "at": row.at,
+        "offset": duration(max(0.0, (row.at - run.created_at).total_seconds() * 1000)),
+        "tone": row.type.rpartition(".")[2],
+        "line": _line(row.data),
+        "data": row.data,
+    }
+
+
+def _line(data: dict[str, Any]) -> str:
+    """Return an event's data on one line; steps are numbered from 1, as in the timeline."""
+    rest = {key: value for key, value in data.items() if key not in _TOLD_APART}
+    told = [
+        f"step {data['step'] + 1}" if isinstance(data.get("step"), int) else "",
+        str(data.get("url") or data.get("name") or ""),
+        duration(data["durationMs"]) if isinstance(data.get("durationMs"), int) else "",
+        one_line(rest),
+    ]
+    return " · ".join(part for part in told if part)
 
 
 def _audit(request: HttpRequest, run: Run) -> dict[str, Any]:

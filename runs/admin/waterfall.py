@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from decisions.wording import duration
-from runs.models import RunStep
+from runs.models import RunStep, StepStatus
 
 _ORIGIN = re.compile(r"https?://[^/\s]+")
 _TICKS = 6
@@ -44,7 +45,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """What is drawn; `host` is told once where all names have it, and left out of the labels."""
+    """What is drawn; `host` is told once where most names have it, and left out of their labels."""
 
     bars: Sequence[Bar]
     ticks: Sequence[Tick]
@@ -61,26 +62,48 @@ class _Axis:
 
 
 def draw(
-    steps: Sequence[RunStep], *, created_at: datetime, began_at: datetime | None, now: datetime
+    steps: Sequence[RunStep],
+    *,
+    created_at: datetime,
+    began_at: datetime | None,
+    ended_at: datetime | None,
+    now: datetime,
 ) -> Waterfall:
     """Return the steps as bars.
 
-    Steps that a retry took over ended before the new run was made: they have no bar.
+    Steps that a retry took over ended before the new run was made: they have no bar. Those that
+    were under way when the run ended reach to its end.
     """
-    host = _common_host(steps)
+    now = ended_at or now
+    host = _usual_host(steps)
     axis = _axis([step for step in steps if not _taken_over(step, created_at)], began_at, now)
     bars = [
-        _bar(step, None if _taken_over(step, created_at) else axis, now=now, host=host)
+        _bar(
+            step,
+            None if _taken_over(step, created_at) else axis,
+            now=now,
+            host=host,
+            status=status_word(step.status, over=ended_at is not None),
+        )
         for step in steps
     ]
     return Waterfall(bars, _ticks(axis, began_at or axis.first) if axis else [], host)
 
 
-def _common_host(steps: Sequence[RunStep]) -> str:
-    """Return the scheme and host that every step's name has, or nothing."""
-    found = [_ORIGIN.search(step.name) for step in steps]
-    hosts = {match.group() if match else "" for match in found}
-    return hosts.pop() if len(hosts) == 1 and len(steps) > 1 else ""
+def status_word(status: str, *, over: bool) -> str:
+    """Return a step's status as the page tells it: what a run left behind at its end is not under
+    way.
+    """
+    left = {StepStatus.STARTED: "interrupted", StepStatus.PENDING: "not done"}
+    return left.get(StepStatus(status), status) if over else status
+
+
+def _usual_host(steps: Sequence[RunStep]) -> str:
+    """Return the scheme and host that most of the steps have in their names, or nothing."""
+    found = (_ORIGIN.search(step.name) for step in steps)
+    usual = Counter(match.group() for match in found if match).most_common(1)
+    host, number = usual[0] if usual else ("", 0)
+    return host if number > max(1, len(steps) / 2) else ""
 
 
 def _taken_over(step: RunStep, created_at: datetime) -> bool:
@@ -100,7 +123,7 @@ def _axis(steps: Sequence[RunStep], began_at: datetime | None, now: datetime) ->
     return _Axis(first, max(1.0, _ms(last - first)))
 
 
-def _bar(step: RunStep, axis: _Axis | None, *, now: datetime, host: str) -> Bar:
+def _bar(step: RunStep, axis: _Axis | None, *, now: datetime, host: str, status: str) -> Bar:
     took = left = width = None
     if step.started_at is not None:
         until = max(step.started_at, step.ended_at or now)
@@ -111,9 +134,9 @@ def _bar(step: RunStep, axis: _Axis | None, *, now: datetime, host: str) -> Bar:
     return Bar(
         index=step.index,
         name=step.name,
-        label=step.name.replace(host, "", 1),
+        label=_label_of(step.name, host),
         title=getattr(step, "title", None) or "",
-        status=step.status,
+        status=status,
         attempts=step.attempts,
         left=left,
         width=width,
@@ -121,6 +144,14 @@ def _bar(step: RunStep, axis: _Axis | None, *, now: datetime, host: str) -> Bar:
         taken_over=took is not None and axis is None,
         error=step.error,
     )
+
+
+def _label_of(name: str, host: str) -> str:
+    """Return the name without the usual host; http://h:1 is not the host of http://h:12/."""
+    if not host or host not in name:
+        return name
+    before, _, rest = name.partition(host)
+    return before + (rest or "/") if rest[:1] in ("", "/") else name
 
 
 def _ticks(axis: _Axis, began_at: datetime) -> list[Tick]:

@@ -13,7 +13,7 @@ from types import FrameType
 from runs.stack.census import has_active_runs
 from runs.stack.errors import StackProblem
 from runs.stack.idle import IdleRule, idle_seconds
-from runs.stack.lineup import line_up, part_environment
+from runs.stack.lineup import forget_socket_folder, line_up, part_environment
 from runs.stack.listen import FIRST_PORT, listen
 from runs.stack.locks import Membership, try_lock
 from runs.stack.places import Places
@@ -79,6 +79,7 @@ def _supervise(at: Places, lock_fd: int, wish: Wish, say: Report) -> bool:
     with contextlib.ExitStack() as held:
         held.callback(os.close, lock_fd)
         refuse_unsafe_start("127.0.0.1")
+        held.callback(forget_socket_folder, at)
         listener = held.enter_context(listen(wish.port))
         host, port = listener.getsockname()[:2]
         url = f"http://{host}:{port}"

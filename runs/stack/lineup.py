@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import signal
@@ -100,6 +101,13 @@ def redis_part(at: Places) -> Part:
         is_ready=lambda pid: redis_server.answers(path),
         mend=mend,
     )
+
+
+def forget_socket_folder(at: Places) -> None:
+    """Remove the socket's folder where it could not be in the home; the server is gone."""
+    if settings.REDIS_SOCKET and not settings.REDIS_SOCKET.is_relative_to(at.home):
+        with contextlib.suppress(OSError):
+            settings.REDIS_SOCKET.parent.rmdir()
 
 
 def is_serving(host: str, port: int) -> bool:

@@ -50,7 +50,13 @@ def until_first_line(command: list[str], env: dict[str, str], line: bytes) -> fl
 def main() -> None:
     """Measure and report."""
     with tempfile.TemporaryDirectory() as home:
-        env = {**os.environ, "CONTINUITY_HOME": home, "CONTINUITY_NO_STACK": "1"}
+        # With a database of one's own no stack is started in the background.
+        env = {
+            **os.environ,
+            "CONTINUITY_HOME": home,
+            "DATABASE_URL": f"sqlite:///{home}/bench.sqlite3",
+            "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+        }
         env.pop("PYTHONDONTWRITEBYTECODE", None)
         line = json.dumps(INITIALIZE).encode() + b"\n"
         ours = [sys.executable, "manage.py", "mcp_stdio"]

@@ -78,6 +78,8 @@ def test_the_address_answers_also_while_the_web_part_starts_again(home: OwnHome)
     up.end()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_worker_that_is_stopped_dead_is_replaced(home: OwnHome) -> None:
     up = home.start("up")
     up.address()

@@ -123,10 +123,10 @@ def test_a_list_counts_all_that_match_and_pages_through_ties(
 
 
 def test_a_list_asks_as_much_for_fifty_runs_as_for_one(
-    make_run: MakeRun, principal: Principal, django_assert_num_queries: Callable[..., object]
+    make_run: MakeRun, principal: Principal, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
     for many in (1, 50):
         while Run.objects.count() < many:
             make_run()
-        with django_assert_num_queries(3):  # type: ignore[attr-defined]
+        with django_assert_max_num_queries(3):  # type: ignore[attr-defined]
             assert len(list_runs(principal=principal)["runs"]) == many

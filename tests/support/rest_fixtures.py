@@ -15,16 +15,17 @@ import pytest
 from decisions.principals import DEFAULT_SCOPES, Principal, create_token
 from runs.management.commands.serve import web_config
 from tests.support.rest import bearer
-from tests.support.rest_server import PATIENCE_S, running
+from tests.support.rest_server import PATIENCE_S, close_pooled_connections, running
 
 MakeClient = Callable[..., httpx.Client]
 
 
 @pytest.fixture(scope="session")
-def web() -> Iterator[str]:
+def web(django_db_setup: None) -> Iterator[str]:
     """The address of a server that sees this process's database."""
     with running(web_config()) as address:
         yield address
+    close_pooled_connections()
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator
 
 import uvicorn
+from django.db import connections
 
+from decisions import threads
 from runs.stack.listen import listen
 
 PATIENCE_S = 60.0
@@ -31,3 +33,18 @@ def running(config: uvicorn.Config) -> Iterator[str]:
         thread.join(PATIENCE_S)
         listener.close()
     assert not thread.is_alive()
+
+
+def close_pooled_connections() -> None:
+    """Close what the doors' threads keep open, so that the test database can be dropped."""
+    pool = threads._pool
+    if not pool._threads:
+        return
+    together = threading.Barrier(len(pool._threads))
+
+    def close() -> None:
+        connections.close_all()
+        together.wait(PATIENCE_S)  # so that every thread of the pool takes one of these
+
+    for closing in [pool.submit(close) for _ in range(together.parties)]:
+        closing.result()

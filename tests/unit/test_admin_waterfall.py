@@ -15,14 +15,17 @@ def at(seconds: float | None) -> datetime | None:
     return None if seconds is None else BEGAN + timedelta(seconds=seconds)
 
 
-def step(start: float | None, end: float | None, name: str = "read", status: str = "") -> RunStep:
+def step(
+    start: float | None, end: float | None, name: str = "read", status: str = "succeeded"
+) -> RunStep:
     """Return a step that started and ended so many seconds after the run began."""
     return RunStep(name=name, index=0, status=status, started_at=at(start), ended_at=at(end))
 
 
-def drawn(*steps: RunStep, now: float = 100.0) -> Waterfall:
+def drawn(*steps: RunStep, now: float = 100.0, ended: float | None = None) -> Waterfall:
     """Draw the steps of a run that began at BEGAN."""
-    return draw(steps, created_at=BEGAN, began_at=BEGAN, now=BEGAN + timedelta(seconds=now))
+    until = BEGAN + timedelta(seconds=now)
+    return draw(steps, created_at=BEGAN, began_at=BEGAN, ended_at=at(ended), now=until)
 
 
 def test_bars_lie_where_their_time_lies() -> None:
@@ -34,6 +37,13 @@ def test_bars_lie_where_their_time_lies() -> None:
 def test_a_step_under_way_reaches_to_now() -> None:
     bar = drawn(step(0, None), now=2.5).bars[0]
     assert (bar.left, bar.width, bar.took) == (0, 100, "2.5 s")
+
+
+def test_what_was_under_way_when_the_run_ended_reaches_to_its_end_and_says_so() -> None:
+    steps = step(0, 5), step(5, None, status="started"), step(None, None, status="pending")
+    _, cut, waiting = drawn(*steps, ended=10, now=900).bars
+    assert (cut.left, cut.width, cut.status) == (50, 50, "interrupted")
+    assert waiting.status == "not done"
 
 
 def test_a_pending_step_has_no_bar() -> None:
@@ -77,7 +87,7 @@ def test_a_later_page_of_steps_starts_where_its_steps_do() -> None:
     assert later.ticks[0].label == "1:40 min"
 
 
-def test_a_host_that_all_names_share_is_told_once() -> None:
+def test_a_host_that_most_names_share_is_told_once() -> None:
     shared = drawn(step(0, 1, "read http://h:1/a"), step(0, 1, "read http://h:1/b"))
     assert shared.host == "http://h:1"
     assert [bar.label for bar in shared.bars] == ["read /a", "read /b"]
@@ -87,3 +97,9 @@ def test_names_of_different_hosts_stay_whole() -> None:
     mixed = drawn(step(0, 1, "read http://h/a"), step(0, 1, "read http://i/a"))
     assert mixed.host == ""
     assert mixed.bars[0].label == "read http://h/a"
+
+
+def test_a_name_of_another_host_stays_whole_among_those_of_the_usual_one() -> None:
+    names = ["read http://h:1/a", "read http://h:1/b", "read http://h:1", "read http://h:12/c"]
+    labels = [bar.label for bar in drawn(*(step(0, 1, name) for name in names)).bars]
+    assert labels == ["read /a", "read /b", "read /", "read http://h:12/c"]

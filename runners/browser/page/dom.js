@@ -30,6 +30,7 @@ const frameDocument = getter(HTMLIFrameElement.prototype, "contentDocument");
 const bodyOf = getter(Document.prototype, "body");
 const rootOf = getter(Document.prototype, "documentElement");
 const readyState = getter(Document.prototype, "readyState");
+const viewOf = getter(Document.prototype, "defaultView");
 const titleOf = getter(Document.prototype, "title");
 const contentTypeOf = getter(Document.prototype, "contentType");
 const dispatch = method(EventTarget.prototype, "dispatchEvent");
@@ -58,11 +59,8 @@ const NO_TEXT = new Set([
 // The document inside a same-origin frame, or null (another origin, or not a frame).
 const innerDocument = (element) => {
   if (tagOf(element) !== "iframe") return null;
-  try {
-    return frameDocument(element);
-  } catch {
-    return null;
-  }
+  const inner = frameDocument(element);
+  return inner && viewOf(inner)?.origin === window.origin ? inner : null; // our world may look into any origin
 };
 
 // The nodes whose children stand in a node's place when it is rendered: through open shadow roots, slots and

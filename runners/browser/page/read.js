@@ -3,9 +3,14 @@ const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 const READABLE_TYPES = /^(text\/|application\/(json|xml|javascript|[a-z0-9.+-]*\+(json|xml))$)/;
 const HTML_TYPES = new Set(["text/html", "application/xhtml+xml"]);
 
-const asJson = (result, secrets) =>
-  JSON.stringify(result, (key, value) =>
+const ODD = /\\u(00[01]|d[89a-f])|\x7f/; // control characters and lone surrogates, as JSON writes them
+
+const asJson = (result, secrets) => {
+  const json = JSON.stringify(result);
+  if (!secrets.length && !ODD.test(json)) return json;
+  return JSON.stringify(result, (key, value) =>
     typeof value === "string" ? masked(value.toWellFormed().replace(CONTROL, ""), secrets) : value);
+};
 
 const SUMMARY_SOURCE = 1000; // characters of content that are read when only the summary needs them
 const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;

@@ -1,0 +1,338 @@
+"""Bytes are kept once, read in whole characters, and go only when nobody names them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from artifacts import services
+from artifacts.blobs import blob_name
+from artifacts.models import Artifact
+from artifacts.selectors import CHUNK_MAX, artifact_ids_of, list_run_artifacts, read_chunk
+from artifacts.services import collect_blobs, expire_artifacts, keep_blob
+from decisions.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from tests.integration.racing import at_once
+
+Make = Callable[..., str]
+HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def storage(principal: Principal) -> Path:
+    """The folder of the artifacts, empty: what other tests left is not collected here."""
+    folder = Path(settings.CONTINUITY_HOME) / "artifacts"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def file_of(artifact_id: str) -> Path:
+    row = Artifact.objects.get(id=artifact_id)
+    return Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(row.sha256)
+
+
+def age(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def expire(artifact_id: str) -> None:
+    then = datetime.now(UTC) - timedelta(seconds=1)
+    Artifact.objects.filter(id=artifact_id).update(expires_at=then)
+    assert expire_artifacts() == 1
+
+
+def read_all(principal: Principal, artifact_id: str, limit: int) -> tuple[str, int]:
+    """Read chunk by chunk as a client does; return the data and how many chunks it took."""
+    data, offset, chunks, complete = "", 0, 0, False
+    while not complete:
+        chunk = read_chunk(
+            principal=principal, artifact_id=artifact_id, offset=offset, limit=limit
+        )
+        assert chunk["offset"] == offset
+        assert chunk["length"] > 0 or chunk["totalSize"] == 0, "a reader has to move on"
+        data += chunk["data"]
+        offset, complete, chunks = offset + chunk["length"], chunk["complete"], chunks + 1
+    assert offset == chunk["totalSize"]
+    return data, chunks
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "length", "complete"),
+    [(0, CHUNK_MAX, 1000, True), (1000, CHUNK_MAX, 0, True), (999, CHUNK_MAX, 1, True),
+     (0, 1, 1, False), (0, 999, 999, False), (0, 1000, 1000, True), (998, 1, 1, False)],
+)  # fmt: skip
+def test_chunks_count_raw_bytes_up_to_the_very_end(
+    principal: Principal, make_artifact: Make, offset: int, limit: int, length: int, complete: bool
+) -> None:
+    artifact_id = make_artifact(b"a" * 1000)
+    chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=offset, limit=limit)
+    assert chunk == {
+        "artifactId": artifact_id, "mimeType": "text/plain", "totalSize": 1000, "offset": offset,
+        "length": length, "data": "a" * length, "complete": complete,
+    }  # fmt: skip
+
+
+def test_an_empty_artifact_is_complete_at_once(principal: Principal, make_artifact: Make) -> None:
+    chunk = read_chunk(principal=principal, artifact_id=make_artifact(b""))
+    assert (chunk["length"], chunk["data"], chunk["complete"]) == (0, "", True)
+
+
+@pytest.mark.parametrize("offset", [1001, 2**53 - 1])
+def test_an_offset_beyond_the_end_is_refused(
+    principal: Principal, make_artifact: Make, offset: int
+) -> None:
+    with pytest.raises(InvalidInput):
+        read_chunk(principal=principal, artifact_id=make_artifact(b"a" * 1000), offset=offset)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 7, 64])
+def test_text_comes_in_whole_characters_whatever_the_limit(
+    principal: Principal, make_artifact: Make, limit: int
+) -> None:
+    text = "a é 漢字 😀 \u200d end " * 5
+    artifact_id = make_artifact(text.encode())
+    data, chunks = read_all(principal, artifact_id, limit)
+    assert data == text
+    assert chunks >= len(text.encode()) // (limit + 3)
+
+
+def test_an_offset_inside_a_character_is_refused(principal: Principal, make_artifact: Make) -> None:
+    artifact_id = make_artifact("漢".encode())
+    for offset in (1, 2):
+        with pytest.raises(InvalidInput):
+            read_chunk(principal=principal, artifact_id=artifact_id, offset=offset)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"\x80\x81", b"caf\xe9 au lait", b"\xf0\x9f\x98", b"a" + b"\x80" * 500, b"\xff" * 40,
+     "漢".encode() * 9 + b"\xe6\xbc"],
+)  # fmt: skip
+@pytest.mark.parametrize("limit", [1, 3, 50])
+def test_text_that_is_no_utf8_can_be_read_to_its_end_all_the_same(
+    principal: Principal, make_artifact: Make, raw: bytes, limit: int
+) -> None:
+    data, _ = read_all(principal, make_artifact(raw), limit)
+    assert "\ufffd" in data
+
+
+def test_any_bytes_at_any_limit_can_be_read_to_the_end(
+    principal: Principal, make_artifact: Make
+) -> None:
+    chance = random.Random(7)
+    alphabet = [b"a", b"\x80", b"\xc3", b"\xe6", b"\xf0", "é".encode(), "漢".encode(), b"\xff"]
+    for _ in range(25):
+        raw = b"".join(chance.choices(alphabet, k=chance.randrange(1, 40)))
+        read_all(principal, make_artifact(raw), chance.randrange(1, 9))
+
+
+def test_bytes_that_are_no_text_come_as_base64(principal: Principal, make_artifact: Make) -> None:
+    artifact_id = make_artifact(bytes(range(256)), mime_type="image/png")
+    chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=3, limit=10)
+    assert (base64.b64decode(chunk["data"]), chunk["length"]) == (bytes(range(3, 13)), 10)
+
+
+def test_the_same_bytes_are_kept_once(principal: Principal, make_artifact: Make) -> None:
+    first, second = (make_artifact(b"the same") for _ in range(2))
+    assert first != second
+    assert file_of(first) == file_of(second)
+    assert file_of(first).read_bytes() == b"the same"
+
+
+def test_many_who_keep_the_same_bytes_at_once_do_no_harm(principal: Principal) -> None:
+    data = os.urandom(200_000)
+    kept = at_once([partial(keep_blob, data, name="n", mime_type="a/b")] * 8)
+    folder = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(kept[0].sha256)
+    assert folder.read_bytes() == data
+    assert [path.name for path in folder.parent.iterdir()] == [kept[0].sha256]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "half \ud800", "x" * 400])
+def test_any_name_can_be_kept(principal: Principal, make_artifact: Make, name: str) -> None:
+    artifact_id = make_artifact(b"data", name=name)
+    assert len(Artifact.objects.get(id=artifact_id).name) <= 255
+
+
+def test_an_expired_artifact_is_a_tombstone_and_another_with_its_bytes_lives_on(
+    principal: Principal, make_artifact: Make
+) -> None:
+    gone, stays = (make_artifact(b"shared bytes") for _ in range(2))
+    expire(gone)
+    with pytest.raises(ArtifactExpired):
+        read_chunk(principal=principal, artifact_id=gone)
+    age(file_of(stays), 2 * HOUR)
+    assert collect_blobs() == 0
+    assert read_chunk(principal=principal, artifact_id=stays)["data"] == "shared bytes"
+    assert AuditEntry.objects.get(action="artifact.expired").resource_id == gone
+    assert AuditEntry.objects.get(action="artifact.expired").metadata["sizeBytes"] == 12
+
+
+def test_two_who_expire_at_once_write_one_tombstone_and_one_audit_row(
+    principal: Principal, make_artifact: Make
+) -> None:
+    artifact_id = make_artifact(b"x")
+    Artifact.objects.filter(id=artifact_id).update(expires_at=datetime.now(UTC))
+    assert sum(at_once([expire_artifacts] * 4)) == 1
+    assert AuditEntry.objects.filter(action="artifact.expired").count() == 1
+
+
+def test_an_artifact_of_a_run_that_goes_on_does_not_expire(
+    principal: Principal, make_artifact: Make
+) -> None:
+    make_artifact(b"x")
+    assert expire_artifacts() == 0
+
+
+def test_old_bytes_that_no_living_row_names_go_and_young_ones_stay(
+    principal: Principal, make_artifact: Make
+) -> None:
+    old, young = make_artifact(b"old"), make_artifact(b"young")
+    expire(old)
+    expire(young)
+    age(file_of(old), 2 * HOUR)
+    assert collect_blobs() == 1
+    assert not file_of(old).exists()
+    assert file_of(young).exists()
+
+
+def test_a_draft_that_a_dead_writer_left_goes_too(
+    principal: Principal, make_artifact: Make
+) -> None:
+    draft = file_of(make_artifact(b"x")).parent / ".draft-abc"
+    draft.write_bytes(b"half")
+    assert collect_blobs() == 0
+    age(draft, 2 * HOUR)
+    assert collect_blobs() == 1
+    assert not draft.exists()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_writer_that_comes_while_the_collector_decides_keeps_its_bytes(
+    principal: Principal, make_artifact: Make, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The collector has found the blob old and unnamed; then somebody keeps the same bytes."""
+    gone = make_artifact(b"wanted again")
+    expire(gone)
+    age(file_of(gone), 2 * HOUR)
+    genuine, made = services.delete_file, []
+
+    def delete(path: str) -> bool:
+        if moment == "before":
+            made.append(make_artifact(b"wanted again"))
+        answer = genuine(path)
+        if moment == "after":
+            made.append(make_artifact(b"wanted again"))
+        return answer
+
+    monkeypatch.setattr(services, "delete_file", delete)
+    collect_blobs()
+    assert read_chunk(principal=principal, artifact_id=made[0])["data"] == "wanted again"
+    leftovers = [path.name for path in file_of(gone).parent.iterdir()]
+    assert leftovers == [file_of(gone).name]
+
+
+def test_writers_against_collectors_lose_nothing(
+    principal: Principal, make_artifact: Make
+) -> None:
+    for number in range(15):
+        data = f"round {number}".encode()
+        gone = make_artifact(data)
+        expire(gone)
+        age(file_of(gone), 2 * HOUR)
+        keep = partial(make_artifact, data)
+        kept = at_once([keep, collect_blobs, collect_blobs, keep])
+        for artifact_id in (kept[0], kept[3]):
+            chunk = read_chunk(principal=principal, artifact_id=str(artifact_id))
+            assert chunk["data"] == data.decode()
+
+
+def test_keeping_bytes_again_mends_a_blob_that_was_cut_short(
+    principal: Principal, make_artifact: Make
+) -> None:
+    artifact_id = make_artifact(b"x" * 100)
+    file_of(artifact_id).write_bytes(b"x" * 50)
+    make_artifact(b"x" * 100)
+    assert read_chunk(principal=principal, artifact_id=artifact_id)["data"] == "x" * 100
+
+
+@pytest.mark.parametrize("damage", ["lost", "cut short", "grown"])
+def test_bytes_that_are_lost_or_damaged_read_as_not_found_and_are_logged(
+    principal: Principal, make_artifact: Make, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    artifact_id = make_artifact(b"x" * 100)
+    path = file_of(artifact_id)
+    if damage == "lost":
+        path.unlink()
+    else:
+        path.write_bytes(b"x" * (50 if damage == "cut short" else 150))
+    with pytest.raises(ArtifactNotFound) as refused:
+        read_chunk(principal=principal, artifact_id=artifact_id)
+    assert str(path) not in str(refused.value.as_dict())
+    assert any(record.levelname == "ERROR" for record in caplog.records)
+
+
+def test_a_storage_that_is_gone_reads_as_not_found_and_refuses_to_keep(
+    principal: Principal, make_artifact: Make, storage: Path
+) -> None:
+    artifact_id = make_artifact(b"x")
+    root = storage
+    aside = root.rename(root.with_name("aside"))
+    root.write_text("not a folder")
+    try:
+        with pytest.raises(ArtifactNotFound):
+            read_chunk(principal=principal, artifact_id=artifact_id)
+        with pytest.raises(OSError, match=r"Not a directory|File exists"):
+            keep_blob(b"y", name="n", mime_type="a/b")
+        assert collect_blobs() == 0
+    finally:
+        root.unlink()
+        aside.rename(root)
+
+
+def test_a_write_that_fails_leaves_no_draft(
+    principal: Principal, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="space"):
+        keep_blob(os.urandom(10), name="n", mime_type="a/b")
+    assert [path for path in storage.rglob("*") if path.is_file()] == []
+
+
+def test_a_foreign_artifact_reads_as_missing(
+    principal: Principal, stranger: Principal, make_artifact: Make
+) -> None:
+    artifact_id = make_artifact(b"x")
+    with pytest.raises(ArtifactNotFound):
+        read_chunk(principal=stranger, artifact_id=artifact_id)
+    assert list_run_artifacts(
+        principal=stranger, run_id=Artifact.objects.get().run_id
+    ) == {"artifacts": []}
+
+
+def test_without_the_scope_nothing_is_read(principal: Principal, make_artifact: Make) -> None:
+    place = principal.tenant_id, principal.workspace_id
+    with pytest.raises(Forbidden):
+        read_chunk(
+            principal=Principal("t", *place, frozenset(), "local"), artifact_id=make_artifact(b"x")
+        )
+
+
+def test_the_whole_result_is_named_first(principal: Principal, make_artifact: Make) -> None:
+    page = make_artifact(b"page", run_id="run_1")
+    whole = make_artifact(b"whole", run_id="run_1", kind="result")
+    assert artifact_ids_of(["run_1"]) == {"run_1": [whole, page]}

@@ -1,0 +1,163 @@
+"""Audit rows are ours, and the database itself refuses to change or remove one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.test import override_settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from decisions.audit import Deed, is_genuine, record, record_all
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.models import Run
+from runs.services import cancel_run
+
+TABLE = "decisions_auditentry"
+COLUMNS = "tenant_id, workspace_id, action, actor, resource_type, resource_id, metadata, created_at"
+jsons = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab\u00e9\u6f22 "), inner),
+    max_leaves=5,
+)  # fmt: skip
+
+
+def a_deed(**metadata: Any) -> Deed:
+    return Deed("run.canceled", "local", "run", "run_1", "ten_1", "ws_1", metadata)
+
+
+def entry() -> AuditEntry:
+    record(a_deed(reason="why"))
+    return AuditEntry.objects.latest("id")
+
+
+def refused(statement: str, *params: Any) -> None:
+    """Run a statement past the ORM; the database has to refuse it."""
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement, params)
+
+
+def test_the_database_refuses_an_update(principal: Principal) -> None:
+    made = entry()
+    refused(f"UPDATE {TABLE} SET actor = 'somebody else' WHERE id = %s", made.id)  # noqa: S608
+    refused(f"UPDATE {TABLE} SET id = id + 1000 WHERE id = %s", made.id)  # noqa: S608
+    assert is_genuine(AuditEntry.objects.get(id=made.id))
+
+
+def test_the_database_refuses_a_delete(principal: Principal) -> None:
+    made = entry()
+    refused(f"DELETE FROM {TABLE} WHERE id = %s", made.id)  # noqa: S608
+    refused(f"DELETE FROM {TABLE}")  # noqa: S608
+    assert AuditEntry.objects.filter(id=made.id).exists()
+
+
+def test_the_database_refuses_a_second_row_under_the_same_id(principal: Principal) -> None:
+    made = entry()
+    values = f"SELECT {COLUMNS}, mac FROM {TABLE} WHERE id = %s"  # noqa: S608
+    into = f"{TABLE} (id, {COLUMNS}, mac) SELECT {made.id}, {COLUMNS}, mac FROM ({values}) AS same"
+    if connection.vendor == "sqlite":
+        for verb in ("INSERT", "INSERT OR REPLACE", "REPLACE", "INSERT OR IGNORE"):
+            refused(f"{verb} INTO {into}", made.id)
+    else:
+        refused(f"INSERT INTO {into} ON CONFLICT (id) DO UPDATE SET actor = 'x'", made.id)
+    assert AuditEntry.objects.filter(id=made.id).count() == 1
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="TRUNCATE is PostgreSQL's")
+def test_the_database_refuses_to_truncate(principal: Principal) -> None:
+    entry()
+    refused(f"TRUNCATE {TABLE}")
+    refused(f"TRUNCATE {TABLE} CASCADE")
+    assert AuditEntry.objects.exists()
+
+
+def test_the_orm_cannot_change_a_row_either(principal: Principal) -> None:
+    made = entry()
+    made.actor = "somebody else"
+    for change in (made.save, made.delete, AuditEntry.objects.all().delete):
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            change()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"actor": "x"}, {"action": "x"}, {"resource_id": "run_2"}, {"resource_type": "x"},
+     {"tenant_id": "x"}, {"workspace_id": "x"}, {"metadata": {"reason": "another"}},
+     {"metadata": {}}, {"mac": "0" * 64}, {"mac": ""}, {"mac": "\u6f22" * 64}],
+)  # fmt: skip
+def test_any_changed_column_is_told_from_what_we_wrote(
+    principal: Principal, change: dict[str, Any]
+) -> None:
+    made = entry()
+    assert is_genuine(made)
+    for name, value in change.items():
+        setattr(made, name, value)
+    assert not is_genuine(made)
+
+
+def test_a_changed_time_is_told_too(principal: Principal) -> None:
+    made = entry()
+    made.created_at += timedelta(microseconds=1)
+    assert not is_genuine(made)
+
+
+def test_a_row_put_in_by_other_means_is_told_from_ours(principal: Principal) -> None:
+    made = entry()
+    made.id, made.actor = None, "forged"
+    AuditEntry.objects.bulk_create([made])
+    assert [is_genuine(row) for row in AuditEntry.objects.order_by("id")] == [True, False]
+
+
+def test_rows_written_under_an_older_key_stay_genuine(principal: Principal) -> None:
+    made = entry()
+    old = __import__("django.conf").conf.settings.CONTINUITY_SECRET_KEYS
+    with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40, *old]):
+        assert is_genuine(AuditEntry.objects.get(id=made.id))
+        assert is_genuine(entry())
+    with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40]):
+        assert not is_genuine(AuditEntry.objects.get(id=made.id))
+
+
+@settings(max_examples=60, deadline=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@given(metadata=st.dictionaries(st.text("abc"), jsons, max_size=3))
+@pytest.mark.usefixtures("principal")
+def test_whatever_a_deed_tells_its_row_reads_back_genuine(metadata: dict[str, Any]) -> None:
+    record(a_deed(**metadata))
+    assert is_genuine(AuditEntry.objects.latest("id"))
+
+
+def test_many_rows_are_one_statement_in_order(
+    principal: Principal, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    with django_assert_num_queries(1):
+        record_all([a_deed(n=number) for number in range(5)])
+    assert [row.metadata["n"] for row in AuditEntry.objects.order_by("id")] == [0, 1, 2, 3, 4]
+    record_all([])
+
+
+def test_a_deed_undone_leaves_no_row(
+    submit: Callable[..., str], principal: Principal
+) -> None:
+    run_id = submit()
+
+    def cancel_and_fail() -> None:
+        with transaction.atomic():
+            cancel_run(principal=principal, run_id=run_id)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        cancel_and_fail()
+    assert Run.objects.get(id=run_id).status == "queued"
+    assert not AuditEntry.objects.filter(action="run.canceled").exists()

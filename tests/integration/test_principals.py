@@ -1,0 +1,94 @@
+"""Who calls, and what a credential is worth."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from decisions.errors import Forbidden, InvalidInput, NotAuthenticated
+from decisions.models import AuditEntry, Tenant, Token, Workspace
+from decisions.principals import (
+    DEFAULT_SCOPES,
+    Principal,
+    authenticate,
+    create_token,
+    ensure_workspace,
+    local_principal,
+    throttle_key,
+)
+from decisions.tokens import revoke_token
+from tests.integration.racing import at_once
+
+
+def test_a_token_is_its_workspaces_with_its_scopes_and_trust(principal: Principal) -> None:
+    secret = create_token(name="ci", workspace="elsewhere", user="ann", scopes=frozenset({"runs:read"}))
+    caller = authenticate(secret)
+    place = Workspace.objects.get(name="elsewhere")
+    assert (caller.workspace_id, caller.tenant_id) == (place.id, place.tenant_id)
+    assert (caller.scopes, caller.trust, caller.user_id) == ({"runs:read"}, "remote", "ann")
+    assert caller.id == f"token:{Token.objects.get().id}"
+
+
+def test_only_a_keyed_digest_of_a_token_is_kept(principal: Principal) -> None:
+    secret = create_token(name="ci")
+    row = Token.objects.get()
+    assert secret.startswith("cty_")
+    kept = " ".join(str(value) for value in Token.objects.values().get().values())
+    told = " ".join(str(row) for row in AuditEntry.objects.values())
+    assert secret not in kept + told
+    assert len(row.digest) == 64
+    assert throttle_key(secret) not in (secret, row.digest)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["", "cty_", "nothing", "cty_" + "x" * 43, "cty_" + "x" * 10_000, "cty_é", "cty_a\0b",
+     "Bearer cty_x", " cty_x", "cty_\ud800"],
+)  # fmt: skip
+def test_anything_else_is_refused_with_the_same_words(principal: Principal, secret: str) -> None:
+    create_token(name="ci")
+    with pytest.raises(NotAuthenticated) as refused:
+        authenticate(secret)
+    assert refused.value.message == "The bearer token is not valid here."
+
+
+def test_a_revoked_token_ends_at_once_and_is_revoked_once(principal: Principal) -> None:
+    secret = create_token(name="ci")
+    token_id = Token.objects.get().id
+    revoked = at_once([partial(revoke_token, token_id=token_id, actor="admin:ann")] * 4)
+    assert sorted(revoked) == [False, False, False, True]
+    with pytest.raises(NotAuthenticated):
+        authenticate(secret)
+    assert AuditEntry.objects.filter(action="token.revoked").count() == 1
+
+
+@pytest.mark.parametrize("name", ["", "   "])
+def test_a_token_needs_a_name(principal: Principal, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        create_token(name=name)
+    assert not Token.objects.exists()
+
+
+def test_unknown_scopes_are_refused_by_name(principal: Principal) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        create_token(name="ci", scopes=frozenset({"runs:read", "runs:fly"}))
+    assert refused.value.details == {"unknown": ["runs:fly"]}
+
+
+def test_a_new_token_may_neither_confirm_nor_manage_targets(principal: Principal) -> None:
+    assert not {"confirm", "targets:admin"} & DEFAULT_SCOPES
+    assert "confirm" not in local_principal().scopes
+
+
+def test_a_missing_scope_is_named(principal: Principal) -> None:
+    with pytest.raises(Forbidden) as refused:
+        principal.require("confirm")
+    assert refused.value.details == {"scope": "confirm"}
+
+
+def test_a_workspace_is_made_once_however_many_ask(principal: Principal) -> None:
+    made = at_once([partial(ensure_workspace, "new", "tenant of its own")] * 8)
+    assert len({place.id for place in made}) == 1
+    assert Workspace.objects.filter(name="new").count() == 1
+    assert Tenant.objects.filter(name="tenant of its own").count() == 1
