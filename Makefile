@@ -21,10 +21,10 @@ run: setup ## start everything, do the first run, serve until Ctrl-C (ONCE=1: st
 test: test-sqlite test-postgresql ## run the whole suite, on SQLite and on PostgreSQL
 
 test-sqlite: setup-tests ## run the suite on SQLite
-	@$(VENV)/python -m pytest -n 4 --dist worksteal -q $(ARGS)
+	@$(VENV)/python -m pytest -n 3 --dist worksteal -q $(ARGS)
 
 test-postgresql: setup-tests ## run what touches the database again, on PostgreSQL
-	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 4 --dist worksteal -q \
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 3 --dist worksteal -q \
 		tests/integration tests/contract tests/faults $(ARGS)
 
 faults: setup-tests ## run the tests that kill processes, alone

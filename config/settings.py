@@ -188,6 +188,9 @@ USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
 LOGIN_URL = "/admin/login/"
+# `manage.py admin_link`: signing in by a link, which on a server of a team is not for everybody
+# with a shell.
+ONE_TIME_LOGIN = env.bool("CONTINUITY_ONE_TIME_LOGIN", EMBEDDED)
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["decisions.rest.TokenAuthentication"],

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from decisions.keys import mac, mac_matches
@@ -37,9 +38,20 @@ def _message(entry: AuditEntry) -> bytes:
     at = entry.created_at.astimezone(UTC).isoformat(timespec="microseconds")
     columns = [
         entry.tenant_id, entry.workspace_id, entry.action, entry.actor, entry.resource_type,
-        entry.resource_id, entry.metadata, at,
+        entry.resource_id, _as_stored(entry.metadata), at,
     ]  # fmt: skip
     return json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _as_stored(value: Any) -> Any:
+    """Return metadata as PostgreSQL gives it back: a large float as the integer it was written as,
+    no negative zero.
+    """
+    if isinstance(value, float):
+        return int(Decimal(repr(value))) if abs(value) >= 1e16 else value + 0.0
+    if isinstance(value, Mapping):
+        return {key: _as_stored(item) for key, item in value.items()}
+    return [_as_stored(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def entry_for(deed: Deed) -> AuditEntry:

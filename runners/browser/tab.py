@@ -61,6 +61,7 @@ class Tab:
         try:
             line = await context.new_cdp_session(page)
             tree = await line.send("Page.getFrameTree")
+            await line.send("Page.enable")
             reader = {"source": reader_at_hand(), "worldName": WORLD}
             await line.send("Page.addScriptToEvaluateOnNewDocument", reader)
         except BaseException:

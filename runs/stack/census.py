@@ -6,6 +6,7 @@ from django.db import Error, close_old_connections
 from django.db.models import Count
 
 from runs.models import ACTIVE, Run
+from runs.selectors import has_active_runs
 
 
 def count_active_runs() -> dict[str, int]:
@@ -14,10 +15,10 @@ def count_active_runs() -> dict[str, int]:
     return {"queued": 0, "running": 0, **dict(found.order_by())}
 
 
-def has_active_runs() -> bool:
+def is_work_left() -> bool:
     """Tell whether a run is queued or running; True also when the database does not say."""
     close_old_connections()
     try:
-        return Run.objects.filter(status__in=ACTIVE).exists()
+        return has_active_runs()
     except Error:
         return True

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from django.db import DatabaseError, connection, transaction
 from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
@@ -121,7 +122,7 @@ def test_a_row_put_in_by_other_means_is_told_from_ours(principal: Principal) -> 
 
 def test_rows_written_under_an_older_key_stay_genuine(principal: Principal) -> None:
     made = entry()
-    old = __import__("django.conf").conf.settings.CONTINUITY_SECRET_KEYS
+    old = django_settings.CONTINUITY_SECRET_KEYS
     with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40, *old]):
         assert is_genuine(AuditEntry.objects.get(id=made.id))
         assert is_genuine(entry())
@@ -141,7 +142,7 @@ def test_whatever_a_deed_tells_its_row_reads_back_genuine(metadata: dict[str, An
 def test_many_rows_are_one_statement_in_order(
     principal: Principal, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    with django_assert_num_queries(1):
+    with transaction.atomic(), django_assert_num_queries(1):
         record_all([a_deed(n=number) for number in range(5)])
     assert [row.metadata["n"] for row in AuditEntry.objects.order_by("id")] == [0, 1, 2, 3, 4]
     record_all([])

@@ -31,7 +31,8 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 jsons = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts
+    | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
@@ -125,7 +126,7 @@ def outcome(write: Callable[[], int | None]) -> tuple[object, Rows]:
 
 
 def a_leased_run(make_run: MakeRun) -> Run:
-    """Write a running run with steps, a slot that it may or may not hold, a doorbell, an artifact."""
+    """Write a running run with steps, events, a doorbell and an artifact."""
     run = make_run(status="running", epoch=1, lease_owner="worker", total_steps=4, last_seq=2)
     RunStep.objects.bulk_create(
         RunStep(run=run, index=n, name=f"s{n}", effect="read", effect_key=f"{n}") for n in range(4)
