@@ -16,8 +16,14 @@ def main() -> None:
 
         claim_wire()  # before any library is loaded that might print
         gc.disable()  # what is imported now stays; the door collects from its first answer on
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
+    try:
+        _ = settings.INSTALLED_APPS
+    except ImproperlyConfigured as error:  # what is set wrong is said in one sentence
+        sys.exit(str(error))
     execute_from_command_line(sys.argv)
 
 

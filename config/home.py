@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from django.core.exceptions import ImproperlyConfigured
+
 SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 107
 
 
@@ -21,8 +23,22 @@ def load_or_make_keys(continuity_home: Path) -> list[str]:
     the owner alone.
 
     Safe when several processes start at once: the file appears whole or not at all.
+
+    Raises:
+        ImproperlyConfigured: The home cannot be made, written or read.
     """
     path = continuity_home / "keys"
+    try:
+        return _load_or_make(path)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"CONTINUITY_HOME={continuity_home} cannot be used: {error.strerror}."
+            " Name a folder that this user may write to."
+        ) from None
+
+
+def _load_or_make(path: Path) -> list[str]:
+    continuity_home = path.parent
     if not path.exists():
         continuity_home.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd, draft = tempfile.mkstemp(dir=continuity_home, prefix=".keys-")
@@ -52,7 +68,8 @@ def redis_socket(continuity_home: Path) -> Path:
     if len(os.fsencode(path)) <= SOCKET_PATH_MAX:
         return path
     name = hashlib.sha256(os.fsencode(continuity_home)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"continuity-{os.getuid()}-{name}" / "redis.sock"
+    # Not the TMPDIR of whoever asks: every process of this user has to find the same socket.
+    return Path("/tmp") / f"continuity-{os.getuid()}-{name}" / "redis.sock"  # noqa: S108
 
 
 def artifact_storage(url: str, continuity_home: Path) -> dict[str, Any]:

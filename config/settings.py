@@ -111,6 +111,8 @@ LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
 LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
 LEASE_GIVE_UP_S = env.float("CONTINUITY_LEASE_GIVE_UP_S", 20.0)
 SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
+# A background stack ends when nobody was there and nothing ran for this long.
+IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime"])
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).

@@ -12,7 +12,7 @@ from types import FrameType
 
 from runs.stack.census import is_work_left
 from runs.stack.errors import StackProblem
-from runs.stack.idle import IdleRule, idle_seconds
+from runs.stack.idle import IdleRule
 from runs.stack.lineup import forget_socket_folder, line_up, part_environment
 from runs.stack.listen import FIRST_PORT, listen
 from runs.stack.locks import Membership, try_lock
@@ -85,7 +85,7 @@ def _supervise(at: Places, lock_fd: int, wish: Wish, say: Report) -> bool:
         url = f"http://{host}:{port}"
         if wish.port is None and port != FIRST_PORT:
             say(f"  Port {FIRST_PORT} is in use, so this stack listens on {port}.")
-        rule = IdleRule(at, idle_s=idle_seconds(), has_active_runs=is_work_left)
+        rule = IdleRule(at, idle_s=settings.IDLE_STOP_S, has_active_runs=is_work_left)
         if not wish.background:
             held.enter_context(Membership(at))
         supervisor = Supervisor(

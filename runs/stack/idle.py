@@ -10,11 +10,6 @@ from runs.stack.locks import try_lock
 from runs.stack.places import Places
 
 
-def idle_seconds() -> float:
-    """Return how long a background stack stays without members and without work."""
-    return float(os.environ.get("CONTINUITY_IDLE_STOP_S", "600"))
-
-
 class IdleRule:
     """Asked now and then by a background supervisor; once it says yes, the stack is ending."""
 

@@ -14,7 +14,7 @@ class Command(BaseCommand):
     """Ring again, end lost leases, hide and expire, until SIGTERM or Ctrl-C."""
 
     help = "Run the scheduler (lost leases, unheard doorbells, expiry)."
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Work until told to stop."""

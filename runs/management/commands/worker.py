@@ -5,11 +5,11 @@ reaches the database.
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
+from django.utils.module_loading import import_string
 
 from decisions.ids import new_id
 from runs.outbox import SHARED_QUEUE, worker_queue
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     """
 
     help = "Run a worker that carries out runs."
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare how many threads it has."""
@@ -33,17 +33,18 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Replace this process by the Celery worker; does not return."""
+        """Be the Celery worker until SIGTERM; does not return before."""
         worker_id = new_id("wrk_")
-        queues = f"{SHARED_QUEUE},{worker_queue(worker_id)}"
-        arguments = [
-            sys.executable, "-m", "celery", "-A", "config.celery", "--quiet", "worker",
-            "--pool", "threads", "--concurrency", str(options["threads"]), "--queues", queues,
-            "--hostname", f"{worker_id}@%h", "--without-gossip", "--without-mingle",
-            "--loglevel", "WARNING",
-        ]  # fmt: skip
-        os.chdir(settings.BASE_DIR)
+        os.environ["CONTINUITY_WORKER_ID"] = worker_id
         # A worker has no urls and no admin to check; `manage.py check` and the tests do that.
-        lean = {"CONTINUITY_LEAN": "1", "CELERY_SKIP_CHECKS": "1"}
-        environment = {**os.environ, **lean, "CONTINUITY_WORKER_ID": worker_id}
-        os.execve(sys.executable, arguments, environment)  # noqa: S606
+        os.environ["CELERY_SKIP_CHECKS"] = "1"
+        app: Any = import_string("config.celery.app")  # by name: nobody imports the wiring
+        app.worker_main(
+            [
+                "--quiet", "worker", "--pool", "threads",
+                "--concurrency", str(options["threads"]),
+                "--queues", f"{SHARED_QUEUE},{worker_queue(worker_id)}",
+                "--hostname", f"{worker_id}@%h", "--without-gossip", "--without-mingle",
+                "--loglevel", "WARNING",
+            ]
+        )  # fmt: skip

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.errors import Refused
 from decisions.principals import DEFAULT_SCOPES, LOCAL, create_token
+from runs.stack.prepare import prepare_home
 
 
 class Command(BaseCommand):
@@ -35,6 +36,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make and print the token."""
+        prepare_home()
         scopes = options["scopes"]
         wanted = (
             frozenset(filter(None, scopes.replace(" ", "").split(",")))

@@ -1,0 +1,303 @@
+"""Waiting for runs: woken at once, whole without Redis, and no thread held meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import OperationalError, connection
+from django.test import override_settings
+
+from decisions.errors import RunNotFound
+from decisions.principals import Principal
+from runs import hub, waiting, wakeups
+from runs.changes import NewEvent, Transition
+from runs.hub import get_hub
+from runs.journal import Ending, write
+from runs.models import Run, RunStatus
+from runs.services import cancel_run
+from runs.transition import apply
+from runs.waiting import submit_and_wait, wait_events, wait_run
+from tests.integration.workers import must_take
+from tests.services import free_port
+
+Answer = TypeVar("Answer")
+Submit = Callable[..., str]
+
+
+def later(seconds: float, function: Callable[[], object]) -> threading.Thread:
+    """Call the function from another thread in a while, as another process would."""
+
+    def go() -> None:
+        time.sleep(seconds)
+        try:
+            function()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    return thread
+
+
+def timed(coroutine: Awaitable[Answer]) -> tuple[Answer, float]:
+    async def go() -> tuple[Answer, float]:
+        began = time.monotonic()
+        return await coroutine, time.monotonic() - began
+
+    return asyncio.run(go())
+
+
+def tell(run_id: str) -> None:
+    run = Run.objects.get(id=run_id)
+    assert apply(Transition(run, {"status": run.status}, events=[NewEvent("tool.update")]))
+
+
+@contextmanager
+def a_redis_that_never_answers() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+
+
+@pytest.fixture
+def no_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(wakeups, "_bell", wakeups._Bell())
+    with override_settings(REDIS_URL=f"redis://127.0.0.1:{free_port()}/0"):
+        yield
+
+
+def test_an_event_wakes_its_waiter_at_once(submit: Submit, principal: Principal) -> None:
+    run_id = submit()
+    delays = []
+    for number in range(1, 4):
+        told_at: list[float] = []
+
+        def say() -> None:
+            tell(run_id)
+            told_at.append(time.monotonic())  # noqa: B023
+
+        thread = later(0.5, say)
+        page, _ = timed(wait_events(principal=principal, run_id=run_id, after=number, wait_s=5))
+        delays.append(time.monotonic() - told_at[0])
+        thread.join()
+        assert [event["seq"] for event in page["events"]] == [number + 1]
+    assert min(delays) < 0.2
+
+
+def test_without_redis_the_rows_themselves_are_asked(
+    submit: Submit, principal: Principal, no_redis: None
+) -> None:
+    run_id = submit()
+    thread = later(0.3, lambda: tell(run_id))
+    page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
+    thread.join()
+    assert len(page["events"]) == 1
+    assert seconds < 3
+
+
+def test_a_wake_up_that_was_lost_is_made_good(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit()
+    monkeypatch.setattr(wakeups._bell, "publish", lambda message: None)
+    thread = later(0.3, lambda: tell(run_id))
+    page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
+    thread.join()
+    assert len(page["events"]) == 1
+    assert seconds < hub.POLL_S + 2
+
+
+def test_what_happened_before_the_wait_is_returned_at_once(
+    submit: Submit, principal: Principal
+) -> None:
+    page, seconds = timed(wait_events(principal=principal, run_id=submit(), wait_s=30))
+    assert (page["lastSeq"], seconds < 2) == (1, True)
+
+
+def test_when_the_time_is_up_the_answer_is_an_empty_page(
+    submit: Submit, principal: Principal
+) -> None:
+    run_id = submit()
+    page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=0.4))
+    assert page == {"events": [], "lastSeq": 1, "terminal": False}
+    assert 0.4 <= seconds < 2
+
+
+def test_a_wait_ends_with_the_run(submit: Submit, principal: Principal) -> None:
+    run_id = submit()
+    thread = later(0.3, lambda: cancel_run(principal=principal, run_id=run_id))
+    run, seconds = timed(wait_run(principal=principal, run_id=run_id, wait_s=20))
+    thread.join()
+    assert (run["status"], seconds < 3) == ("canceled", True)
+
+
+def test_a_wait_ends_when_the_run_waits_for_a_person(
+    make_run: Callable[..., Run], principal: Principal
+) -> None:
+    run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
+    shown, seconds = timed(wait_run(principal=principal, run_id=run.id, wait_s=20))
+    assert (shown["waitingFor"]["type"], seconds < 2) == ("answer", True)
+
+
+def test_nobody_waits_for_what_is_not_theirs(submit: Submit, stranger: Principal) -> None:
+    run_id = submit()
+    with pytest.raises(RunNotFound):
+        timed(wait_run(principal=stranger, run_id=run_id, wait_s=5))
+    with pytest.raises(RunNotFound):
+        timed(wait_events(principal=stranger, run_id=run_id, wait_s=5))
+
+
+def test_progress_is_told_while_the_run_goes_on(submit: Submit, principal: Principal) -> None:
+    run_id = submit("ok", "ok")
+    told: list[tuple[int, int, str]] = []
+
+    async def note(done: int, total: int, message: str) -> None:
+        told.append((done, total, message))
+
+    held = must_take("w1")
+    end = Ending(RunStatus.SUCCEEDED, result={})
+    thread = later(0.4, lambda: write(held, [], active_ms=1, ending=end))
+    timed(wait_run(principal=principal, run_id=run_id, wait_s=20, progress=note))
+    thread.join()
+    assert told[0] == (0, 2, "running")
+
+
+def test_hundreds_wait_on_a_handful_of_threads(submit: Submit, principal: Principal) -> None:
+    run_id = submit()
+    before = threading.active_count()
+    most: list[int] = []
+
+    async def crowd() -> list[dict[str, Any]]:
+        waits = [
+            asyncio.create_task(
+                wait_events(principal=principal, run_id=run_id, after=1, wait_s=30)
+            )
+            for _ in range(300)
+        ]
+        await asyncio.sleep(1)
+        most.append(threading.active_count() - before)
+        await asyncio.to_thread(lambda: (tell(run_id), connection.close()))
+        return await asyncio.gather(*waits)
+
+    pages, seconds = timed(crowd())
+    assert all(len(page["events"]) == 1 for page in pages)
+    assert most[0] <= 10
+    assert seconds < 15
+
+
+def test_nothing_is_left_when_nobody_waits_any_more(submit: Submit, principal: Principal) -> None:
+    run_id = submit()
+
+    async def come_and_go() -> tuple[int, int, int]:
+        await wait_events(principal=principal, run_id=run_id, after=1, wait_s=0.1)
+        await asyncio.sleep(0.2)
+        made = get_hub()
+        left = len(asyncio.all_tasks()) - 1
+        again = asyncio.create_task(
+            wait_events(principal=principal, run_id=run_id, after=1, wait_s=30)
+        )
+        await asyncio.sleep(0.2)
+        again.cancel()
+        await asyncio.gather(again, return_exceptions=True)
+        await asyncio.sleep(0.2)
+        return left, len(made._listeners), len(asyncio.all_tasks()) - 1
+
+    assert timed(come_and_go())[0] == (0, 0, 0)
+
+
+@pytest.mark.parametrize("message", ["no json", "[]", "{}", '{"runId": 5, "seq": "x"}', "\xff"])
+def test_garbage_on_the_channel_deafens_nobody(
+    submit: Submit, principal: Principal, message: str
+) -> None:
+    run_id = submit()
+    client = redis.Redis.from_url(settings.REDIS_URL)
+
+    def disturb_and_tell() -> None:
+        client.publish(wakeups.CHANNEL, message)
+        time.sleep(0.2)
+        tell(run_id)
+        told_at.append(time.monotonic())
+
+    told_at: list[float] = []
+    thread = later(0.4, disturb_and_tell)
+    page, _ = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
+    late_s = time.monotonic() - told_at[0]
+    thread.join()
+    client.close()
+    assert len(page["events"]) == 1
+    assert late_s < 0.25
+
+
+def test_a_database_that_is_away_for_a_moment_deafens_nobody(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit()
+    monkeypatch.setattr(wakeups._bell, "publish", lambda message: None)
+    monkeypatch.setattr(hub, "POLL_S", 0.3)
+    genuine, fails = hub._last_seqs, [2]
+
+    def away(run_ids: list[str]) -> list[tuple[str, int]]:
+        if fails[0]:
+            fails[0] -= 1
+            raise OperationalError("the server closed the connection")
+        return genuine(run_ids)
+
+    monkeypatch.setattr(hub, "_last_seqs", away)
+    thread = later(0.5, lambda: tell(run_id))
+    page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
+    thread.join()
+    assert (len(page["events"]), fails, seconds < 6) == (1, [0], True)
+
+
+def test_a_redis_that_is_down_delays_no_commit(submit: Submit, no_redis: None) -> None:
+    run_id = submit()
+    began = time.monotonic()
+    for _ in range(10):
+        tell(run_id)
+    assert time.monotonic() - began < 2
+
+
+def test_a_redis_that_hangs_delays_commits_by_little(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit()
+    monkeypatch.setattr(wakeups, "_bell", wakeups._Bell())
+    with a_redis_that_never_answers() as url, override_settings(REDIS_URL=url):
+        began = time.monotonic()
+        for _ in range(10):
+            tell(run_id)
+        assert time.monotonic() - began < 3
+
+
+def test_a_sync_submit_answers_with_the_run_that_ended(principal: Principal) -> None:
+    call = {
+        "templateId": "test_stepwise", "inputs": {"do": ["ok"]},
+        "options": {"mode": "sync", "timeoutMs": 20_000},
+    }  # fmt: skip
+
+    def work() -> None:
+        held = must_take("w1")
+        write(held, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={"done": 1}))
+
+    thread = later(0.5, work)
+    run, _ = timed(submit_and_wait(principal=principal, call=call))
+    thread.join()
+    assert (run["status"], run["mode"], run["result"]) == ("succeeded", "sync", {"done": 1})
+
+
+def test_auto_gives_up_waiting_and_answers_with_the_handle(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "AUTO_WAIT_S", 0.3)
+    call = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}}
+    answer, _ = timed(submit_and_wait(principal=principal, call=call))
+    assert (answer["mode"], answer["status"]) == ("async", "queued")
+    assert Run.objects.get().mode == "async"
