@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
+from django.db import Error
 
 from decisions.threads import in_thread
 from runs.models import Run
@@ -100,7 +101,7 @@ class Hub:
                     await channel.subscribe(CHANNEL)
                     self._subscribed = True
                     async for message in channel.listen():
-                        self._wake(json.loads(message["data"])["runId"])
+                        self._wake(_run_id_of(message["data"]))
             except (RedisError, OSError) as error:
                 log.warning("no wake-ups from redis, polling meanwhile: %s", error)
             finally:
@@ -111,10 +112,23 @@ class Hub:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_S if self._subscribed else POLL_WITHOUT_REDIS_S)
-            for run_id, seq in await in_thread(_last_seqs, list(self._listeners)):
+            try:
+                seqs = await in_thread(_last_seqs, list(self._listeners))
+            except Error as error:
+                log.warning("the runs cannot be asked for news, trying again: %s", error)
+                continue
+            for run_id, seq in seqs:
                 if self._seen.get(run_id) != seq:
                     self._seen[run_id] = seq
                     self._wake(run_id)
+
+
+def _run_id_of(message: bytes) -> str:
+    """Return whose news a message tells; of what others put on the channel, nobody's."""
+    try:
+        return str(json.loads(message)["runId"])
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def _last_seqs(run_ids: list[str]) -> list[tuple[str, int]]:

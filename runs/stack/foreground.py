@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
+from django.conf import settings
+
 from runs.stack.census import is_work_left
 from runs.stack.errors import StackProblem
 from runs.stack.idle import IdleRule
