@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-# Bearer tokens of ours and of others, passwords in URLs and in key=value texts.
+_NAME = r"(?i:password|passwd|secret|token|api[_-]?key)"
+_HEADER = r"(?i:(?:proxy-)?authorization|(?:set-)?cookie)"
+_IS = r"(?:\\*[\"'])?\s*[=:]\s*"
+_QUOTED = r"\\*\"[^\"\r\n]*\"|\\*'[^'\r\n]*'"
+# Bearer tokens of ours and of others, whole headers, passwords in addresses and in key=value texts.
 _SECRETS = re.compile(
-    r"cty_[\w-]{8,}|(?i:bearer)\s+\S+|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
-    r"|(?i:password|passwd|secret|token|api_?key|authorization|cookie)[\"']?\s*[=:]\s*[\"']?[^\s\"',;}]+"
+    rf"cty_[\w-]{{8,}}"
+    rf"|{_HEADER}{_IS}(?:{_QUOTED}|[^\"'\r\n]+)"
+    rf"|(?i:bearer)\s+\S+"
+    rf"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
+    rf"|{_NAME}{_IS}(?:{_QUOTED}|[^\s\"',;&}}\])]+)"
 )
+_HOLDS_SECRET = re.compile(rf"[\w-]*{_NAME}|{_HEADER}")
+# What json leaves as it is and terminals or line readers do not, and what no UTF-8 can hold.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -21,15 +33,38 @@ def redact(text: str) -> str:
     return _SECRETS.sub("***", text)
 
 
+def _redacted(value: Any) -> Any:
+    """Return a value of any kind as JSON without secrets."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {
+            str(key): "***" if _HOLDS_SECRET.fullmatch(str(key)) else _redacted(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted(item) for item in value]
+    return redact(str(value))
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):  # arguments that do not fit are no reason to fail
+        return f"{record.msg} {record.args!r}"
+
+
 class RedactSecrets(logging.Filter):
     """The one filter that every record passes."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Replace secrets in the record's message and in its string extras."""
-        record.msg, record.args = redact(record.getMessage()), None
+        """Replace secrets in the record's message and in its extras."""
+        record.msg, record.args = redact(_message(record)), None
         for name, value in vars(record).items():
-            if name not in _OWN and isinstance(value, str):
-                setattr(record, name, redact(value))
+            if name not in _OWN:
+                setattr(record, name, _redacted({name: value})[name])
         return True
 
 
@@ -47,4 +82,5 @@ class JSONLines(logging.Formatter):
         line |= {name: value for name, value in vars(record).items() if name not in _OWN}
         if record.exc_info:
             line["exception"] = redact(self.formatException(record.exc_info))
-        return json.dumps(line, ensure_ascii=False, default=str)
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -264,6 +264,7 @@ class Execution:
         self._write(changes, failed(error, partial=partial))
 
     def _stop(self, reason: Reason) -> None:
+        hit(reason)
         if reason == "canceled":
             return
         if reason == "draining":

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.module_loading import import_string
 
+from runs.failpoints import hit
 from runs.models import OutboxEntry, Run
 from runs.slots import count_free_slots
 
@@ -54,6 +55,7 @@ def worker_queue(worker_id: str) -> str:
 
 def ring(queue: str, run_id: str) -> bool:
     """Ring now; tell whether the broker took it."""
+    hit("before_ring")
     doorbell: Callable[[str, str], None] = import_string(settings.CONTINUITY_DOORBELL)
     try:
         doorbell(queue, run_id)

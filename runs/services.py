@@ -16,6 +16,7 @@ from decisions.principals import Principal
 from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
+from runs.failpoints import hit
 from runs.models import ACTIVE, TERMINAL, Run, RunKey, RunStatus, RunStep, StepStatus
 from runs.selectors import is_past_ttl, visible_run
 from runs.slots import count_free_slots
@@ -160,6 +161,7 @@ def _write(run: Run, submission: Submission) -> None:
     told = {**data, "inputsDigest": submission.inputs_digest}
     place = run.tenant_id, run.workspace_id
     deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)
+    hit("before_submit")
     insert_run(run, steps, NewEvent("run.queued", data), deed, outbox.bell(run))
     outbox.ring_after_commit(outbox.queue_of(run), run.id)
 

@@ -19,6 +19,7 @@ from runners.base import ToolCall, ToolContext, TrustLevel
 from runners.browser.session import BrowserSession
 from runners.invoke import invoke
 from runs.changes import NewEvent
+from runs.failpoints import hit
 from runs.models import Run
 
 
@@ -101,6 +102,7 @@ class StepRun:
 
     async def _save(self, data: bytes, name: str, mime_type: str, kind: str) -> str:
         blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
+        hit("blob_kept")
         self.blobs.append(blob)
         return blob.artifact_id
 

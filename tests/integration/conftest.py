@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
 from decisions.principals import Principal
@@ -14,6 +15,14 @@ from runs.models import Run
 from runs.services import submit_run
 from runs.worker import WorkerPlace
 from tests.integration import odd_template
+from tests.support.rest_server import close_pooled_connections
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_connection_left(django_db_setup: None) -> Iterator[None]:
+    """Give back what the doors' pool of threads keeps, so that the database can be removed."""
+    yield
+    close_pooled_connections()
 
 
 @pytest.fixture
@@ -52,8 +61,6 @@ def in_background() -> Iterator[Callable[[Callable[[], object]], threading.Threa
 
     def start(function: Callable[[], object]) -> threading.Thread:
         def go() -> None:
-            from django.db import connection
-
             try:
                 function()
             finally:

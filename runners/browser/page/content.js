@@ -20,13 +20,11 @@ const CONSENT = /cookie|consent|gdpr|onetrust|隐私提示/i;
 
 const nameOf = (element) => `${attr(element, "id") ?? ""} ${attr(element, "class") ?? ""}`;
 
-const hasClutterName = (element) => {
-  const name = nameOf(element);
+const hasClutterName = (name) => {
   return name !== " " && name.toLowerCase().split(/[\s_-]+/).some((word) => CLUTTER_NAMES.has(word));
 };
 
-const isConsentBar = (element) => {
-  const name = `${nameOf(element)} ${attr(element, "aria-label") ?? ""}`;
+const isConsentBar = (element, name) => {
   if (!CONSENT.test(name) || rawText(element).length > 4000) return false;
   const floats = ["fixed", "sticky"].includes(getComputedStyle(element).position);
   return floats || one(element, "button,[role=button],input,a") !== null;
@@ -36,15 +34,17 @@ const MAY_BE_CLUTTER = new Set(["div", "section", "ul", "ol", "form", "dialog", 
 // What frames the page instead of being it. Inside <main> an aside is a remark and a header its own.
 const isClutter = (element, tag, style) => {
   if (style.keepAll) return false;
-  const role = attr(element, "role");
-  if (tag === "nav" || (role && CLUTTER_ROLES.has(role))) return true;
+  if (tag === "nav") return true;
+  const isNamed = hasAttributes(element);
+  if (isNamed && CLUTTER_ROLES.has(attr(element, "role"))) return true;
   if (tag === "aside" || tag === "footer" || tag === "header") {
     const framesPage = !style.inMain && closest(element, "article,section,main") === null;
     return framesPage && (tag !== "header" || one(element, "h1") === null);
   }
-  if (!MAY_BE_CLUTTER.has(tag)) return false;
-  if (isConsentBar(element)) return true;
-  return hasClutterName(element) && one(element, "h1,main,article,[role=main]") === null &&
+  if (!isNamed || !MAY_BE_CLUTTER.has(tag)) return false;
+  const name = nameOf(element);
+  if (isConsentBar(element, name)) return true;
+  return hasClutterName(name) && one(element, "h1,main,article,[role=main]") === null &&
     rawText(element).length < style.wholeLength / 2;
 };
 
@@ -58,8 +58,8 @@ const codeBlock = (element, style) => {
 };
 
 const headingLevel = (element, tag) => {
-  if (/^h[1-6]$/.test(tag)) return Number(tag[1]);
-  return attr(element, "role") === "heading" ? Number(attr(element, "aria-level")) || 2 : 0;
+  if (tag.length === 2 && tag[0] === "h" && tag !== "hr") return Number(tag[1]);
+  return hasAttributes(element) && attr(element, "role") === "heading" ? Number(attr(element, "aria-level")) || 2 : 0;
 };
 
 const rowsOf = getter(HTMLTableElement.prototype, "rows");
@@ -126,26 +126,29 @@ const writeBlocks = (node, sections, style) => {
     line = "";
     lastBox = null;
   };
+  const visitElement = (child, tag) => {
+    if (NO_TEXT.has(tag)) return;
+    if (tag === "slot") {
+      eachChild(child, visit);
+    } else if (isBlockLike(child, tag)) {
+      flush();
+      writeElement(child, tag, sections, style);
+    } else {
+      line = glue(line, inlineElement(child, style), child);
+      lastBox = child;
+    }
+  };
   const visit = (child) => {
-    if (sections.truncated) return;
+    if (sections.truncated) return STOP;
     const kind = nodeKind(child);
     if (kind === TEXT) {
       const text = clean(dataOf(child), style);
       line = lastBox ? glue(line, text, lastBox) : line + text;
       if (text) lastBox = null;
-      return;
+    } else if (kind === ELEMENT) {
+      visitElement(child, tagOf(child));
     }
-    if (kind !== ELEMENT) return;
-    const tag = tagOf(child);
-    if (NO_TEXT.has(tag)) return;
-    if (tag === "slot") return void eachChild(child, visit);
-    if (isBlockLike(child, tag)) {
-      flush();
-      writeElement(child, tag, sections, style);
-      return;
-    }
-    line = glue(line, inlineElement(child, style), child);
-    lastBox = child;
+    return undefined;
   };
   eachChild(node, visit);
   flush();

@@ -19,6 +19,7 @@ const positionOf = method(Node.prototype, "compareDocumentPosition");
 const tagOf = getter(Element.prototype, "localName");
 const shadowOf = getter(Element.prototype, "shadowRoot");
 const attr = method(Element.prototype, "getAttribute");
+const hasAttributes = method(Element.prototype, "hasAttributes");
 const attributeNames = method(Element.prototype, "getAttributeNames");
 const hasAttr = method(Element.prototype, "hasAttribute");
 const closest = method(Element.prototype, "closest");
@@ -75,18 +76,21 @@ const renderedParent = (node) => {
 const DEEPEST = 600; // the parser nests no deeper; a script can, and would overflow the reader's stack
 let depth = 0;
 
-// Call `visit` for each child of a node as it is rendered.
+// Call `visit` for each child of a node as it is rendered, until it returns STOP.
+const STOP = Symbol("stop");
 const eachChild = (node, visit) => {
   if (depth >= DEEPEST) return;
   depth += 1;
   try {
     const assigned = nodeKind(node) === ELEMENT && tagOf(node) === "slot" ? assignedTo(node, { flatten: true }) : [];
     if (assigned.length) {
-      assigned.forEach((child) => visit(child));
+      assigned.some((child) => visit(child) === STOP);
       return;
     }
     const parent = renderedParent(node);
-    for (let child = parent && firstChild(parent); child; child = nextSibling(child)) visit(child);
+    for (let child = parent && firstChild(parent); child; child = nextSibling(child)) {
+      if (visit(child) === STOP) break;
+    }
   } finally {
     depth -= 1;
   }
@@ -115,18 +119,19 @@ const shorten = (text, limit) => {
 const lineOfText = (node, limit = 200) => {
   let line = "";
   const visit = (child) => {
-    if (line.length > limit * 2) return;
+    if (line.length > limit * 2) return STOP;
     const kind = nodeKind(child);
     if (kind === TEXT) line += dataOf(child);
-    if (kind !== ELEMENT) return;
+    if (kind !== ELEMENT) return undefined;
     const tag = tagOf(child);
     if (tag === "img") line += ` ${attr(child, "alt") ?? ""} `;
     if (tag === "br") line += " ";
-    if (NO_TEXT.has(tag) || attr(child, "aria-hidden") === "true" || !visible(child)) return;
+    if (NO_TEXT.has(tag) || attr(child, "aria-hidden") === "true" || !visible(child)) return undefined;
     const apart = !getComputedStyle(child).display.startsWith("inline");
     line += apart ? " " : "";
     eachChild(child, visit);
     line += apart ? " " : "";
+    return undefined;
   };
   if (nodeKind(node) === TEXT) visit(node);
   else eachChild(node, visit);
@@ -135,19 +140,22 @@ const lineOfText = (node, limit = 200) => {
 
 // An address as short as it can be and still resolve against the page's own address; "" when it leads nowhere.
 const here = new URL(location.href);
+const site = `${here.origin}/`;
+const self = here.pathname + here.search;
 const folder = here.pathname.slice(0, here.pathname.lastIndexOf("/") + 1);
-const shortAddress = (written, base) => {
-  const address = URL.parse(written, base);
-  if (!address || !/^(https?|mailto|tel|ftp):$/.test(address.protocol)) return "";
-  if (address.origin !== here.origin || address.origin === "null") return address.href;
-  const tail = address.search + address.hash;
-  if (address.pathname === here.pathname && address.search === here.search) return address.hash || "#";
-  const name = address.pathname.slice(folder.length);
-  const isBelow = address.pathname.startsWith(folder) && /^[^/:]+(\/|$)/.test(name);
-  return (isBelow ? name : address.pathname) + tail;
-};
-const linkAddress = (anchor) => {
-  const written = attr(anchor, "href");
-  return written === null ? "" : shortAddress(written, baseOf(anchor));
+const shortAddress = (address) => {
+  if (!/^(https?|mailto|tel|ftp):/.test(address)) return "";
+  if (!address.startsWith(site)) return address;
+  const path = address.slice(site.length - 1);
+  if (path.startsWith(self) && (path.length === self.length || path[self.length] === "#")) {
+    return path.slice(self.length) || "#";
+  }
+  const name = path.slice(folder.length);
+  return path.startsWith(folder) && /^[^/:?#]+(?=[/?#]|$)/.test(name) ? name : path;
 };
 const baseOf = getter(Node.prototype, "baseURI");
+const linkAddress = (anchor) => {
+  const address = anchor.href; // an SVG link has an object here
+  if (typeof address === "string") return shortAddress(address);
+  return shortAddress(URL.parse(attr(anchor, "href") ?? "", baseOf(anchor))?.href ?? "");
+};

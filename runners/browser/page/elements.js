@@ -1,11 +1,13 @@
 // What a person could use on the page: controls and links, sorted by position, with label, box and state.
-const USABLE = [
-  "a[href]", "area[href]", "button", "input:not([type=hidden])", "select", "textarea", "summary", "[onclick]",
-  "[contenteditable='']", "[contenteditable=true]", "audio[controls]", "video[controls]", "[role=button]",
-  "[role=link]", "[role=checkbox]", "[role=radio]", "[role=switch]", "[role=tab]", "[role=menuitem]",
-  "[role=menuitemcheckbox]", "[role=menuitemradio]", "[role=option]", "[role=treeitem]", "[role=combobox]",
-  "[role=listbox]", "[role=textbox]", "[role=searchbox]", "[role=slider]", "[role=spinbutton]",
+const USABLE_WITHOUT_ROLE = [
+  "a[href]", "area[href]", "button", "input:not([type=hidden])", "select", "textarea", "summary", "[onclick]:not(form)",
+  "[contenteditable='']", "[contenteditable=true]", "audio[controls]", "video[controls]",
 ].join(",");
+const USABLE = `${USABLE_WITHOUT_ROLE},[role]:not(form)`;
+const USABLE_ROLES = new Set([
+  "button", "link", "checkbox", "radio", "switch", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option",
+  "treeitem", "combobox", "listbox", "textbox", "searchbox", "slider", "spinbutton",
+]);
 const INPUT_TYPES = { text: "textbox", search: "searchbox", range: "slider", submit: "button", reset: "button", image: "button" };
 const LABEL_LIMIT = 120;
 const VALUE_LIMIT = 200;
@@ -15,20 +17,24 @@ const OPTIONS_LIMIT = 20;
 // `x`, `y` is where the root's viewport begins in the outermost page.
 const findRoots = (root, x = window.scrollX, y = window.scrollY, found = []) => {
   found.push({ root, x, y });
-  for (const element of all(root, "*")) {
-    const shadow = shadowOf(element);
+  const elements = all(root, ":not(form)"); // no form has a shadow root, and a form's properties may be its fields
+  for (let index = 0; index < elements.length; index += 1) {
+    const shadow = elements[index].shadowRoot;
     if (shadow) findRoots(shadow, x, y, found);
-    const inner = innerDocument(element);
+  }
+  for (const frame of all(root, "iframe")) {
+    const inner = innerDocument(frame);
     if (!inner || !bodyOf(inner)) continue;
-    const box = boxOf(element);
-    findRoots(inner, x + box.x + element.clientLeft, y + box.y + element.clientTop, found);
+    const box = boxOf(frame);
+    findRoots(inner, x + box.x + frame.clientLeft, y + box.y + frame.clientTop, found);
   }
   return found;
 };
 
+const firstWord = (text) => text.trim().split(/\s+/)[0].toLowerCase();
 const typeOfElement = (element) => {
   const role = attr(element, "role");
-  if (role) return role.trim().split(/\s+/)[0].toLowerCase();
+  if (role) return firstWord(role);
   const tag = tagOf(element);
   if (tag === "a" || tag === "area") return "link";
   if (tag === "input") return INPUT_TYPES[element.type] ?? element.type;
@@ -116,6 +122,13 @@ const idOf = (element) => {
   return ids.of.get(element);
 };
 
+// An element that has only a role is usable by some roles alone.
+const hasIdleRole = (element) => {
+  const role = attr(element, "role");
+  if (role === null || USABLE_ROLES.has(firstWord(role))) return false;
+  return !matches(element, USABLE_WITHOUT_ROLE);
+};
+
 // A wrapper with onclick around real controls, or something inside a link, is the same thing twice.
 const NATIVE = new Set(["a", "area", "button", "input", "select", "textarea", "summary"]);
 const isRepeated = (element) => {
@@ -124,17 +137,26 @@ const isRepeated = (element) => {
   return hasAttr(element, "onclick") && !hasAttr(element, "role") && one(element, "a[href],button,input,select,textarea") !== null;
 };
 
+// Where an element is on the page; null when it has no area there.
+const boundsOf = (element, x, y) => {
+  const box = boxOf(element);
+  const { width, height } = box;
+  if (width < 1 || height < 1) return null;
+  const bounds = { x: Math.round(box.x + x), y: Math.round(box.y + y), width: Math.round(width), height: Math.round(height) };
+  return bounds.x + width <= 0 || bounds.y + height <= 0 ? null : bounds;
+};
+
 const INERT = "[aria-hidden=true],[inert]";
 const boxesOf = (roots) => {
   const found = [];
   for (const { root, x, y } of roots) {
     const someInert = one(root, INERT) !== null;
-    for (const element of all(root, USABLE)) {
-      const box = boxOf(element);
-      if (box.width < 1 || box.height < 1 || box.right + x <= 0 || box.bottom + y <= 0) continue;
-      if (!visible(element) || isRepeated(element)) continue;
+    const elements = all(root, USABLE);
+    for (let index = 0; index < elements.length; index += 1) {
+      const element = elements[index];
+      const bounds = boundsOf(element, x, y);
+      if (bounds === null || !visible(element) || hasIdleRole(element) || isRepeated(element)) continue;
       if (someInert && closest(element, INERT) !== null) continue;
-      const bounds = { x: Math.round(box.x + x), y: Math.round(box.y + y), width: Math.round(box.width), height: Math.round(box.height) };
       found.push({ element, bounds });
     }
   }

@@ -32,8 +32,9 @@ const imageText = (element, style) => {
 
 // Hidden things, secret editors, and buttons (elements tell about them), unless a heading's text is a button.
 const isShown = (element, tag, style) => {
-  if (attr(element, "aria-hidden") === "true" || style.secrets.fields.has(element)) return false;
-  return (tag !== "button" || style.keepButtons === true) && visible(element);
+  if (tag === "button" && !style.keepButtons) return false;
+  if (hasAttributes(element) && (attr(element, "aria-hidden") === "true" || style.secrets.fields.has(element))) return false;
+  return visible(element);
 };
 
 const MARKS = { b: "**", strong: "**", i: "*", em: "*" };

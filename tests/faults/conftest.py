@@ -1,0 +1,78 @@
+"""The world of a fault test: made anew for each, from a database that was migrated once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from tests.faults.world import World, looking_at, opened
+from tests.services import RedisServer, redis_server
+
+POSTGRESQL = os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql"
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """A Redis that only these tests use, and may kill."""
+    with redis_server() as server:
+        yield server
+
+
+def _administer(statement: str) -> None:
+    shared = settings.DATABASES["default"]
+    place = f"host={shared['HOST']} port={shared['PORT']} user={shared['USER']} dbname=postgres"
+    with psycopg.connect(place, autocommit=True) as line:
+        line.execute(statement.encode())
+
+
+@pytest.fixture(scope="session")
+def migrated(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The name or path of a database with every table and no row."""
+    folder = Path(tempfile.mkdtemp(prefix="cty-faults-"))
+    name = f"faults_{uuid4().hex[:8]}" if POSTGRESQL else str(folder / "migrated.sqlite3")
+    if POSTGRESQL:
+        _administer(f"CREATE DATABASE {name}")
+    with django_db_blocker.unblock(), looking_at(NAME=name):
+        call_command("migrate", verbosity=0)
+    yield name
+    shutil.rmtree(folder)
+    if POSTGRESQL:
+        _administer(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def world(
+    migrated: str, redis: RedisServer, django_db_blocker: DjangoDbBlocker, tmp_path: Path
+) -> Iterator[World]:
+    """A fresh installation; its processes end with the test."""
+    home = Path(tempfile.mkdtemp(prefix="cty-world-"))
+    database: dict[str, Any] = {"NAME": str(home / "continuity.sqlite3")}
+    url = ""
+    if POSTGRESQL:
+        database = {"NAME": f"{migrated}_{uuid4().hex[:8]}"}
+        _administer(f"CREATE DATABASE {database['NAME']} TEMPLATE {migrated}")
+        shared = settings.DATABASES["default"]
+        place = f"{shared['USER']}@{shared['HOST']}:{shared['PORT']}"
+        url = f"postgresql://{place}/{database['NAME']}"
+    else:
+        shutil.copyfile(migrated, database["NAME"])
+    if not redis.answers():
+        redis.start()
+    with django_db_blocker.unblock(), looking_at(**database):
+        with opened(World(home, url, redis)) as made:
+            yield made
+        connection.close()
+    if POSTGRESQL:
+        _administer(f"DROP DATABASE {database['NAME']} WITH (FORCE)")

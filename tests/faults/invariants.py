@@ -1,0 +1,87 @@
+"""The invariants of reliability.md that can be read from the rows, once nothing is going on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Q
+
+from artifacts.blobs import blob_name
+from artifacts.models import Artifact
+from decisions.audit import is_genuine
+from decisions.models import AuditEntry
+from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunStep, Slot
+
+ENDS = {f"run.{status}" for status in TERMINAL}
+
+
+def broken_invariants() -> list[str]:
+    """Return what is broken, one sentence each; empty when every invariant holds."""
+    found = [*_of_the_installation(), *_of_the_audit()]
+    for run in Run.objects.all():
+        found += [f"{run.id}: {what}" for what in (*_of_a_run(run), *_of_its_steps(run))]
+    return found
+
+
+def _of_the_installation() -> Iterator[str]:
+    taken = Slot.objects.filter(run_id__isnull=False)
+    if taken.exists():
+        yield f"I12 slots are taken: {list(taken.values_list('run_id', 'worker_id'))}"
+    if Slot.objects.count() < settings.MAX_CONCURRENT_RUNS:
+        yield "I5 a slot is missing"
+    if OutboxEntry.objects.exists():
+        yield "I12 a doorbell is left"
+    if Run.objects.filter(Q(lease_owner__isnull=False) | Q(pinned_worker__isnull=False)).exists():
+        yield "I12 a lease is left"
+    for row in Artifact.objects.filter(expired_at__isnull=True):
+        path = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(row.sha256)
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != row.sha256:
+            yield f"an artifact's bytes are lost or not its own: {row.id}"
+
+
+def _of_the_audit() -> Iterator[str]:
+    for entry in AuditEntry.objects.all():
+        if not is_genuine(entry):
+            yield f"I9 an audit row is not ours: {entry.id}"
+
+
+def _of_a_run(run: Run) -> Iterator[str]:
+    if run.status not in TERMINAL or run.ended_at is None:
+        yield f"I1 it has not ended: {run.status}"
+    events = list(RunEvent.objects.filter(run=run).order_by("seq"))
+    if [event.seq for event in events] != list(range(1, run.last_seq + 1)):
+        yield "I11 its events have a gap"
+    ends = [event for event in events if event.type in ENDS]
+    if [event.type for event in ends] != [f"run.{run.status}"] or ends[-1:] != events[-1:]:
+        yield f"I2 its end was told {len(ends)} times, or something behind it"
+    types = Counter(event.type for event in events)
+    if types["run.queued"] != 1 or types["run.started"] > 1:
+        yield f"I2 it was queued {types['run.queued']} times, started {types['run.started']} times"
+    actions = Counter(
+        AuditEntry.objects.filter(resource_id=run.id).values_list("action", flat=True)
+    )
+    if actions["run.submitted"] != 1 or sum(actions[end] for end in ENDS) != 1:
+        yield f"I8 its audit rows are {dict(actions)}"
+    if actions["run.started"] != types["run.started"]:
+        yield "I8 its start is not audited as it was told"
+    if run.updated_at < run.created_at or (run.ended_at and run.ended_at < run.created_at):
+        yield "I11 its times go back"
+
+
+def _of_its_steps(run: Run) -> Iterator[str]:
+    steps = list(RunStep.objects.filter(run=run).order_by("index"))
+    over = sum(step.status in ("succeeded", "failed") for step in steps)
+    if run.done_steps != over or over > run.total_steps or len(steps) != run.total_steps:
+        yield f"I11 progress says {run.done_steps} of {run.total_steps}, the journal {over}"
+    if len({step.effect_key for step in steps}) != len(steps):
+        yield "I3 two steps have the same effect key"
+    if any(step.effect == "once" and step.attempts > 1 for step in steps):
+        yield "I3 a once step was begun twice"
+    if run.status in ("succeeded", "partial_success"):
+        left = [step.index for step in steps if step.status in ("pending", "started")]
+        if left:
+            yield f"I1 it ended with steps {left} undone"

@@ -1,0 +1,213 @@
+"""An installation of its own for a test that breaks things: a home, a database, a Redis, and real
+worker and scheduler processes. The test itself sees the same database as they do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+from celery import Celery
+from django.conf import settings
+from django.db import connection, connections
+from django.test import override_settings
+
+from decisions.principals import local_principal
+from runs.models import Run, Worker
+from runs.services import submit_run
+from runs.slots import ensure_slots
+from tests.faults.invariants import broken_invariants
+from tests.services import RedisServer
+
+ROOT = Path(__file__).parent.parent.parent
+QUICK = {
+    "CONTINUITY_LEASE_BEAT_S": "0.3", "CONTINUITY_LEASE_LOST_S": "2",
+    "CONTINUITY_LEASE_GIVE_UP_S": "1.5", "CONTINUITY_SWEEP_AFTER_S": "1",
+}  # fmt: skip
+PATIENCE_S = 60.0
+_bell: list[Celery] = []
+
+
+def ring(queue: str, run_id: str) -> None:
+    """Ring as config.celery does, at the broker of the world that is open."""
+    _bell[-1].send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
+
+
+class Process:
+    """A command of ours that stays, in a process group of its own."""
+
+    def __init__(self, arguments: list[str], env: dict[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("wb") as file:
+            self.popen = subprocess.Popen(
+                [sys.executable, "manage.py", *arguments], cwd=ROOT, env=env, stdout=file,
+                stderr=file, stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        self.pid = self.popen.pid
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the process alone, as `kill` does."""
+        self.popen.send_signal(number)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self.send(signal.SIGKILL)
+        self.popen.wait(20)
+
+    def wait(self, seconds: float) -> int:
+        """Wait for its end and return its exit code."""
+        return self.popen.wait(seconds)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self.popen.poll() is None
+
+    def descendants(self) -> list[psutil.Process]:
+        """Return the processes that it has started and they in turn."""
+        return psutil.Process(self.pid).children(recursive=True)
+
+
+class World:
+    """Everything that a fault test breaks, and the means to look at what is left."""
+
+    def __init__(self, home: Path, database_url: str, redis: RedisServer, **env: str) -> None:
+        self.home, self.redis = home, redis
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("CONT")}
+        kept.pop("DATABASE_URL", None)
+        self.env = {
+            **kept, **QUICK, "CONTINUITY_HOME": str(home), "REDIS_URL": redis.url,
+            "CONTINUITY_SECRET_KEYS": ",".join(settings.CONTINUITY_SECRET_KEYS),
+            "CONTINUITY_REDIS_PREFIX": "faults:", "CONTINUITY_FAILPOINTS": "1",
+            "CONTINUITY_TEMPLATE_MODULES": "tests.templates,tests.integration.odd_template",
+            "CONTINUITY_CHROMIUM": os.environ.get("CONTINUITY_CHROMIUM", ""),
+            **({"DATABASE_URL": database_url} if database_url else {}), **env,
+        }  # fmt: skip
+        self.processes: list[Process] = []
+
+    # --- processes ------------------------------------------------------------------------------
+
+    def start(self, *arguments: str, **env: str) -> Process:
+        """Start a management command that stays."""
+        log = self.home / f"{arguments[0]}-{len(self.processes)}.log"
+        self.processes.append(Process(list(arguments), {**self.env, **env}, log))
+        return self.processes[-1]
+
+    def workers(self, number: int, **env: str) -> list[Process]:
+        """Start workers and wait until all of them are there."""
+        made = [self.start("worker", **env) for _ in range(number)]
+        for process in made:
+            self.until(
+                lambda process=process: self.worker_of(process) is not None,
+                f"{process.log.name} did not come up",
+            )
+        return made
+
+    def worker_of(self, process: Process) -> Worker | None:
+        """Return the row under which a worker process lives now."""
+        assert process.runs, process.log.read_text()[-3000:]
+        living = Worker.objects.filter(lost_at__isnull=True)
+        return living.filter(process__contains=f":{process.pid}:").first()
+
+    def arm(self, name: str, action: str = "kill") -> Path:
+        """Arm a failpoint in every process of this world."""
+        folder = self.home / "failpoints"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(action)
+        return folder / name
+
+    def was_hit(self, name: str) -> bool:
+        """Tell whether an armed failpoint was reached."""
+        return (self.home / "failpoints" / f"{name}.hit").exists()
+
+    # --- runs -----------------------------------------------------------------------------------
+
+    def submit(self, *do: str, template: str = "test_stepwise", **inputs: Any) -> str:
+        """Submit a run and return its id."""
+        options = inputs.pop("options", {})
+        return submit_run(
+            principal=local_principal(), template_id=template,
+            inputs={"do": list(do or ("ok",)), **inputs}, options={"mode": "async", **options},
+        ).run_id  # fmt: skip
+
+    def until(
+        self, true: Callable[[], object], why: str = "", seconds: float = PATIENCE_S
+    ) -> float:
+        """Wait until it is true and return how long that took; fail with `why` when it never is."""
+        began = time.monotonic()
+        while not true():
+            assert time.monotonic() - began < seconds, f"{why or 'it never came true'}\n{self.said()}"
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    def ended(self, run_id: str, seconds: float = PATIENCE_S) -> Run:
+        """Wait for the end of a run and return it."""
+        self.until(lambda: Run.objects.get(id=run_id).ended_at, f"{run_id} did not end", seconds)
+        return Run.objects.get(id=run_id)
+
+    def check(self) -> None:
+        """See a fresh run succeed, then all runs at their end and every invariant kept."""
+        assert self.ended(self.submit()).status == "succeeded"
+        self.until(lambda: not Run.objects.filter(ended_at__isnull=True).exists(), "runs are left")
+        self.until(lambda: not broken_invariants(), lambda_text(broken_invariants), 10)
+
+    def said(self) -> str:
+        """Return the end of what every process wrote."""
+        return "\n".join(f"--- {p.log.name}\n{p.log.read_text()[-1500:]}" for p in self.processes)
+
+    def close(self) -> None:
+        """End every process that was started here."""
+        for process in self.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.popen.wait(20)
+
+
+def lambda_text(broken: Callable[[], list[str]]) -> str:
+    """Return the broken invariants as a text for a failing test."""
+    return "; ".join(broken()[:20]) or "an invariant was broken for a while"
+
+
+@contextlib.contextmanager
+def looking_at(**database: Any) -> Iterator[None]:
+    """Let this process use another database of the same kind for the length of a block."""
+    shared = connections["default"].settings_dict
+    before = {name: shared.get(name) for name in database}
+    connection.close()
+    shared.update(database)
+    try:
+        yield
+    finally:
+        connection.close()
+        shared.update(before)
+
+
+@contextlib.contextmanager
+def opened(world: World) -> Iterator[World]:
+    """Point this process's own services at a world, and end the world's processes afterwards."""
+    app = Celery("faults", broker=world.redis.url, set_as_current=False)
+    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "global_keyprefix": "faults:"}
+    app.conf.broker_transport_options = options
+    _bell.append(app)
+    ours = {
+        "CONTINUITY_HOME": world.home, "REDIS_URL": world.redis.url, "SWEEP_AFTER_S": 1.0,
+        "CONTINUITY_DOORBELL": "tests.faults.world.ring",
+    }  # fmt: skip
+    with override_settings(**ours):
+        ensure_slots()
+        try:
+            yield world
+        finally:
+            world.close()
+            _bell.remove(app)
+            app.close()
+    shutil.rmtree(world.home, ignore_errors=True)

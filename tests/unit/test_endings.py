@@ -1,0 +1,76 @@
+"""How a run ends: whole as an artifact, shortened in the answer, failures explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from artifacts.blobs import open_blob
+from runs.endings import INLINE_BYTES, ending_of, error_object, failed, shorten
+from runs.models import RunStatus
+from runs.task_templates.registry import Conclusion
+
+LARGE: dict[str, Any] = {
+    "many long texts": {"items": [{"url": f"u{n}", "text": "x" * 5000} for n in range(1000)]},
+    "one long text": {"text": "漢" * 100_000},
+    "many numbers": {"numbers": list(range(100_000))},
+    "deep lists": {"a": [[["x" * 100] * 50] * 50] * 20},
+    "many names": {f"name {n}": n for n in range(20_000)},
+    "long names": {"n" * 1000 + str(n): n for n in range(500)},
+}
+
+
+def whole(ending: Any) -> Any:
+    blob = ending.blobs[0]
+    with open_blob(blob.sha256, size_bytes=blob.size_bytes) as file:  # type: ignore[union-attr]
+        return orjson.loads(file.read())
+
+
+def test_a_small_result_is_answered_as_it_is_and_kept() -> None:
+    ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result={"done": 1}, summary="1 done"))
+    assert (ending.status, ending.result, ending.summary) == ("succeeded", {"done": 1}, "1 done")
+    assert whole(ending) == {"done": 1}
+    assert (ending.blobs[0].kind, ending.blobs[0].mime_type) == ("result", "application/json")
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_a_large_result_is_kept_whole_and_shortened_in_the_answer(what: str) -> None:
+    ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result=LARGE[what]))
+    assert ending.result is not None
+    assert len(orjson.dumps(ending.result)) <= INLINE_BYTES
+    assert ending.result["truncated"] is True
+    assert ending.result["artifactId"] == ending.blobs[0].artifact_id
+    assert whole(ending) == LARGE[what]
+
+
+def test_shortening_keeps_the_shape() -> None:
+    short = shorten({"summary": {"total": 3}, "items": [{"url": "u", "text": "x" * 99_999}] * 3})
+    assert short["summary"] == {"total": 3}
+    assert [item["url"] for item in short["items"]] == ["u", "u", "u"]
+    assert short["items"][0]["text"].endswith("…")
+
+
+def test_the_items_of_a_failure_are_kept_and_shortened_too() -> None:
+    items = [{"url": f"u{n}", "error": {"message": "m" * 500}} for n in range(1000)]
+    error = {"errorCode": "NAVIGATION_TIMEOUT", "message": "m", "details": {"items": items}}
+    ending = ending_of(Conclusion(RunStatus.FAILED, error=error))
+    assert ending.error is not None
+    assert len(orjson.dumps(ending.error)) <= INLINE_BYTES + 1000
+    assert whole(ending) == {"items": items}
+    assert ending.error["details"]["artifactId"] == ending.blobs[0].artifact_id
+    assert ending.error["at"] > 0
+
+
+def test_every_failure_explains_itself() -> None:
+    for code in ("RUN_TIMEOUT", "RUN_CANCELED", "EXECUTION_ERROR", "STEP_EXECUTION_FAILED"):
+        told = error_object(code, "why", details={"a": 1})
+        assert told["recovery"]
+        assert (told["errorCode"], told["message"], told["details"]) == (code, "why", {"a": 1})
+
+
+def test_a_failure_as_a_whole_has_no_result_but_what_it_had_got() -> None:
+    ending = failed(error_object("RUN_TIMEOUT", "why" * 400), partial={"done": 2})
+    assert (ending.result, len(ending.summary)) == (None, 500)
+    assert whole(ending) == {"done": 2}

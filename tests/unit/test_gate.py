@@ -1,0 +1,98 @@
+"""The one input gate: what bytes become values at any door."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decisions.errors import BodyTooLarge, InvalidInput, MalformedBody
+from decisions.gate import BODY_LIMIT, MAX_DEPTH, MAX_VALUES, check_value, load_json
+
+REFUSED = {
+    "nothing": b"",
+    "blank": b"  \n",
+    "truncated": b'{"templateId": ',
+    "two values": b"{} {}",
+    "not UTF-8": b'{"a": "\xff"}',
+    "UTF-16": bytes.fromhex("fffe7b007d00"),
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "NaN": b'{"a": NaN}',
+    "infinity": b"[Infinity]",
+    "minus infinity": b"[-Infinity]",
+    "a float out of range": b"[1e999]",
+    "an integer out of range": b"[9223372036854775808]",
+    "a very long integer": b"[" + b"9" * 5000 + b"]",
+    "the same key twice": b'{"a": 1, "a": 2}',
+    "the same key twice, deep inside": b'{"a": [{"b": 1, "b": 1}]}',
+    "the same key twice, once escaped": b'{"a": 1, "\\u0061": 2}',
+    "NUL": b'{"a": "x\\u0000y"}',
+    "NUL in a key": b'{"x\\u0000y": 1}',
+    "half a surrogate pair": b'{"a": "\\ud800"}',
+    "half a surrogate pair in a key": b'{"\\udfff": 1}',
+    "too deep": b"[" * 33 + b"]" * 33,
+    "a depth bomb": b"[" * 100_000,
+    "a closed depth bomb": b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    "too many values": b"[" + b"1," * 100_001 + b"1]",
+    "too many keys": json.dumps({str(n): n for n in range(60_000)}).encode(),
+    "a comment": b"{} // so",
+    "a single quote": b"{'a': 1}",
+    "a trailing comma": b"[1,]",
+    "a control character in a text": b'["\x01"]',
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_acceptable_json_is_refused_quickly(what: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(MalformedBody) as refused:
+        load_json(REFUSED[what])
+    assert time.monotonic() - began < 2
+    assert (refused.value.code, len(refused.value.message) < 200) == ("INVALID_PARAMETER", True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 0, -(2**63), 2**63 - 1, 1.5, -0.0, "", "漢字 😀 \x7f", [], {}, {"": ""},
+     {"a": {"b": [1, {"c": None}]}}],
+)  # fmt: skip
+def test_json_comes_through_as_it_is(value: object) -> None:
+    assert load_json(json.dumps(value).encode()) == value
+
+
+def test_the_limits_themselves_are_taken() -> None:
+    deep = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+    many = json.dumps([0] * (MAX_VALUES - 1)).encode()
+    long = json.dumps("x" * (BODY_LIMIT - 2)).encode()
+    assert load_json(deep)
+    assert len(load_json(many)) == MAX_VALUES - 1
+    assert len(load_json(long)) == BODY_LIMIT - 2
+
+
+def test_one_byte_too_many_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(BodyTooLarge) as refused:
+        load_json(b"[" * (BODY_LIMIT + 1))
+    assert refused.value.http_status == 413
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_value_or_a_refusal(raw: bytes) -> None:
+    try:
+        value = load_json(raw)
+    except InvalidInput:
+        return
+    check_value(value)
+    json.dumps(value).encode()
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(
+    allow_nan=False, allow_infinity=False) | st.text(st.characters(
+        exclude_categories=["Cs"], exclude_characters="\0")), lambda inner: st.lists(inner)
+    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+                      inner), max_leaves=20))  # fmt: skip
+def test_what_another_writer_wrote_is_read_back(value: object) -> None:
+    assert load_json(json.dumps(value).encode()) == value
+    assert load_json(json.dumps(value, ensure_ascii=False, indent=1).encode()) == value

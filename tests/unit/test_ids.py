@@ -1,0 +1,35 @@
+"""Ids sort by their time, are never the same, and fit everywhere."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from decisions import ids
+from decisions.ids import new_id
+
+
+def test_an_id_is_its_prefix_and_twenty_six_plain_characters() -> None:
+    assert re.fullmatch(r"run_[0-9abcdefghjkmnpqrstvwxyz]{26}", new_id("run_"))
+
+
+def test_later_ids_sort_behind_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for at_ms in (0, 1, 2**40, 2**47, 2**48 - 1):
+        monkeypatch.setattr(ids.time, "time_ns", lambda at_ms=at_ms: at_ms * 1_000_000)
+        made.append(new_id(""))
+    assert made == sorted(made)
+
+
+def test_no_two_ids_are_the_same() -> None:
+    assert len({new_id("") for _ in range(20_000)}) == 20_000
+
+
+def test_the_time_of_an_id_can_be_read_back() -> None:
+    digits = "0123456789abcdefghjkmnpqrstvwxyz"
+    number = 0
+    for character in new_id("")[:10]:
+        number = number * 32 + digits.index(character)
+    assert abs(number - time.time() * 1000) < 5000

@@ -1,0 +1,132 @@
+"""One JSON object a line, without secrets, whatever is logged."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from decisions.logs import JSONLines, RedactSecrets, redact
+
+
+@pytest.fixture
+def written() -> Iterator[tuple[logging.Logger, io.StringIO]]:
+    """A logger as the settings wire it, and what it wrote."""
+    text, log = io.StringIO(), logging.Logger("tests.logs")  # noqa: LOG001  (one of its own)
+    handler = logging.StreamHandler(text)
+    handler.addFilter(RedactSecrets())
+    handler.setFormatter(JSONLines())
+    log.addHandler(handler)
+    yield log, text
+    handler.close()
+
+
+SECRETS = {
+    "our token": ("token cty_abcdefgh12345678 was used", "cty_abcdefgh12345678"),
+    "a bearer": ("Authorization: Bearer abc.def-ghi", "abc.def-ghi"),
+    "a bearer in small letters": ("authorization: bearer abc.def-ghi", "abc.def-ghi"),
+    "a bare bearer": ("sent Bearer abc.def-ghi", "abc.def-ghi"),
+    "basic credentials": ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+    "credentials as JSON": ('{"Authorization": "Basic dXNlcjpwYXNz"}', "dXNlcjpwYXNz"),
+    "a cookie": ("Cookie: session=abc123; other=def456", "def456"),
+    "a set cookie": ("Set-Cookie: session=abc123; HttpOnly", "abc123"),
+    "a password in an address": ("see http://user:hunter2@example.test/", "hunter2"),
+    "a password in a query": ("GET /?password=hunter2&x=1", "hunter2"),
+    "a password as JSON": ('{"password": "hunter2"}', "hunter2"),
+    "a password with a blank": ('{"password": "hunter two"}', "two"),
+    "a password of python": ("{'password': 'hunter2'}", "hunter2"),
+    "an api key": ("api_key = sk-12345", "sk-12345"),
+    "an api key with a hyphen": ("x-api-key: sk-12345", "sk-12345"),
+    "a secret": ("client_secret=hunter2", "hunter2"),
+    "a database address": ("postgresql://postgres:hunter2@db:5432/x", "hunter2"),
+    "a redis address": ("redis://:hunter2@localhost/0", "hunter2"),
+}
+
+
+@pytest.mark.parametrize("what", SECRETS)
+def test_secrets_are_taken_out(what: str) -> None:
+    text, secret = SECRETS[what]
+    assert secret not in redact(text)
+    assert "***" in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["12 tokens used", "the password was wrong", "http://example.test:8000/a@b", "a cookie jar",
+     "run_01 ended", "漢字"],
+)  # fmt: skip
+def test_ordinary_words_stay(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_secrets_are_taken_out_of_arguments_extras_and_exceptions(
+    written: tuple[logging.Logger, io.StringIO],
+) -> None:
+    log, text = written
+    try:
+        raise ValueError("password=hunter2")  # noqa: TRY301
+    except ValueError:
+        log.exception("to %s", "http://u:hunter2@h/", extra={"seen": "token=hunter2"})
+    log.warning("nested", extra={"facts": {"password": "hunter2", "list": ["Bearer hunter2"]}})
+    assert "hunter2" not in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    "text", ["two\nlines", "a\rb", "\x1b[31mred", "\u2028", "\u2029", "\x7f", "\x85", "\x9b31m", "\0"]
+)
+def test_a_line_stays_one_line_and_holds_no_control_character(
+    written: tuple[logging.Logger, io.StringIO], text: str
+) -> None:
+    log, out = written
+    log.warning("said %s", text, extra={"also": text})
+    line = out.getvalue()
+    assert line.endswith("\n")
+    assert len(line.splitlines()) == 1
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029" for c in line[:-1])
+    told = json.loads(line)
+    assert (told["message"], told["also"]) == (f"said {text}", text)
+
+
+def test_what_cannot_be_written_as_it_is_is_written_all_the_same(
+    written: tuple[logging.Logger, io.StringIO],
+) -> None:
+    log, out = written
+    odd: list[Any] = [object(), {1: 2}, float("nan"), b"\xff", "\ud800", {"a": object()}]
+    for value in odd:
+        log.warning("odd", extra={"value": value})
+    assert len(out.getvalue().splitlines()) == len(odd)
+    out.getvalue().encode()
+
+
+def test_a_log_call_with_the_wrong_arguments_breaks_nothing(
+    written: tuple[logging.Logger, io.StringIO],
+) -> None:
+    log, out = written
+    log.warning("%d of %s", "x")
+    log.warning("%(missing)s", {"other": "token=hunter2"})
+    assert len(out.getvalue().splitlines()) == 2
+    assert "hunter2" not in out.getvalue()
+
+
+def test_a_line_tells_when_how_bad_and_where(written: tuple[logging.Logger, io.StringIO]) -> None:
+    log, out = written
+    log.error("it ended", extra={"runId": "run_1"})
+    told = json.loads(out.getvalue())
+    assert (told["level"], told["logger"], told["runId"]) == ("error", "tests.logs", "run_1")
+    assert told["at"].endswith("+00:00")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 200_000, "token" * 40_000, "://" * 70_000, "password" + " " * 200_000, "\\" * 200_000,
+     "cookie='" + "x" * 200_000, "bearer " * 30_000],
+)  # fmt: skip
+def test_a_long_text_is_redacted_in_no_time(text: str) -> None:
+    began = time.monotonic()
+    redact(text)
+    assert time.monotonic() - began < 2

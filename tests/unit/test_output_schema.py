@@ -1,0 +1,59 @@
+"""What a caller may give as options.outputSchema."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from decisions.errors import InvalidInput
+from runs.output_schema import MAX_BYTES, MAX_PATTERNS, check_output_schema
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "no schema": {"type": "nonsense"},
+    "too long": {"description": "x" * MAX_BYTES},
+    "an integer beyond 64 bits": {"maximum": 10**30},
+    "half a surrogate pair": {"description": "\ud800"},
+    "a reference elsewhere": {"$ref": "https://example.test/schema"},
+    "a reference to a file": {"properties": {"a": {"$ref": "file:///etc/passwd"}}},
+    "a relative reference": {"$ref": "other.json#/a"},
+    "a reference to itself": {"$ref": "#"},
+    "a circle of references": {
+        "$ref": "#/$defs/a",
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+    },
+    "a reference to nothing": {"$ref": "#/$defs/missing"},
+    "a pattern that looks ahead": {"properties": {"a": {"pattern": "(?=b)"}}},
+    "a pattern that looks back": {"pattern": r"(a)\1"},
+    "a tower of repetitions": {"pattern": "(a+)+$"},
+    "a tower as a property's name": {"patternProperties": {"(a*)*$": {}}},
+    "a huge repetition": {"pattern": "((a{900}){900}){900}"},
+    "too many patterns": {
+        "patternProperties": {f"^a{n}.{{900}}$": {} for n in range(MAX_PATTERNS + 1)}
+    },
+    "too many patterns apart": {
+        "properties": {f"p{n}": {"pattern": ".{900}"} for n in range(MAX_PATTERNS + 1)}
+    },
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_applied_safely_is_refused_quickly(what: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(InvalidInput) as refused:
+        check_output_schema(REFUSED[what])
+    assert time.monotonic() - began < 2
+    assert refused.value.message.startswith("options.outputSchema: ")
+    assert len(refused.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{}, {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]},
+     {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string", "pattern": "^[a-z]{1,20}$"}}},
+     {"properties": {"next": {"$ref": "#"}}},  # a list, node by node
+     {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}}],
+)  # fmt: skip
+def test_what_people_write_is_taken(schema: dict[str, Any]) -> None:
+    check_output_schema(schema)

@@ -1,0 +1,110 @@
+"""Schemas as the doors enforce them: closed, linear, with errors a caller can act on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+from pydantic import Field
+
+from decisions.errors import InvalidInput
+from decisions.schemas import check, compile_schema, schema_of
+from runners.base import Closed
+from runs import contract
+
+
+class Place(Closed):
+    """A place."""
+
+    title: str = Field(min_length=1, description="Its title.")
+    kind: str = Field(default="x", pattern="^[a-z]+$")
+
+
+class Trip(Closed):
+    """A trip, with a field named as pydantic's own word."""
+
+    title: str
+    stops: list[Place] = Field(min_length=1)
+    tags: dict[str, int] = Field(default_factory=dict)
+
+
+def refused(value: Any, model: type[Closed] = Trip) -> InvalidInput:
+    with pytest.raises(InvalidInput) as found:
+        check(compile_schema(schema_of(model)), value, where="inputs")
+    return found.value
+
+
+def test_a_models_schema_is_closed_and_carries_no_made_up_titles() -> None:
+    schema = schema_of(Trip)
+    assert schema["additionalProperties"] is False
+    assert "title" not in schema
+    assert set(schema["properties"]) == {"title", "stops", "tags"}
+    assert "title" not in schema["$defs"]["Place"]["properties"]["kind"]
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [(None, "inputs"), ([], "inputs"), ({}, "inputs"), ({"title": 1, "stops": []}, "inputs.stops"),
+     ({"title": "t", "stops": [{"title": ""}]}, "inputs.stops.0.title"),
+     ({"title": "t", "stops": [{"title": "t", "kind": "A"}]}, "inputs.stops.0.kind"),
+     ({"title": "t", "stops": [{"title": True}]}, "inputs.stops.0.title"),
+     ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": True}}, "inputs.tags.a"),
+     ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": 1.5}}, "inputs.tags.a")],
+)  # fmt: skip
+def test_the_message_names_the_place(value: Any, place: str) -> None:
+    told = refused(value)
+    assert place in [error["path"] for error in told.details["errors"]]
+
+
+def test_at_most_five_errors_are_told_and_no_value_whole() -> None:
+    told = refused({"title": "t", "stops": [{"title": 5, "kind": "A" * 10_000}] * 20})
+    assert len(told.details["errors"]) == 5
+    assert len(told.message) < 700
+
+
+def test_a_pattern_matches_the_whole_string() -> None:
+    refused({"title": "t", "kind": "abc\n"}, Place)
+    refused({"title": "t", "kind": "abc\nDEF"}, Place)
+
+
+def test_a_misspelt_name_is_told_with_the_right_one() -> None:
+    told = refused({"title": "t", "stopps": []})
+    assert "stopps" in told.message or "stopps" in str(told.details)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", "(.*)*x", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
+    validator = compile_schema({"type": "string", "pattern": pattern})
+    began = time.monotonic()
+    validator.is_valid("a" * 100_000 + "!")
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:1/schema"}, {"$ref": "file:///etc/passwd"},
+     {"pattern": "(?=a)b"}, {"pattern": r"(a)\1"}, {"pattern": "("},
+     {"pattern": "((a{1000}){1000}){1000}"}, {"minLength": -1}, {"required": "a"}],
+)  # fmt: skip
+def test_a_schema_that_cannot_be_applied_is_an_error_at_once(schema: dict[str, Any]) -> None:
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="."):
+        compile_schema(schema)
+    assert time.monotonic() - began < 2
+
+
+SCHEMAS = {name: value for name, value in vars(contract).items() if name.isupper()}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, value in SCHEMAS.items() if isinstance(value, dict)]
+)
+def test_every_schema_of_the_contract_is_one_and_closed(name: str) -> None:
+    schema = SCHEMAS[name]
+    assert isinstance(compile_schema(schema), Draft202012Validator)
+    if name.endswith(("_INPUT", "_OUTPUT")):
+        assert schema["type"] == "object"
+        assert schema["additionalProperties"] is False
+        assert not {"oneOf", "anyOf", "allOf"} & set(schema)  # some hosts drop such tools

@@ -1,0 +1,67 @@
+"""Values from outside, made fit for JSON columns and answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decisions.gate import check_value
+from decisions.storable import MAX_DEPTH, storable, storable_text
+
+odd = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
+    | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner)
+    | st.dictionaries(st.text(st.characters()) | st.integers(), inner, max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), inner,
+        max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(odd)
+def test_whatever_comes_is_json_that_the_gate_itself_would_take(value: Any) -> None:
+    made = storable(value)
+    check_value(made)
+    assert orjson.loads(orjson.dumps(made)) == made
+    json.dumps(made, allow_nan=False).encode()
+
+
+@given(plain)
+def test_plain_json_stays_as_it_is(value: Any) -> None:
+    assert storable(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "made"),
+    [({"a": math.nan, "b": [math.inf]}, {"a": None, "b": [None]}),
+     ("a\0b", "a\ufffdb"), ({"k\0": "\ud800"}, {"k\ufffd": "?"}), (10**30, 1e30),
+     (10**400, None), ({1: (2, 3)}, {"1": [2, 3]}), ("\\u0000", "\\u0000")],
+)  # fmt: skip
+def test_what_no_database_takes_is_replaced(value: Any, made: Any) -> None:
+    assert storable(value) == made
+
+
+def test_nesting_without_end_is_cut() -> None:
+    deep: Any = "end"
+    for _ in range(5000):
+        deep = [deep]
+    text = json.dumps(storable(deep))
+    assert text.count("[") <= MAX_DEPTH + 1
+
+
+def test_text_keeps_every_whole_character() -> None:
+    assert storable_text("漢字 😀\n\x7f") == "漢字 😀\n\x7f"
