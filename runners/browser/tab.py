@@ -88,20 +88,22 @@ class Tab:
         """
         has_shown_a_page = bool(self.requested_url)
         self.requested_url, self.parsed_at, self._is_dirty = url, None, True
-        downloads = self._trouble.downloads
         loop = asyncio.get_running_loop()
         looking = loop.call_later(STALL_SECONDS, lambda: self._trouble.do(self._check_last_page()))
         if not has_shown_a_page:
             looking.cancel()
-        going = self.page.goto(url, wait_until="commit", timeout=max(1.0, seconds * 1000))
         try:
-            await self._trouble.watch(going, within(seconds + 1.0))
+            going = self._line.send("Page.navigate", {"url": url})
+            answer = await self._trouble.watch(going, within(seconds))
         except browser_errors() as error:
-            # The browser may still be putting an error page of its own there: it stays dirty.
-            was_download = self._trouble.downloads > downloads
-            raise (is_download(url) if was_download else failure_of(error, url)) from None
+            raise failure_of(_told_by(error), url) from None
         finally:
             looking.cancel()
+        if answer.get("isDownload"):
+            raise is_download(url)
+        if answer.get("errorText"):
+            # The browser may still be putting an error page of its own there: it stays dirty.
+            raise failure_of(answer["errorText"], url)
 
     async def _check_last_page(self) -> None:
         """Give the tab up when its last page hangs, which keeps the next one from coming."""

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from runs.models import Run, RunStep, Slot
-from tests.faults.world import Process, World
+from artifacts.models import Artifact
+from decisions.principals import local_principal
+from runs.models import Run, RunStep
+from runs.services import cancel_run
+from tests.faults.world import ROOT, Process, World
 
-# The moment, and whether the first step has left its mark by then.
+# The moment, and whether the first step's mark is left twice: done, but not told before the end.
 MOMENTS = {
     "before_claim": False, "after_claim": False, "step_started": False, "step_over": True,
-    "before_ending": True, "after_ending": True,
+    "before_ending": False, "after_ending": False,
 }  # fmt: skip
+SUBMIT = """
+import django; django.setup()
+from decisions.principals import local_principal
+from runs.services import submit_run
+submit_run(principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},
+           options={"mode": "async", "idempotencyKey": KEY})
+"""
 
 
 def killed(processes: list[Process]) -> list[Process]:
@@ -25,14 +40,116 @@ def test_a_run_survives_its_worker(world: World, tmp_path: Path, moment: str) ->
     world.start("scheduler")
     workers = world.workers(2)
     world.arm(moment)
-    run_id = world.submit(f"touch:{tmp_path / 'mark'}", "ok")
-    run = world.ended(run_id)
+    run = world.ended(world.submit(f"touch:{tmp_path / 'mark'}", "ok"))
     assert world.was_hit(moment)
     world.until(lambda: killed(workers))
     assert [process.wait(5) for process in killed(workers)] == [-9]
     assert run.status == "succeeded"
-    # What was done and told is not done again; what was done and not told is.
-    marks = (tmp_path / "mark").read_text()
-    assert marks == ("xx" if moment == "step_over" else "x")
+    assert (tmp_path / "mark").read_text() == ("xx" if MOMENTS[moment] else "x")
     assert run.times_lost == (moment not in ("before_claim", "after_ending"))
+    world.check()
+
+
+@pytest.mark.parametrize("moment", ["step_started", "step_over"])
+def test_a_once_step_is_never_repeated(world: World, tmp_path: Path, moment: str) -> None:
+    world.start("scheduler")
+    world.workers(2)
+    world.arm(moment)
+    run = world.ended(world.submit(f"touch:{tmp_path / 'mark'}", "ok", effect="once"))
+    step = RunStep.objects.get(run=run, index=0)
+    assert world.was_hit(moment)
+    assert (step.status, step.attempts) == ("failed", 1)
+    assert step.error["details"]["effect"] == "unknown"
+    assert (tmp_path / "mark").exists() == (moment == "step_over")
+    assert run.status == "partial_success"
+    world.check()
+
+
+def test_bytes_that_were_kept_without_their_row_are_kept_again(world: World) -> None:
+    world.start("scheduler")
+    world.workers(2)
+    world.arm("blob_kept")
+    run = world.ended(world.submit("keep page", template="test_odd"))
+    assert world.was_hit("blob_kept")
+    assert run.status == "succeeded"
+    assert Artifact.objects.filter(run_id=run.id, kind="file").count() == 1
+    world.check()
+
+
+def test_three_lost_workers_are_enough(world: World, tmp_path: Path) -> None:
+    world.start("scheduler")
+    run_id = world.submit(f"touch:{tmp_path / 'mark'}")
+    for times in (1, 2, 3):
+        world.arm("step_started")
+        world.start("worker")
+        world.until(lambda times=times: Run.objects.get(id=run_id).times_lost == times)
+    run = world.ended(run_id)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "WORKER_LOST")
+    assert not (tmp_path / "mark").exists()
+    world.workers(1)
+    world.check()
+
+
+def test_a_worker_killed_during_a_cancel_leaves_no_slot(world: World) -> None:
+    world.start("scheduler")
+    (worker,) = world.workers(1)
+    run_id = world.submit("sleep:30")
+    world.until(lambda: RunStep.objects.filter(run_id=run_id, status="started").exists())
+    world.arm("canceled")
+    assert cancel_run(principal=local_principal(), run_id=run_id)["success"]
+    assert worker.wait(20) == -9
+    assert Run.objects.get(id=run_id).status == "canceled"
+    world.workers(1)
+    world.check()
+
+
+def test_a_worker_killed_while_it_hands_back_costs_an_attempt_and_no_more(world: World) -> None:
+    world.start("scheduler")
+    (worker,) = world.workers(1)
+    run_id = world.submit("ok", "sleep:1.5")
+    world.until(lambda: RunStep.objects.filter(run_id=run_id, status="succeeded").exists())
+    world.arm("draining")
+    worker.send(signal.SIGTERM)
+    assert worker.wait(20) == -9
+    world.workers(1)
+    run = world.ended(run_id)
+    assert (run.status, run.times_lost) == ("succeeded", 1)
+    assert RunStep.objects.get(run=run, index=0).attempts == 1
+    world.check()
+
+
+@pytest.mark.parametrize("moment", ["before_submit", "before_ring"])
+@pytest.mark.parametrize("key", ["'k'", "None"])
+def test_a_submit_that_dies_is_whole_or_not_at_all(world: World, moment: str, key: str) -> None:
+    world.start("scheduler")
+    world.workers(1)
+    world.arm(moment)
+    script = SUBMIT.replace("KEY", key) if key != "None" else SUBMIT.replace(
+        ', "idempotencyKey": KEY', "")  # fmt: skip
+    env = {**world.env, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONPATH": str(ROOT)}
+    died = subprocess.run([sys.executable, "-c", script], env=env, cwd=ROOT, check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert world.was_hit(moment)
+    assert Run.objects.count() == (moment == "before_ring")
+    again = world.submit("ok", options={"idempotencyKey": "k"})
+    runs = 2 if moment == "before_ring" and key == "None" else 1
+    assert Run.objects.count() == runs
+    assert world.ended(again).status == "succeeded"
+    world.check()
+
+
+def test_every_worker_killed_at_once_and_started_again(world: World, tmp_path: Path) -> None:
+    """As when the machine restarts: nobody was there to see anything."""
+    scheduler, workers = world.start("scheduler"), world.workers(2)
+    ids = [world.submit("ok", "sleep:1", f"touch:{tmp_path / str(n)}") for n in range(8)]
+    world.until(lambda: RunStep.objects.filter(status="started").count() >= 5)
+    for process in (*workers, scheduler):
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+    time.sleep(0.5)
+    world.start("scheduler")
+    world.workers(1)
+    runs = [world.ended(run_id) for run_id in ids]
+    assert {run.status for run in runs} == {"succeeded"}
+    assert all((tmp_path / str(n)).read_text() == "x" for n in range(8))
     world.check()

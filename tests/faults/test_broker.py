@@ -1,0 +1,128 @@
+"""The broker is only the doorbell: whatever becomes of it, no run is lost or done twice."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from runs import outbox
+from runs.models import OutboxEntry, Run, RunStep
+from tests.faults.world import ROOT, World, ring
+from tests.services import free_port
+
+SUBMIT = """
+import time
+import django; django.setup()
+from decisions.principals import local_principal
+from runs.services import submit_run
+for _ in range(3):
+    began = time.monotonic()
+    submit_run(principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},
+               options={"mode": "async"})
+    print(time.monotonic() - began)
+"""
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    """A server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def submit_elsewhere(world: World, redis_url: str) -> list[float]:
+    """Submit three runs from a process of its own; return how long each took."""
+    env = {
+        **world.env, "REDIS_URL": redis_url, "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", SUBMIT], env=env, cwd=ROOT, capture_output=True, text=True,
+        timeout=120, check=True,
+    )  # fmt: skip
+    return [float(line) for line in done.stdout.split()]
+
+
+def test_a_broker_that_is_down_at_submit_costs_the_caller_little(world: World) -> None:
+    took_s = submit_elsewhere(world, f"redis://127.0.0.1:{free_port()}/0")
+    assert max(took_s) < 5
+    assert OutboxEntry.objects.count() == 3
+    world.start("scheduler")
+    world.workers(1)
+    world.check()
+
+
+def test_a_broker_that_hangs_at_submit_costs_the_caller_little(world: World) -> None:
+    with silent_server() as port:
+        took_s = submit_elsewhere(world, f"redis://127.0.0.1:{port}/0")
+    assert max(took_s) < 8
+    assert OutboxEntry.objects.count() == 3
+    world.start("scheduler")
+    world.workers(1)
+    world.check()
+
+
+def test_doubled_late_and_senseless_messages_do_nothing(world: World, tmp_path: Path) -> None:
+    world.start("scheduler")
+    world.workers(2)
+    ids = [world.submit(f"touch:{tmp_path / str(n)}") for n in range(4)]
+    for run_id in ids * 5:
+        ring(outbox.SHARED_QUEUE, run_id)
+    runs = [world.ended(run_id) for run_id in ids]
+    for run_id in [*ids, "run_of_nobody", "", "x" * 5000]:
+        ring(outbox.SHARED_QUEUE, run_id)
+    world.check()
+    assert {run.status for run in runs} == {"succeeded"}
+    assert all((tmp_path / str(n)).read_text() == "x" for n in range(4))
+    assert set(RunStep.objects.values_list("attempts", flat=True)) == {1}
+
+
+def test_messages_that_were_lost_are_made_good(world: World) -> None:
+    world.start("scheduler")
+    world.workers(1)
+    world.redis.stop()
+    world.redis.forget()
+    ids = [world.submit() for _ in range(3)]
+    world.redis.start()
+    assert {world.ended(run_id).status for run_id in ids} == {"succeeded"}
+    world.check()
+
+
+@pytest.mark.slow
+def test_a_broker_killed_and_started_empty_loses_nothing(world: World, tmp_path: Path) -> None:
+    world.start("scheduler")
+    world.workers(2)
+    running = [world.submit("sleep:3", f"touch:{tmp_path / str(n)}") for n in range(5)]
+    world.until(lambda: RunStep.objects.filter(status="started").count() == 5)
+    queued = [world.submit() for _ in range(200)]
+    world.redis.kill()
+    world.redis.forget()
+    time.sleep(1)
+    assert Run.objects.filter(status="queued").count() == 200
+    world.redis.start()
+    world.until(lambda: not Run.objects.filter(ended_at__isnull=True).exists(), seconds=120)
+    assert set(Run.objects.values_list("status", "times_lost")) == {("succeeded", 0)}
+    assert len({*running, *queued}) == Run.objects.count() == 205
+    assert all((tmp_path / str(n)).read_text() == "x" for n in range(5))
+    world.check()
+
+
+def test_without_any_broker_work_is_taken_all_the_same(world: World) -> None:
+    world.start("scheduler")
+    (worker,) = world.workers(1)
+    world.redis.stop()
+    run = world.ended(world.submit())
+    assert run.status == "succeeded"
+    worker.send(signal.SIGTERM)
+    worker.wait(20)
+    world.redis.start()
+    world.workers(1)
+    world.check()
