@@ -92,6 +92,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 1200,
     "global_keyprefix": env.str("CONTINUITY_REDIS_PREFIX", "continuity:"),
     "socket_connect_timeout": 2,
+    # Without these, who rings waits 6 s for a broker that is down, and for ever for one that hangs.
+    "socket_timeout": 5,
+    "max_retries": 0,
     "socket_keepalive": True,
 }
 # How services ring: a dotted name, so that no door imports Celery (mechanisms 8).

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +18,17 @@ from runs.models import OutboxEntry, Run
 from runs.slots import count_free_slots
 
 SHARED_QUEUE = "runs"
+QUIET_S = 5.0  # after a broker that hung nobody waits for it for this long
 log = logging.getLogger(__name__)
+
+
+class _Broker:
+    """What this process knows of the broker."""
+
+    quiet_until = 0.0
+
+
+_broker = _Broker()
 
 
 def queue_of(run: Run) -> str:
@@ -56,11 +67,16 @@ def worker_queue(worker_id: str) -> str:
 def ring(queue: str, run_id: str) -> bool:
     """Ring now; tell whether the broker took it."""
     hit("before_ring")
+    began = time.monotonic()
+    if began < _broker.quiet_until:
+        return False
     doorbell: Callable[[str, str], None] = import_string(settings.CONTINUITY_DOORBELL)
     try:
         doorbell(queue, run_id)
     except Exception as error:  # noqa: BLE001  (any broker trouble: the row stays and rings again)
         log.warning("the broker does not take doorbells; the sweeper rings again: %s", error)
+        if time.monotonic() - began > 1.0:
+            _broker.quiet_until = time.monotonic() + QUIET_S
         return False
     return True
 

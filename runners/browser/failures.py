@@ -23,7 +23,6 @@ _GONE = re.compile(
     re.IGNORECASE,
 )
 _INVALID_URL = re.compile(r"invalid URL", re.IGNORECASE)
-_DOWNLOAD = re.compile(r"Download is starting", re.IGNORECASE)
 _CONTEXT_GONE = re.compile(
     r"context was destroyed|Cannot find context|context with specified id|Promise was collected"
     r"|navigated or closed|No frame (for|with) given id|Inspected target",
@@ -65,21 +64,16 @@ def browser_errors() -> tuple[type[Exception], ...]:
     return (Error, TimeoutError)
 
 
-def failure_of(error: BaseException, url: str) -> ToolFailed:
-    """Return the failure that an exception of a navigation to `url` means."""
-    text = str(error)
-    net_error = _NET_ERROR.search(text)
-    if _DOWNLOAD.search(text):
-        return is_download(url)
+def failure_of(told: str, url: str) -> ToolFailed:
+    """Return the failure that the browser's words about a navigation to `url` mean."""
+    net_error = _NET_ERROR.search(told)
     if net_error:
         return _network_failure(net_error[1], url)
-    if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutError":
-        return NavigationTimeout("The page did not arrive in time.", details={"url": url})
-    if _GONE.search(text):
+    if _GONE.search(told):
         return browser_is_gone()
-    if _INVALID_URL.search(text):
+    if _INVALID_URL.search(told):
         return InvalidTarget("The browser cannot read this address.", details={"url": url})
-    logger.warning("unknown browser error: %s", _QUOTED.sub('"…"', text.partition("\n")[0]))
+    logger.warning("unknown browser error: %s", _QUOTED.sub('"…"', told.partition("\n")[0]))
     return NavigationFailed("The browser could not open the page.", details={"url": url})
 
 

@@ -20,10 +20,10 @@ from runners.browser.failures import (
 )
 from runners.browser.page_scripts import READ, reader_at_hand, reader_script
 from runners.browser.trouble import Trouble, within
-from runners.errors import NavigationFailed, PageCrashed, ToolFailed
+from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Page, Response
+    from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
 
 STALL_SECONDS = 2.5
 WORLD = "continuity"
@@ -51,7 +51,9 @@ class Tab:
         self._line = line
         self._frame_id = frame_id
         self._is_dirty = False
+        self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
+        page.on("framenavigated", self._note_committed)
         page.on("domcontentloaded", lambda _: self._note_parsed())
 
     @classmethod
@@ -86,24 +88,26 @@ class Tab:
             NavigationTimeout, NavigationFailed, PageCrashed, InvalidTarget: as the browser reports.
             ToolFailed: details.reason is `download`, `too_many_dialogs` or `too_many_popups`.
         """
-        has_shown_a_page = bool(self.requested_url)
+        if self.requested_url:
+            loop = asyncio.get_running_loop()
+            self._looking = loop.call_later(STALL_SECONDS, self._look_after_last_page)
         self.requested_url, self.parsed_at, self._is_dirty = url, None, True
-        loop = asyncio.get_running_loop()
-        looking = loop.call_later(STALL_SECONDS, lambda: self._trouble.do(self._check_last_page()))
-        if not has_shown_a_page:
-            looking.cancel()
         try:
             going = self._line.send("Page.navigate", {"url": url})
             answer = await self._trouble.watch(going, within(seconds))
+        except TimeoutError:
+            late = "The page did not arrive in time."
+            raise NavigationTimeout(late, details={"url": url}) from None
         except browser_errors() as error:
-            raise failure_of(_told_by(error), url) from None
-        finally:
-            looking.cancel()
+            raise failure_of(str(error), url) from None
         if answer.get("isDownload"):
             raise is_download(url)
         if answer.get("errorText"):
             # The browser may still be putting an error page of its own there: it stays dirty.
             raise failure_of(answer["errorText"], url)
+
+    def _look_after_last_page(self) -> None:
+        self._trouble.do(self._check_last_page())
 
     async def _check_last_page(self) -> None:
         """Give the tab up when its last page hangs, which keeps the next one from coming."""
@@ -227,6 +231,11 @@ class Tab:
     async def close(self) -> None:
         """Close the page, whatever it is doing."""
         await self.page.close(run_before_unload=False)
+
+    def _note_committed(self, frame: Frame) -> None:
+        if self._looking is not None and frame.parent_frame is None:
+            self._looking.cancel()
+            self._looking = None
 
     def _note_parsed(self) -> None:
         self.parsed_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""What goes wrong with a page while somebody waits: it crashes, closes, floods or downloads."""
+"""What goes wrong with a page while somebody waits: it crashes, closes or floods."""
 
 from __future__ import annotations
 
@@ -21,14 +21,9 @@ GLANCE_SECONDS = 1.0
 
 
 class Trouble:
-    """Watches one page: dismisses its dialogs, closes its popups, and ends waits when it is lost.
-
-    Attributes:
-        downloads: how many downloads the page began; they are refused.
-    """
+    """Watches one page: dismisses dialogs, closes popups, and ends waits when it is lost."""
 
     def __init__(self, page: Page) -> None:
-        self.downloads = 0
         self._failure: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
         self._dialogs = 0
         self._popups = 0
@@ -37,7 +32,6 @@ class Trouble:
         page.on("popup", self._on_popup)
         page.on("crash", lambda _: self.fail(browser_is_gone()))
         page.on("close", lambda _: self.fail(browser_is_gone()))
-        page.on("download", lambda _: self._on_download())
 
     @property
     def has_come(self) -> bool:
@@ -109,9 +103,6 @@ class Trouble:
         popup.on("popup", self._on_popup)
         popup.on("dialog", self._on_dialog)
         self.do(popup.close())
-
-    def _on_download(self) -> None:
-        self.downloads += 1
 
 
 def within(seconds: float) -> Callable[[], float]:

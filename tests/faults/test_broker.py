@@ -100,13 +100,15 @@ def test_messages_that_were_lost_are_made_good(world: World) -> None:
 def test_a_broker_killed_and_started_empty_loses_nothing(world: World, tmp_path: Path) -> None:
     world.start("scheduler")
     world.workers(2)
-    running = [world.submit("sleep:3", f"touch:{tmp_path / str(n)}") for n in range(5)]
+    held = world.arm("step_over", "wait")
+    running = [world.submit("ok", f"touch:{tmp_path / str(n)}") for n in range(5)]
     world.until(lambda: RunStep.objects.filter(status="started").count() == 5)
     queued = [world.submit() for _ in range(200)]
     world.redis.kill()
     world.redis.forget()
     time.sleep(1)
     assert Run.objects.filter(status="queued").count() == 200
+    held.unlink()
     world.redis.start()
     world.until(lambda: not Run.objects.filter(ended_at__isnull=True).exists(), seconds=120)
     assert set(Run.objects.values_list("status", "times_lost")) == {("succeeded", 0)}

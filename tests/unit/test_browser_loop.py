@@ -53,11 +53,15 @@ def test_cancelling_the_future_cancels_the_task(loop: LoopThread) -> None:
 
 
 def test_ping_tells_a_loop_that_hangs_from_one_that_answers(loop: LoopThread) -> None:
+    hangs = threading.Event()
+
     async def hang() -> None:
-        time.sleep(0.5)
+        hangs.set()
+        time.sleep(1.0)
 
     assert loop.ping(5)
     hanging = loop.submit(hang())
+    hangs.wait(5)
     assert not loop.ping(0.05)
     hanging.result(5)
     assert loop.ping(5)
