@@ -22,7 +22,7 @@ _stack = contextlib.ExitStack()
 
 
 def _fastest_folder() -> str | None:
-    """Return memory where there is plenty: the product syncs every commit, and tests commit a lot."""
+    """Return memory where there is plenty: the product syncs each commit; tests commit a lot."""
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2 * 1024**3
     return str(memory) if roomy and os.access(memory, os.W_OK) else None

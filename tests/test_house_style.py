@@ -14,7 +14,10 @@ PARTS = ("config", "decisions", "artifacts", "runners", "runs", "mcp_server", "t
 FILE_LINES, FUNCTION_LINES = 300, 40
 
 # What is longer, and why that is better than cutting it.
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "tests/integration/test_artifacts.py": "every edge of one contract, side by side",
+    "tests/integration/test_waiting.py": "the ways to wait share their listeners and servers",
+}
 LONG_FUNCTIONS: dict[str, str] = {}
 # Where `except Exception` stands, and why nothing narrower would do.
 BROAD_EXCEPTS: dict[str, str] = {

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
-from runners.browser.vocabulary import ExtractOptions
 
 from runners.base import Closed
+from runners.browser.vocabulary import ExtractOptions
 from runs.models import RunStatus
 from runs.task_templates.registry import (
     Conclusion,

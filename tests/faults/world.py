@@ -146,7 +146,9 @@ class World:
         """Wait until it is true and return how long that took; fail with `why` when it never is."""
         began = time.monotonic()
         while not true():
-            assert time.monotonic() - began < seconds, f"{why or 'it never came true'}\n{self.said()}"
+            assert time.monotonic() - began < seconds, (
+                f"{why or 'it never came true'}\n{self.said()}"
+            )
             time.sleep(0.05)
         return time.monotonic() - began
 

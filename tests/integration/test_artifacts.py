@@ -57,9 +57,7 @@ def read_all(principal: Principal, artifact_id: str, limit: int) -> tuple[str, i
     """Read chunk by chunk as a client does; return the data and how many chunks it took."""
     data, offset, chunks, complete = "", 0, 0, False
     while not complete:
-        chunk = read_chunk(
-            principal=principal, artifact_id=artifact_id, offset=offset, limit=limit
-        )
+        chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=offset, limit=limit)
         assert chunk["offset"] == offset
         assert chunk["length"] > 0 or chunk["totalSize"] == 0, "a reader has to move on"
         data += chunk["data"]
@@ -243,9 +241,7 @@ def test_a_writer_that_comes_while_the_collector_decides_keeps_its_bytes(
     assert leftovers == [file_of(gone).name]
 
 
-def test_writers_against_collectors_lose_nothing(
-    principal: Principal, make_artifact: Make
-) -> None:
+def test_writers_against_collectors_lose_nothing(principal: Principal, make_artifact: Make) -> None:
     for number in range(15):
         data = f"round {number}".encode()
         gone = make_artifact(data)
@@ -319,9 +315,9 @@ def test_a_foreign_artifact_reads_as_missing(
     artifact_id = make_artifact(b"x")
     with pytest.raises(ArtifactNotFound):
         read_chunk(principal=stranger, artifact_id=artifact_id)
-    assert list_run_artifacts(
-        principal=stranger, run_id=Artifact.objects.get().run_id
-    ) == {"artifacts": []}
+    assert list_run_artifacts(principal=stranger, run_id=Artifact.objects.get().run_id) == {
+        "artifacts": []
+    }
 
 
 def test_without_the_scope_nothing_is_read(principal: Principal, make_artifact: Make) -> None:

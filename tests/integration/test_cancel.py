@@ -27,9 +27,7 @@ def test_a_queued_run_is_canceled_and_never_starts(submit: Submit, principal: Pr
     assert take("w1") is None
 
 
-def test_the_error_of_a_canceled_run_says_who_and_why(
-    submit: Submit, principal: Principal
-) -> None:
+def test_the_error_of_a_canceled_run_says_who_and_why(submit: Submit, principal: Principal) -> None:
     run_id = submit()
     cancel_run(principal=principal, run_id=run_id, reason="wrong pages")
     error = get_run(principal=principal, run_id=run_id)["error"]

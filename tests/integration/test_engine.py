@@ -130,9 +130,7 @@ def test_every_end_is_audited_once(submit: Submit, ended: Ended) -> None:
     ]  # fmt: skip
 
 
-def test_a_run_of_a_template_that_no_worker_has_waits(
-    submit: Submit, place: WorkerPlace
-) -> None:
+def test_a_run_of_a_template_that_no_worker_has_waits(submit: Submit, place: WorkerPlace) -> None:
     run_id = submit("ok")
     Run.objects.filter(id=run_id).update(template_id="not_here_yet")
     assert place.work() == 0

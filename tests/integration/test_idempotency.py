@@ -96,7 +96,7 @@ def test_a_refused_submit_takes_no_key(principal: Principal) -> None:
         try:
             submit_with(principal, **inputs)
         except Exception as refused:  # noqa: BLE001  (whatever it is: no key may be left)
-            assert type(refused).__name__ == "InvalidInput"
+            assert type(refused).__name__ == "InvalidInput"  # noqa: PT017
             assert not RunKey.objects.exists()
 
 

@@ -22,7 +22,9 @@ from tests.integration.racing import at_once
 
 
 def test_a_token_is_its_workspaces_with_its_scopes_and_trust(principal: Principal) -> None:
-    secret = create_token(name="ci", workspace="elsewhere", user="ann", scopes=frozenset({"runs:read"}))
+    secret = create_token(
+        name="ci", workspace="elsewhere", user="ann", scopes=frozenset({"runs:read"})
+    )
     caller = authenticate(secret)
     place = Workspace.objects.get(name="elsewhere")
     assert (caller.workspace_id, caller.tenant_id) == (place.id, place.tenant_id)

@@ -116,7 +116,7 @@ def test_the_database_itself_refuses_a_run_that_makes_no_sense(
 
 def test_a_move_within_a_transaction_that_fails_leaves_nothing(make_run: MakeRun) -> None:
     run = make_run(status="running")
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with pytest.raises(ZeroDivisionError), transaction.atomic():  # noqa: PT012
         move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
         raise ZeroDivisionError
     run.refresh_from_db()

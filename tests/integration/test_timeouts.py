@@ -13,7 +13,7 @@ import pytest
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
 from decisions.principals import Principal
-from runs import engine, endings
+from runs import endings, engine
 from runs.models import Run, RunStep
 from runs.worker import WorkerPlace
 from tests.integration.workers import fresh

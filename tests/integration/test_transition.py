@@ -31,7 +31,10 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 jsons = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | texts
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,

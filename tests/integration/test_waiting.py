@@ -178,9 +178,7 @@ def test_hundreds_wait_on_a_handful_of_threads(submit: Submit, principal: Princi
 
     async def crowd() -> list[dict[str, Any]]:
         waits = [
-            asyncio.create_task(
-                wait_events(principal=principal, run_id=run_id, after=1, wait_s=30)
-            )
+            asyncio.create_task(wait_events(principal=principal, run_id=run_id, after=1, wait_s=30))
             for _ in range(300)
         ]
         await asyncio.sleep(1)

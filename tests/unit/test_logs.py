@@ -69,7 +69,7 @@ def test_secrets_are_taken_out_of_arguments_extras_and_exceptions(
 ) -> None:
     log, text = written
     try:
-        raise ValueError("password=hunter2")  # noqa: TRY301
+        raise ValueError("password=hunter2")
     except ValueError:
         log.exception("to %s", "http://u:hunter2@h/", extra={"seen": "token=hunter2"})
     log.warning("nested", extra={"facts": {"password": "hunter2", "list": ["Bearer hunter2"]}})
@@ -77,7 +77,8 @@ def test_secrets_are_taken_out_of_arguments_extras_and_exceptions(
 
 
 @pytest.mark.parametrize(
-    "text", ["two\nlines", "a\rb", "\x1b[31mred", "\u2028", "\u2029", "\x7f", "\x85", "\x9b31m", "\0"]
+    "text",
+    ["two\nlines", "a\rb", "\x1b[31mred", "\u2028", "\u2029", "\x7f", "\x85", "\x9b31m", "\0"],
 )
 def test_a_line_stays_one_line_and_holds_no_control_character(
     written: tuple[logging.Logger, io.StringIO], text: str
