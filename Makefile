@@ -25,6 +25,7 @@ test-sqlite: setup-tests ## run the suite on SQLite
 
 test-postgresql: setup-tests ## run what touches the database again, on PostgreSQL
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 3 --dist worksteal -q \
+		-k "not browser and not stack and not demo" \
 		tests/integration tests/contract tests/faults $(ARGS)
 
 faults: setup-tests ## run the tests that kill processes, alone
