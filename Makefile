@@ -21,15 +21,16 @@ run: setup ## start everything, do the first run, serve until Ctrl-C (ONCE=1: st
 test: test-sqlite test-postgresql ## run the whole suite, on SQLite and on PostgreSQL
 
 test-sqlite: setup-tests ## run the suite on SQLite
-	@$(VENV)/python -m pytest -n 3 --dist worksteal -q $(ARGS)
+	@$(VENV)/python -m pytest -n 3 --dist worksteal -q --ignore tests/faults $(ARGS)
 
 test-postgresql: setup-tests ## run what touches the database again, on PostgreSQL
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 3 --dist worksteal -q \
 		-k "not browser and not stack and not demo" \
-		tests/integration tests/contract tests/faults $(ARGS)
+		tests/integration tests/contract $(ARGS)
 
-faults: setup-tests ## run the tests that kill processes, alone
+faults: setup-tests ## run the tests that kill processes, alone, on both databases
 	@$(VENV)/python -m pytest -q tests/faults $(ARGS)
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q tests/faults $(ARGS)
 
 lint: setup-tests ## check style, types and who imports whom
 	@$(VENV)/ruff check --quiet .
