@@ -26,7 +26,7 @@ Ended = Callable[[str], Run]
 def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
     submit: Submit, ended: Ended, principal: Principal
 ) -> None:
-    run = ended(submit("ok", "sleep:30", "ok", options={"timeoutMs": 2000}))
+    run = ended(submit("ok", "sleep:30", "ok", options={"timeoutMs": 6000}))
     assert (run.status, run.error["errorCode"]) == ("failed", "RUN_TIMEOUT")
     assert run.error["details"] == {"succeededSteps": 1, "totalSteps": 3}
     assert run.error["step"]["step"] == 1
