@@ -25,6 +25,7 @@ _UNSETTLED = {
     "network": "The page was still requesting data after 3 s and was read as it stood.",
     "changing": "The page was still changing after 3 s and was read as it stood.",
     "hanging": "A script of the page hung; it was stopped and the page was read as it stood.",
+    "moving": "The page kept sending its reader on, and was read as it stood.",
 }
 
 
@@ -80,7 +81,8 @@ class Reading:
                 parse_by, met_by, idle_seconds=IDLE_SECONDS if is_patient else 0.0
             )
             try:
-                return await self._ask(tab, options, parse_by, met_by)
+                answer = await self._ask(tab, options, parse_by, met_by)
+                return answer if is_patient else {**answer, "settled": "moving"}
             except ContextLost:
                 tab.forget_parsed()
             except TimeoutError:

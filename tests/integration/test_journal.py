@@ -15,7 +15,7 @@ from artifacts.services import KeptBlob, keep_blob
 from decisions.models import AuditEntry
 from decisions.principals import Principal
 from runs.changes import NewEvent, StepChange, Transition
-from runs.claims import Claim, hand_back, lose_worker
+from runs.claims import Claim, hand_back
 from runs.journal import Ending, LeaseLost, save_active_ms, write
 from runs.models import Run, RunEvent, RunStatus, RunStep, StepStatus
 from runs.selectors import list_events
@@ -35,13 +35,12 @@ def done(index: int, **more: Any) -> StepChange:
     )  # fmt: skip
 
 
-@pytest.fixture
-def old(submit: Submit) -> Claim:
-    """A lease that ended: the worker was lost, another one holds the run now."""
+def old_lease(submit: Submit, *, holder: str) -> Claim:
+    """Return a lease that ended, of w1; `holder` has the run now."""
     submit("ok", "ok")
     held = must_take("w1")
-    lose_worker("w1", beat=0, reason="paused")
-    must_take("w2")
+    hand_back(held, reason="database was away", active_ms=1)
+    must_take(holder)
     return held
 
 
@@ -72,7 +71,9 @@ LATE: dict[str, Callable[[Claim], object]] = {
 
 
 @pytest.mark.parametrize("verb", LATE)
-def test_what_an_old_lease_writes_late_is_refused(old: Claim, verb: str) -> None:
+@pytest.mark.parametrize("holder", ["w1", "w2"])
+def test_what_an_old_lease_writes_late_is_refused(submit: Submit, holder: str, verb: str) -> None:
+    old = old_lease(submit, holder=holder)
     before = everything(old.run.id)
     try:
         answer = LATE[verb](old)
