@@ -29,8 +29,8 @@ test-postgresql: setup-tests ## run what touches the database again, on PostgreS
 		tests/integration tests/contract $(ARGS)
 
 faults: setup-tests ## run the tests that kill processes, alone, on both databases
-	@$(VENV)/python -m pytest -q tests/faults $(ARGS)
-	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q tests/faults $(ARGS)
+	@$(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
 
 lint: setup-tests ## check style, types and who imports whom
 	@$(VENV)/ruff check --quiet .

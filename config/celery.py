@@ -9,6 +9,7 @@ from typing import Any
 
 from celery import Celery
 from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
+from kombu.transport.redis import Channel
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -25,6 +26,9 @@ def _keep_usable_connections(self: DjangoWorkerFixup, **kwargs: Any) -> None:
 
 
 DjangoWorkerFixup.close_database = _keep_usable_connections
+# What was heard and not begun need not ring again: the sweeper sees to that. Giving it back to a
+# broker that is gone fails in a way that ends the worker.
+Channel.do_restore = False
 
 app = Celery("continuity")
 app.config_from_object("django.conf:settings", namespace="CELERY")

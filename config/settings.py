@@ -79,7 +79,9 @@ else:
 # --- celery: the doorbell only; the database is the queue (reliability rules 1 and 6) -------------
 CELERY_TASK_DEFAULT_QUEUE = "runs"
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_ACKS_LATE = True
+# A doorbell is acknowledged as it is heard: the database is the queue, and acknowledging one to a
+# broker that went away meanwhile ends the worker (kombu 5.7).
+CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

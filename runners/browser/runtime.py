@@ -10,14 +10,15 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runners.base import TrustLevel
 from runners.browser.chromium import Chromium, find_chromium, launch_args, wants_sandbox
-from runners.browser.failures import browser_is_gone
 from runners.browser.home import BrowserHome, sweep_homes
 from runners.browser.session import BrowserSession
+from runners.errors import PageCrashed
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, Playwright
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LAUNCH_SECONDS = 60.0
+PATH = re.compile(r"/\S+")
 PING_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
 
@@ -98,10 +100,11 @@ class BrowserRuntime:
                 self._line = await browser.new_browser_cdp_session()
         except BaseException as error:
             await asyncio.shield(self._discard())
-            if isinstance(error, Exception):
-                logger.exception("Chromium (%s) did not start", chromium.source)
-                raise browser_is_gone() from None
-            raise
+            if not isinstance(error, Exception):
+                raise
+            told = PATH.sub("…", str(error).partition("\n")[0])
+            logger.warning("Chromium (%s) did not start: %s", chromium.source, told)
+            raise PageCrashed("Chromium did not start; `manage.py doctor` tells why.") from None
         self.launches += 1
         return browser
 

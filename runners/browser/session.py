@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-VIEWPORT = {"width": 1280, "height": 720}
 OPEN_SECONDS = 70.0  # starting the browser included
 CLOSE_SECONDS = 5.0
 
@@ -52,7 +51,7 @@ class BrowserSession:
         self._tabs: list[Tab] = []
         self._endings: set[asyncio.Task[None]] = set()
         self._doubtful = False
-        self._closed = False
+        self._closed = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def tab(self) -> AsyncIterator[Tab]:
@@ -62,11 +61,8 @@ class BrowserSession:
             PageCrashed: The session is closed, or no browser can be had.
         """
         await self._seats.acquire()
-        try:
-            tab = await self._take()
-        except BaseException:
-            self._seats.release()
-            raise
+        tab = self._reuse() or await self._wait_for_new()
+        tab.begin_lease()
         try:
             yield tab
         except PageCrashed:
@@ -82,7 +78,7 @@ class BrowserSession:
 
     async def close(self) -> None:
         """Close the session and all its tabs; safe to call twice, and while tabs are leased."""
-        self._closed = True
+        self._closed.set()
         context, self._context = self._context, None
         self._free.clear()
         if context is not None:
@@ -91,29 +87,31 @@ class BrowserSession:
             await asyncio.wait(set(self._endings), timeout=CLOSE_SECONDS)
         self._tabs.clear()
 
-    async def _take(self) -> Tab:
+    def _reuse(self) -> Tab | None:
         while self._free and not self._doubtful:
             tab = self._free.pop()
             if tab.is_usable:
-                tab.begin_lease()
                 return tab
             self._end(tab)
-        making = asyncio.ensure_future(self._make())
+        return None
+
+    async def _wait_for_new(self) -> Tab:
+        """Make a tab; when its caller stops waiting, it is given back as soon as it is there."""
+        making = asyncio.create_task(self._make())
         try:
-            tab = await asyncio.wait_for(asyncio.shield(making), OPEN_SECONDS)
+            return await asyncio.wait_for(asyncio.shield(making), OPEN_SECONDS)
         except BaseException as error:
-            making.add_done_callback(self._end_orphan)
+            making.add_done_callback(self._give_back_unused)
             if isinstance(error, TimeoutError):
                 self._doubtful = True
                 raise browser_is_gone() from None
             raise
-        tab.begin_lease()
-        return tab
 
-    def _end_orphan(self, making: asyncio.Future[Tab]) -> None:
-        """End a tab that was made for somebody who no longer waits for it."""
-        if not making.cancelled() and making.exception() is None:
-            self._end(making.result())
+    def _give_back_unused(self, making: asyncio.Task[Tab]) -> None:
+        if making.cancelled() or making.exception() is not None:
+            self._seats.release()
+        else:
+            self._give_back(making.result())
 
     async def _make(self) -> Tab:
         for is_last in (False, True):
@@ -122,7 +120,7 @@ class BrowserSession:
             except browser_errors() as error:
                 logger.warning("no tab could be opened: %s", type(error).__name__)
                 self._doubtful = True
-                if is_last or self._closed:
+                if is_last or self._closed.is_set():
                     raise browser_is_gone() from None
             else:
                 self._tabs.append(tab)
@@ -132,7 +130,7 @@ class BrowserSession:
     async def _ready_context(self) -> BrowserContext:
         """Return the session's context, made anew when its browser died."""
         async with self._opening:
-            if self._closed:
+            if self._closed.is_set():
                 raise browser_is_gone()
             browser = await self._browser()
             if self._context is not None and self._context.browser is browser:
@@ -141,9 +139,12 @@ class BrowserSession:
             if self._context is not None:
                 self.renewals += 1
                 self._forget_tabs()
-            self._context = await self._new_context(browser)
-            self._doubtful = False
-            return self._context
+            context = await self._new_context(browser)
+            if self._closed.is_set():
+                await _ended(context.close())
+                raise browser_is_gone()
+            self._context, self._doubtful = context, False
+            return context
 
     async def _new_context(self, browser: Browser) -> BrowserContext:
         context = await browser.new_context(
@@ -160,7 +161,7 @@ class BrowserSession:
         self._tabs.clear()
 
     def _give_back(self, tab: Tab) -> None:
-        if tab.is_usable and not self._closed and tab in self._tabs:
+        if tab.is_usable and not self._closed.is_set() and tab in self._tabs:
             self._free.append(tab)
             self._seats.release()
             return
@@ -181,5 +182,5 @@ async def _ended(closing: Awaitable[None]) -> None:
     """Wait for a close; what does not close in time goes with its context or its browser."""
     try:
         await asyncio.wait_for(closing, CLOSE_SECONDS)
-    except Exception as error:  # noqa: BLE001  (a page that is gone cannot be closed: nothing to do)
+    except browser_errors() as error:
         logger.debug("closing ended with %s", type(error).__name__)

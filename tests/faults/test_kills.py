@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from decisions.principals import local_principal
 from runs.models import Run, RunStep
 from runs.services import cancel_run
 from tests.faults.world import ROOT, Process, World
+from tests.integration.workers import error_of
 
 # The moment, and whether the first step's mark is left twice: done, but not told before the end.
 MOMENTS = {
@@ -29,6 +31,10 @@ from runs.services import submit_run
 submit_run(principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},
            options={"mode": "async", "idempotencyKey": KEY})
 """
+
+
+def has_lost(run_id: str, times: int) -> bool:
+    return Run.objects.filter(id=run_id, times_lost=times).exists()
 
 
 def killed(processes: list[Process]) -> list[Process]:
@@ -59,7 +65,7 @@ def test_a_once_step_is_never_repeated(world: World, tmp_path: Path, moment: str
     step = RunStep.objects.get(run=run, index=0)
     assert world.was_hit(moment)
     assert (step.status, step.attempts) == ("failed", 1)
-    assert step.error["details"]["effect"] == "unknown"
+    assert error_of(step)["details"]["effect"] == "unknown"
     assert (tmp_path / "mark").exists() == (moment == "step_over")
     assert run.status == "partial_success"
     world.check()
@@ -82,9 +88,9 @@ def test_three_lost_workers_are_enough(world: World, tmp_path: Path) -> None:
     for times in (1, 2, 3):
         world.arm("step_started")
         world.start("worker")
-        world.until(lambda times=times: Run.objects.get(id=run_id).times_lost == times)
+        world.until(partial(has_lost, run_id, times))
     run = world.ended(run_id)
-    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "WORKER_LOST")
+    assert (run.status, error_of(run)["details"]["causeCode"]) == ("failed", "WORKER_LOST")
     assert not (tmp_path / "mark").exists()
     world.workers(1)
     world.check()

@@ -9,6 +9,7 @@ from pathlib import Path
 from decisions.models import AuditEntry
 from runs.models import Run, RunStep, Slot, Worker
 from tests.faults.world import World
+from tests.integration.workers import error_of
 
 
 def under_way() -> int:
@@ -60,7 +61,7 @@ def test_a_step_that_hangs_in_a_thread_does_not_hold_up_the_shutdown(world: Worl
     assert time.monotonic() - began <= 7.5
     world.workers(1)
     run = world.ended(run_id)
-    assert run.error["details"]["effect"] == "unknown"
+    assert error_of(run)["details"]["effect"] == "unknown"
     world.check()
 
 
@@ -72,7 +73,7 @@ def test_a_worker_paused_past_its_lease_writes_nothing_and_takes_another_name(
     first = world.worker_of(paused)
     run_id = world.submit("ok", "sleep:1", f"touch:{tmp_path / 'mark'}")
     world.until(lambda: under_way() == 1)
-    paused.send(signal.SIGSTOP)
+    paused.pause()
     world.workers(1)
     run = world.ended(run_id)
     before = Run.objects.filter(id=run_id).values().get()
@@ -94,7 +95,7 @@ def test_a_worker_resumed_while_another_holds_its_run_leaves_it_alone(
     (paused,) = world.workers(1)
     run_id = world.submit("sleep:1", "sleep:4", f"touch:{tmp_path / 'mark'}")
     world.until(lambda: under_way() == 1)
-    paused.send(signal.SIGSTOP)
+    paused.pause()
     world.workers(1)
     world.until(lambda: Run.objects.get(id=run_id).epoch == 3)
     paused.send(signal.SIGCONT)

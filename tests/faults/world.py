@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 from celery import Celery
 from django.conf import settings
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 from django.test import override_settings
 
 from decisions.principals import local_principal
@@ -73,6 +73,23 @@ class Process:
         """Whether it has not ended."""
         return self.popen.poll() is None
 
+    def pause(self) -> None:
+        """Stop it where it is, but not within a transaction: on SQLite it would stop everybody."""
+        while True:
+            self.send(signal.SIGSTOP)
+            try:
+                with connection.cursor() as cursor:
+                    if connection.vendor == "sqlite":
+                        cursor.execute("PRAGMA busy_timeout = 300")
+                    Worker.objects.filter(id="nobody").update(host="nowhere")
+            except OperationalError:
+                self.send(signal.SIGCONT)
+                time.sleep(0.1)
+            else:
+                break
+        if connection.vendor == "sqlite":
+            connection.close()  # back to the patience of the settings
+
     def descendants(self) -> list[psutil.Process]:
         """Return the processes that it has started and they in turn."""
         return psutil.Process(self.pid).children(recursive=True)
@@ -106,11 +123,7 @@ class World:
     def workers(self, number: int, **env: str) -> list[Process]:
         """Start workers and wait until all of them are there."""
         made = [self.start("worker", **env) for _ in range(number)]
-        for process in made:
-            self.until(
-                lambda process=process: self.worker_of(process) is not None,
-                f"{process.log.name} did not come up",
-            )
+        self.until(lambda: all(map(self.worker_of, made)), "a worker did not come up")
         return made
 
     def worker_of(self, process: Process) -> Worker | None:
@@ -146,9 +159,8 @@ class World:
         """Wait until it is true and return how long that took; fail with `why` when it never is."""
         began = time.monotonic()
         while not true():
-            assert time.monotonic() - began < seconds, (
-                f"{why or 'it never came true'}\n{self.said()}"
-            )
+            late = time.monotonic() - began > seconds
+            assert not late, f"{why or 'it never came true'}\n{self.said()}"
             time.sleep(0.05)
         return time.monotonic() - began
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any
 
 from django.db import connection
 
-Answer = TypeVar("Answer")
 
-
-def at_once(calls: Iterable[Callable[[], Answer]]) -> list[Answer]:
+def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
     """Make all calls at the same moment and return their answers in the order given; the first
     exception is raised.
     """
     todo = list(calls)
     start = threading.Barrier(len(todo))
 
-    def go(call: Callable[[], Answer]) -> Answer:
+    def go(call: Callable[[], Any]) -> Any:
         start.wait(20)
         try:
             return call()

@@ -66,7 +66,8 @@ def test_the_database_refuses_a_delete(principal: Principal) -> None:
 def test_the_database_refuses_a_second_row_under_the_same_id(principal: Principal) -> None:
     made = entry()
     values = f"SELECT {COLUMNS}, mac FROM {TABLE} WHERE id = %s"  # noqa: S608
-    into = f"{TABLE} (id, {COLUMNS}, mac) SELECT {made.id}, {COLUMNS}, mac FROM ({values}) AS same"  # noqa: S608
+    picked = f"SELECT {made.id}, {COLUMNS}, mac FROM ({values}) AS same"  # noqa: S608
+    into = f"{TABLE} (id, {COLUMNS}, mac) {picked}"
     if connection.vendor == "sqlite":
         for verb in ("INSERT", "INSERT OR REPLACE", "REPLACE", "INSERT OR IGNORE"):
             refused(f"{verb} INTO {into}", made.id)

@@ -19,7 +19,10 @@ def content_of(
     read: Reader, page_server: PageServer, body: str, **extract: Any
 ) -> Mapping[str, Any]:
     url = page_server.add("/case", f"<!doctype html><meta charset=utf-8><title>T</title>{body}")
-    return read(url, extract={"maxContentLength": 50_000, **extract})["content"]
+    content: Mapping[str, Any] = read(url, extract={"maxContentLength": 50_000, **extract})[
+        "content"
+    ]
+    return content
 
 
 def text_of(read: Reader, page_server: PageServer, body: str, **extract: Any) -> str:

@@ -186,9 +186,14 @@ def test_other_encodings_than_utf_8_are_read(read: Reader, page_server: PageServ
 
 
 def test_a_page_without_a_body_is_empty(read: Reader, page_server: PageServer) -> None:
-    for path, markup in {
-        "/none": "",
-        "/frames": "<frameset cols=50%><frame src=/plain></frameset>",
-    }.items():
+    removed = "<p>x<script>document.documentElement.remove()</script>"
+    for path, markup in {"/none": "", "/removed": removed}.items():
         page = read(page_server.add(path, html(markup)))
         assert page["content"]["sections"] == []
+
+
+def test_the_frames_of_a_frameset_are_read(read: Reader, page_server: PageServer) -> None:
+    frames = "<frameset cols=50%,50%><frame src=/plain><frame src=/other></frameset>"
+    text = read.text(page_server.add("/frames", frames))
+    assert "Nothing but text." in text
+    assert "Another page." in text

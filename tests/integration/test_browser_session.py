@@ -12,7 +12,7 @@ import pytest
 from runners.browser.screenshot import screenshot_of
 from runners.errors import NavigationTimeout, PageCrashed
 from tests.support.browsing import Reader
-from tests.support.pages import PageServer, html
+from tests.support.pages import Answer, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -176,3 +176,23 @@ def test_without_a_tab_there_is_no_picture(read: Reader, page_server: PageServer
     assert read.wait(screenshot_of(read.session)) is None
     read.failure(page_server.url("/alert-loop"))
     assert read.wait(screenshot_of(read.session)) is None
+
+
+def test_service_workers_run_for_local_callers_alone(
+    open_reader: Callable[..., Reader], page_server: PageServer
+) -> None:
+    page_server.add("/worker.js", Answer(b"", mime="text/javascript"))
+    register = """<script>navigator.serviceWorker.register('/worker.js')
+      .then((r) => { document.title = r ? 'registered' : 'refused' },
+            () => { document.title = 'refused' })</script>"""
+    url = page_server.add("/register", f"<title>-</title>{register}")
+
+    async def title_for(reader: Reader) -> str:
+        async with reader.session.tab() as tab:
+            await tab.page.goto(url)
+            await asyncio.sleep(0.5)
+            return await tab.page.title()
+
+    local, remote = open_reader(trust="local"), open_reader(trust="remote")
+    assert local.wait(title_for(local)) == "registered"
+    assert remote.wait(title_for(remote)) != "registered"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from django.test import override_settings
 
 from decisions.principals import Principal
-from runs import claims
+from runs import claims, turn
 from runs.claims import Claim
 from runs.models import OutboxEntry, Run, RunEvent, Slot, Worker
 from runs.services import cancel_run
@@ -158,7 +159,7 @@ def test_a_cancel_just_before_the_lease_does_not_hide_the_next_run(
     make_run: MakeRun, worker: str, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = make_run(created_at=at(1)), make_run(created_at=at(2))
-    genuine = claims.next_run
+    genuine = turn.next_run
 
     def next_run(worker_id: str) -> Run | None:
         found = genuine(worker_id)
@@ -175,12 +176,13 @@ def test_cancel_against_claim_leaves_one_winner(
 ) -> None:
     for _ in range(6):
         run = make_run()
-        held, canceled = at_once(
-            [partial(take, worker), partial(cancel_run, principal=principal, run_id=run.id)]
-        )
+        calls: list[Callable[[], Any]] = [
+            partial(take, worker), partial(cancel_run, principal=principal, run_id=run.id),
+        ]  # fmt: skip
+        held, canceled = at_once(calls)
         run.refresh_from_db()
         assert run.status == "canceled"  # a cancel beats a claim, before it or after it
-        assert canceled["success"]  # type: ignore[index,call-overload]
+        assert canceled["success"]
         types = list(RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "seq"))
         started = [("run.started", 1)] if isinstance(held, Claim) else []
         assert types == [*started, ("run.canceled", len(started) + 1)]

@@ -12,6 +12,7 @@ from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunStep, Slot
 from runs.worker import WorkerPlace
 from tests.integration.odd_template import ODD
+from tests.integration.workers import error_of
 
 Submit = Callable[..., str]
 Ended = Callable[[str], Run]
@@ -38,7 +39,7 @@ def test_failed_steps_make_a_partial_success_and_no_step_a_failure(
 ) -> None:
     assert ended(submit("ok", "fail")).status == "partial_success"
     failed = ended(submit("fail"))
-    assert (failed.status, failed.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert (failed.status, error_of(failed)["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert failed.result is None
 
 
@@ -53,7 +54,7 @@ def test_a_retryable_failure_is_tried_once_more(
 
 def test_a_step_that_fails_every_time_is_not_tried_for_ever(odd: Submit, ended: Ended) -> None:
     run = ended(odd("time_out"))
-    assert (run.status, run.error["errorCode"]) == ("failed", "NAVIGATION_TIMEOUT")
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "NAVIGATION_TIMEOUT")
     assert RunStep.objects.get(run=run).attempts == 2
 
 
@@ -77,10 +78,12 @@ def test_a_defect_in_a_step_is_told_by_an_error_id_alone(
 ) -> None:
     run = ended(submit("bug"))
     told = str(run.error) + str(list(RunEvent.objects.values_list("data", flat=True)))
-    assert run.error["errorCode"] == "EXECUTION_ERROR"
+    assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert "secret" not in told
     assert "ZeroDivisionError" not in told
-    assert run.error["details"]["errorId"] in [getattr(r, "errorId", "") for r in caplog.records]
+    assert error_of(run)["details"]["errorId"] in [
+        getattr(r, "errorId", "") for r in caplog.records
+    ]
 
 
 def test_a_step_may_leave_any_value(odd: Submit, ended: Ended) -> None:
@@ -98,7 +101,7 @@ def test_a_step_may_tell_any_value(odd: Submit, ended: Ended) -> None:
 @pytest.mark.parametrize("what", sorted(ODD))
 def test_a_step_may_fail_with_any_value(odd: Submit, ended: Ended, what: str) -> None:
     run = ended(odd(f"fail {what}"))
-    assert run.error["errorCode"] == "STEP_EXECUTION_FAILED", run.error
+    assert error_of(run)["errorCode"] == "STEP_EXECUTION_FAILED", run.error
     assert RunStep.objects.get(run=run).status == "failed"
 
 
@@ -108,7 +111,8 @@ def test_what_a_step_keeps_is_named_with_its_step_and_expires_with_the_run(
     run = ended(odd("keep one", "keep two"))
     kept = Artifact.objects.filter(run_id=run.id, kind="file").order_by("step_index")
     assert [(row.name, row.step_index) for row in kept] == [("one.txt", 0), ("two.txt", 1)]
-    assert {step.output["kept"] for step in RunStep.objects.all()} == {row.id for row in kept}
+    left = [step.output or {} for step in RunStep.objects.all()]
+    assert {output["kept"] for output in left} == {row.id for row in kept}
     rows = Artifact.objects.filter(run_id=run.id)
     assert rows.count() == 3
     assert not rows.filter(expires_at__isnull=True).exists()

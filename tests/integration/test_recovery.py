@@ -31,7 +31,7 @@ from runs.processes import _mark
 from runs.scheduler import Scheduler
 from runs.services import cancel_run
 from tests.integration.racing import at_once
-from tests.integration.workers import register, take, taken_slots
+from tests.integration.workers import error_of, register, take, taken_slots
 
 Submit = Callable[..., str]
 
@@ -99,8 +99,8 @@ def test_the_third_loss_fails_the_run(submit: Submit) -> None:
         lose_worker(f"w{n}", beat=0, reason="gone")
     run = Run.objects.get()
     assert (run.status, run.times_lost) == ("failed", 3)
-    assert run.error["errorCode"] == "EXECUTION_ERROR"
-    assert run.error["details"]["causeCode"] == "WORKER_LOST"
+    assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
+    assert error_of(run)["details"]["causeCode"] == "WORKER_LOST"
     assert take(register("w9")) is None
     assert (slots_taken(), OutboxEntry.objects.count()) == (0, 0)
     last = RunEvent.objects.order_by("seq").last()

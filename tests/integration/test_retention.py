@@ -18,7 +18,7 @@ from runs.models import Run, RunEvent, RunKey, RunStep
 from runs.scheduler import Scheduler, delete_old_runs, hide_runs, time_out_queued_run
 from runs.selectors import get_run, list_runs
 from runs.services import cancel_run
-from tests.integration.workers import fresh, must_take
+from tests.integration.workers import error_of, fresh, must_take
 
 MakeRun = Callable[..., Run]
 Submit = Callable[..., str]
@@ -67,7 +67,7 @@ def test_after_the_retention_a_run_goes_with_its_rows_and_its_audit_stays(
     Run.objects.filter(id=old).update(ended_at=datetime.now(UTC) - timedelta(days=31))
     assert (delete_old_runs(), delete_old_runs()) == (1, 0)
     for model in (RunStep, RunEvent, RunKey):
-        assert {row.run_id for row in model._default_manager.all()} == {new}  # type: ignore[attr-defined]
+        assert {row.run_id for row in model._default_manager.all()} == {new}
     kept = AuditEntry.objects.filter(resource_id=old)
     assert kept.count() == 2
     assert all(is_genuine(entry) for entry in kept)
@@ -92,7 +92,7 @@ def test_a_sync_run_that_waits_in_the_queue_for_all_its_time_fails(
         clock.now = seconds
         duties.time_out_queued()
         assert fresh(waits).status == status
-    assert fresh(waits).error["errorCode"] == "RUN_TIMEOUT"
+    assert error_of(fresh(waits))["errorCode"] == "RUN_TIMEOUT"
     assert fresh(patient).status == "queued"
 
 

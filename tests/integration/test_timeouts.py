@@ -16,7 +16,7 @@ from decisions.principals import Principal
 from runs import endings, engine
 from runs.models import Run, RunStep
 from runs.worker import WorkerPlace
-from tests.integration.workers import fresh
+from tests.integration.workers import error_of, fresh
 from tests.templates import Stepwise
 
 Submit = Callable[..., str]
@@ -27,9 +27,9 @@ def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
     submit: Submit, ended: Ended, principal: Principal
 ) -> None:
     run = ended(submit("ok", "sleep:30", "ok", options={"timeoutMs": 6000}))
-    assert (run.status, run.error["errorCode"]) == ("failed", "RUN_TIMEOUT")
-    assert run.error["details"] == {"succeededSteps": 1, "totalSteps": 3}
-    assert run.error["step"]["step"] == 1
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
+    assert error_of(run)["details"] == {"succeededSteps": 1, "totalSteps": 3}
+    assert error_of(run)["step"]["step"] == 1
     steps = RunStep.objects.filter(run=run).order_by("index")
     assert [step.status for step in steps] == ["succeeded", "failed", "pending"]
     kept = Artifact.objects.get(run_id=run.id)
@@ -50,7 +50,7 @@ def test_time_in_the_queue_counts_for_sync_and_then_no_step_begins(
     run_id = odd("mark x", file=str(file), options={"mode": "sync", "timeoutMs": 2000})
     Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(seconds=3))
     run = ended(run_id)
-    assert run.error["errorCode"] == "RUN_TIMEOUT"
+    assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
     assert not file.exists()
     assert RunStep.objects.get(run=run).status == "pending"
 
@@ -61,7 +61,7 @@ def test_the_clock_goes_on_where_the_last_lease_left_it(submit: Submit, ended: E
     began = time.monotonic()
     run = ended(run_id)
     assert time.monotonic() - began < 1.5
-    assert run.error["errorCode"] == "RUN_TIMEOUT"
+    assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
     assert run.active_ms >= 2000
 
 
@@ -71,7 +71,7 @@ def test_a_run_whose_time_was_used_up_by_lost_workers_begins_no_step(
     file = tmp_path / "f"
     run_id = odd("mark x", file=str(file), options={"timeoutMs": 1000})
     Run.objects.filter(id=run_id).update(active_ms=1000, status="running", epoch=2)
-    assert ended(run_id).error["errorCode"] == "RUN_TIMEOUT"
+    assert error_of(ended(run_id))["errorCode"] == "RUN_TIMEOUT"
     assert not file.exists()
 
 
@@ -82,7 +82,7 @@ def test_a_step_has_its_own_time_and_the_run_goes_on(
     monkeypatch.setattr(Stepwise, "step_retries", 0)
     run = ended(submit("sleep:30", "ok"))
     assert run.status == "partial_success"
-    error = RunStep.objects.get(run=run, index=0).error
+    error = error_of(RunStep.objects.get(run=run, index=0))
     assert (error["errorCode"], error["retryable"]) == ("STEP_EXECUTION_FAILED", True)
 
 
@@ -99,9 +99,9 @@ def test_what_ended_at_the_very_moment_of_the_timeout_is_in_the_journal(
     monkeypatch.setattr(engine.Execution, "_take", slowly)
     place.work()
     run = fresh(run_id)
-    assert run.error["errorCode"] == "RUN_TIMEOUT"
+    assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
     steps = RunStep.objects.filter(run_id=run_id, status="succeeded").count()
-    assert run.error["details"]["succeededSteps"] == steps == 1
+    assert error_of(run)["details"]["succeededSteps"] == steps == 1
     assert not RunStep.objects.filter(run_id=run_id, status="started").exists()
 
 
@@ -113,7 +113,7 @@ def test_a_storage_that_is_full_does_not_hide_the_timeout(
 
     monkeypatch.setattr(endings, "keep_blob", full)
     run = ended(submit("ok", "sleep:30", options={"timeoutMs": 500}))
-    assert run.error["errorCode"] == "RUN_TIMEOUT"
+    assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
 
 
 def test_a_storage_that_is_full_at_the_end_fails_the_run_and_keeps_its_steps(
@@ -126,7 +126,7 @@ def test_a_storage_that_is_full_at_the_end_fails_the_run_and_keeps_its_steps(
 
     monkeypatch.setattr(endings, "keep_blob", full)
     run = ended(odd("mark x", file=str(tmp_path / "f"), effect="once"))
-    assert run.error["errorCode"] == "EXECUTION_ERROR"
-    assert run.error["details"]["causeCode"] == "STORAGE"
-    assert "space" not in run.error["message"]
+    assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
+    assert error_of(run)["details"]["causeCode"] == "STORAGE"
+    assert "space" not in error_of(run)["message"]
     assert RunStep.objects.get(run=run).status == "succeeded"

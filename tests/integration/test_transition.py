@@ -85,7 +85,8 @@ columns = st.fixed_dictionaries(
 
 @st.composite
 def transitions(draw: st.DrawFn, run: Run) -> Transition:
-    values, slot = draw(columns), draw(st.sampled_from(["take", "free", ""]))
+    values: dict[str, Any] = draw(columns)
+    slot = draw(st.sampled_from(["take", "free", ""]))
     ended = draw(st.booleans())
     if ended:
         end = {"status": "succeeded", "ended_at": NOW, "lease_owner": None, "waiting_for": None}

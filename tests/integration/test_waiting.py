@@ -183,7 +183,7 @@ def test_hundreds_wait_on_a_handful_of_threads(submit: Submit, principal: Princi
         ]
         await asyncio.sleep(1)
         most.append(threading.active_count() - before)
-        await asyncio.to_thread(lambda: (tell(run_id), connection.close()))
+        await asyncio.to_thread(later(0, lambda: tell(run_id)).join)
         return await asyncio.gather(*waits)
 
     pages, seconds = timed(crowd())

@@ -13,11 +13,12 @@ from django.test import override_settings
 
 from decisions.models import AuditEntry
 from decisions.principals import Principal
-from runs import claims, engine
+from runs import claims, engine, journal
 from runs.models import Run, RunStep, Slot, Worker
 from runs.services import cancel_run
+from runs.under_way import StepsUnderWay
 from runs.worker import WorkerPlace
-from tests.integration.workers import fresh, taken_slots
+from tests.integration.workers import error_of, fresh, taken_slots
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], threading.Thread]
@@ -95,8 +96,8 @@ def test_a_once_step_that_a_drain_cut_short_is_not_done_again(
     work.join(6)
     assert WorkerPlace("w2").work() == 1
     run = fresh(run_id)
-    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
-    assert run.error["details"]["effect"] == "unknown"
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert error_of(run)["details"]["effect"] == "unknown"
     assert file.read_text() == "slowly\n"
 
 
@@ -146,15 +147,15 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
     submit: Submit, place: WorkerPlace, in_background: Background, principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    closing, close = threading.Event(), engine.StepsUnderWay.close
+    closing, close = threading.Event(), StepsUnderWay.close
 
-    def slowly(self: engine.StepsUnderWay) -> None:
+    def slowly(self: StepsUnderWay) -> None:
         if not closing.is_set():
             closing.set()
             time.sleep(1.0)
         close(self)
 
-    monkeypatch.setattr(engine.StepsUnderWay, "close", slowly)
+    monkeypatch.setattr(StepsUnderWay, "close", slowly)
     run_id = submit("sleep:30")
     first = in_background(place.work)
     until(started_steps)
@@ -221,7 +222,7 @@ def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
 
     monkeypatch.setattr(claims, "hand_back", hand_back)
     with monkeypatch.context() as broken:
-        broken.setattr(engine.journal, "write", away)
+        broken.setattr(journal, "write", away)
         place.work()
     until(lambda: fresh(run_id).lease_owner is None)
     place.work()
@@ -252,7 +253,7 @@ def test_a_session_that_does_not_close_keeps_no_slot(
     submit: Submit, place: WorkerPlace, principal: Principal, monkeypatch: pytest.MonkeyPatch,
     in_background: Background,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(engine.StepsUnderWay, "close", lambda self: 1 / 0)
+    monkeypatch.setattr(StepsUnderWay, "close", lambda self: 1 / 0)
     run_id = submit("sleep:30")
     work = in_background(place.work)
     until(started_steps)
@@ -268,7 +269,7 @@ def test_a_template_that_vanished_after_the_claim_fails_the_run(
     monkeypatch.setattr(engine, "get_template", lambda template_id: None)
     place.work()
     run = fresh(run_id)
-    assert (run.status, run.error["errorCode"]) == ("failed", "EXECUTION_ERROR")
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "EXECUTION_ERROR")
     assert taken_slots() == []
 
 

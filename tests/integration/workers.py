@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from runs import claims
 from runs.claims import Claim, Opening
-from runs.models import Run, Slot, Worker
+from runs.models import Run, RunStep, Slot, Worker
 
 
 def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
@@ -39,3 +40,10 @@ def taken_slots() -> list[str]:
 def fresh(run_id: str) -> Run:
     """Return the run as the database has it now."""
     return Run.objects.get(id=run_id)
+
+
+def error_of(row: Run | RunStep) -> dict[str, Any]:
+    """Return the error that a run or a step ended with; it must have one."""
+    assert row.error is not None, f"{row.status} without an error"
+    error: dict[str, Any] = row.error
+    return error

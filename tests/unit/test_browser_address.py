@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runners.browser.address import check_address, is_public
+from runners.browser.address import check_address
 from runners.errors import AddressNotAllowed, InvalidTarget, ToolFailed
 
 BAD_INPUTS = Path(__file__).parents[3] / "shared" / "bad-inputs.jsonl"
@@ -174,45 +174,47 @@ def test_every_item_of_the_shared_list_gets_its_code() -> None:
     assert {(url, f"item:{code_of(url)}") for url, _ in expected} == expected
 
 
-def spellings(address: ipaddress.IPv4Address) -> st.SearchStrategy[str]:
+def spellings_of(number: int) -> list[str]:
     """Return ways in which a browser lets one write an IPv4 address."""
+    address = ipaddress.IPv4Address(number)
     a, b, c, d = address.packed
-    forms = [
+    return [
         str(address),
-        str(int(address)),
-        hex(int(address)),
+        str(number),
+        hex(number),
         f"{a:#x}.{b:#x}.{c:#x}.{d:#x}",
         f"0{a:o}.0{b:o}.0{c:o}.0{d:o}",
         f"{a}.{(b << 16) + (c << 8) + d}",
         f"{a}.{b}.{(c << 8) + d:#x}",
-        f"[::ffff:{address}]",
-        f"[64:ff9b::{address}]",
-        f"[2002:{a:02x}{b:02x}:{c:02x}{d:02x}::1]",
     ]
-    return st.sampled_from(forms)
 
 
-private = st.sampled_from(
-    [
-        ipaddress.ip_network(net)
-        for net in ("127.0.0.0/8", "10.0.0.0/8", "169.254.0.0/16", "0.0.0.0/8")
-    ]
-).flatmap(lambda net: st.integers(0, net.num_addresses - 1).map(lambda n: net[n]))
+def carriers_of(number: int) -> list[str]:
+    """Return IPv6 addresses whose packets end at an IPv4 address."""
+    address = ipaddress.IPv4Address(number)
+    a, b, c, d = address.packed
+    sixtofour = f"[2002:{a:02x}{b:02x}:{c:02x}{d:02x}::1]"
+    return [f"[::ffff:{address}]", f"[64:ff9b::{address}]", f"[64:ff9b:1::{address}]", sixtofour]
 
 
-@given(private.flatmap(spellings))
-def test_no_spelling_of_a_private_address_gets_through(host: str) -> None:
-    with pytest.raises(AddressNotAllowed):
-        check_address(f"http://{host}/", "remote")
+PRIVATE = ("0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16")
+private_numbers = st.sampled_from([ipaddress.IPv4Network(net) for net in PRIVATE]).flatmap(
+    lambda net: st.integers(int(net.network_address), int(net.broadcast_address))
+)
 
 
-@given(st.ip_addresses(v=4).filter(is_public).flatmap(lambda a: spellings(a).map(lambda s: (a, s))))
-def test_every_short_spelling_of_a_public_address_is_read_as_that_address(
-    case: tuple[ipaddress.IPv4Address, str],
-) -> None:
-    address, host = case
-    if not host.startswith("["):
-        assert check_address(f"http://{host}/", "remote") == f"http://{address}/"
+@given(private_numbers)
+def test_no_spelling_of_a_private_address_gets_through(number: int) -> None:
+    for host in spellings_of(number) + carriers_of(number):
+        with pytest.raises(AddressNotAllowed):
+            check_address(f"http://{host}/", "remote")
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_every_short_spelling_is_read_as_the_address_that_it_means(number: int) -> None:
+    address = ipaddress.IPv4Address(number)
+    for host in spellings_of(number):
+        assert check_address(f"http://{host}/", "local") == f"http://{address}/"
 
 
 @given(st.text() | st.text(alphabet="htps:/@.[]%0x1279local#?\\ ⓛ。\t", max_size=30))

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from decisions import ids
 from decisions.ids import new_id
 
 
@@ -18,7 +17,7 @@ def test_an_id_is_its_prefix_and_twenty_six_plain_characters() -> None:
 def test_later_ids_sort_behind_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     for at_ms in (0, 1, 2**40, 2**47, 2**48 - 1):
-        monkeypatch.setattr(ids.time, "time_ns", lambda at_ms=at_ms: at_ms * 1_000_000)
+        monkeypatch.setattr(time, "time_ns", lambda at_ms=at_ms: at_ms * 1_000_000)
         made.append(new_id(""))
     assert made == sorted(made)
 

@@ -79,7 +79,7 @@ def test_secrets_are_taken_out_of_arguments_extras_and_exceptions(
 @pytest.mark.parametrize(
     "text",
     ["two\nlines", "a\rb", "\x1b[31mred", "\u2028", "\u2029", "\x7f", "\x85", "\x9b31m", "\0"],
-)
+)  # fmt: skip
 def test_a_line_stays_one_line_and_holds_no_control_character(
     written: tuple[logging.Logger, io.StringIO], text: str
 ) -> None:

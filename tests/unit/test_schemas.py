@@ -90,7 +90,7 @@ def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
 )  # fmt: skip
 def test_a_schema_that_cannot_be_applied_is_an_error_at_once(schema: dict[str, Any]) -> None:
     began = time.monotonic()
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=r"\S"):
         compile_schema(schema)
     assert time.monotonic() - began < 2
 

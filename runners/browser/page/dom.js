@@ -27,7 +27,10 @@ const matches = method(Element.prototype, "matches");
 const boxOf = method(Element.prototype, "getBoundingClientRect");
 const isRendered = method(Element.prototype, "checkVisibility");
 const assignedTo = method(HTMLSlotElement.prototype, "assignedNodes");
-const frameDocument = getter(HTMLIFrameElement.prototype, "contentDocument");
+const FRAME_DOCUMENT = {
+  iframe: getter(HTMLIFrameElement.prototype, "contentDocument"),
+  frame: getter(HTMLFrameElement.prototype, "contentDocument"),
+};
 const bodyOf = getter(Document.prototype, "body");
 const rootOf = getter(Document.prototype, "documentElement");
 const readyState = getter(Document.prototype, "readyState");
@@ -59,16 +62,15 @@ const NO_TEXT = new Set([
 
 // The document inside a same-origin frame, or null (another origin, or not a frame).
 const innerDocument = (element) => {
-  if (tagOf(element) !== "iframe") return null;
-  const inner = frameDocument(element);
-  return inner && viewOf(inner)?.origin === window.origin ? inner : null; // our world may look into any origin
+  const inner = FRAME_DOCUMENT[tagOf(element)]?.(element);
+  return inner && viewOf(inner)?.origin === window.origin ? inner : null; // this world may look into any origin
 };
 
 // The nodes whose children stand in a node's place when it is rendered: through open shadow roots, slots and
 // frames of the same origin.
 const renderedParent = (node) => {
   if (nodeKind(node) !== ELEMENT) return node;
-  if (tagOf(node) !== "iframe") return shadowOf(node) ?? node;
+  if (!(tagOf(node) in FRAME_DOCUMENT)) return shadowOf(node) ?? node;
   const inner = innerDocument(node);
   return inner && bodyOf(inner);
 };

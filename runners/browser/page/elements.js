@@ -22,7 +22,7 @@ const findRoots = (root, x = window.scrollX, y = window.scrollY, found = []) => 
     const shadow = elements[index].shadowRoot;
     if (shadow) findRoots(shadow, x, y, found);
   }
-  for (const frame of all(root, "iframe")) {
+  for (const frame of all(root, "iframe,frame")) {
     const inner = innerDocument(frame);
     if (!inner || !bodyOf(inner)) continue;
     const box = boxOf(frame);

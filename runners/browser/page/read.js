@@ -12,6 +12,7 @@ const asJson = (result, secrets) => {
     typeof value === "string" ? masked(value.toWellFormed().replace(CONTROL, ""), secrets) : value);
 };
 
+const TITLE_LIMIT = 300;
 const SUMMARY_SOURCE = 1000; // characters of content that are read when only the summary needs them
 const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;
 
@@ -32,14 +33,14 @@ const readText = ({ content, pageInfo, maxContentLength }) => {
 };
 
 const readHtml = (extract) => {
-  const body = bodyOf(document) ?? rootOf(document);
+  const body = bodyOf(document) ?? rootOf(document) ?? new DOMParser().parseFromString("", "text/html").body;
   const roots = findRoots(document);
   const secrets = findSecrets(roots.map(({ root }) => root));
   const boxes = boxesOf(roots);
   const main = findMain(body);
   const limit = extract.content ? extract.maxContentLength : SUMMARY_SOURCE;
   const { sections, truncated, count } = readContent(body, main, secrets, limit);
-  const title = collapse(titleOf(document)).trim() || sections.find((section) => section.level > 0)?.heading || "";
+  const title = shorten(collapse(titleOf(document)).trim(), TITLE_LIMIT) || sections.find((section) => section.level > 0)?.heading || "";
   const kind = pageType(body, main, httpStatus());
   const result = {
     url: location.href, title, pageType: kind, elementCount: boxes.length, contentSections: count,

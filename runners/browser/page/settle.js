@@ -83,7 +83,7 @@ const settle = async ({ parseMs, idleMs }) => {
 const CONDITIONS = {
   selector: (value) => [...all(document, value)].some(visible),
   urlContains: (value) => location.href.includes(value),
-  textIncludes: (value) => (bodyOf(document)?.innerText ?? rawText(rootOf(document))).includes(value),
+  textIncludes: (value) => (bodyOf(document)?.innerText ?? rawText(rootOf(document) ?? new Text(""))).includes(value),
 };
 
 // Wait for the caller's condition; false when its time is up.

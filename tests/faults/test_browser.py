@@ -1,0 +1,125 @@
+"""The main job under faults: a batch of pages goes on in another worker, no browser is left."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from decisions.principals import local_principal
+from runs.models import Run, RunStep
+from runs.services import cancel_run, submit_run
+from tests.faults.world import Process, World
+from tests.support.pages import PageServer, html, serve_pages
+
+PAGES = 20
+
+
+@pytest.fixture
+def pages() -> Iterator[PageServer]:
+    with serve_pages() as server:
+        for number in range(PAGES):
+            text = f"<title>Page {number}</title><h1>Page {number}</h1><p>{'words ' * 50}</p>"
+            server.add(f"/page/{number}", html(text, delay=0.15))
+        yield server
+
+
+def read_all(pages: PageServer) -> str:
+    return submit_run(
+        principal=local_principal(), template_id="batch_extract_pages",
+        inputs={"urls": [pages.url(f"/page/{n}") for n in range(PAGES)], "concurrency": 2},
+        options={"mode": "async"},
+    ).run_id  # fmt: skip
+
+
+def browsers(worker: Process) -> list[psutil.Process]:
+    return worker.descendants()
+
+
+def all_gone(processes: list[psutil.Process]) -> bool:
+    return all(
+        not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        for process in processes
+    )
+
+
+def read_pages(run_id: str) -> set[int]:
+    done = RunStep.objects.filter(run_id=run_id, status="succeeded")
+    return set(done.values_list("index", flat=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_pages_that_were_read_are_not_read_again(
+    world: World, pages: PageServer, how: signal.Signals
+) -> None:
+    world.start("scheduler")
+    (first,) = world.workers(1)
+    run_id = read_all(pages)
+    world.until(lambda: len(read_pages(run_id)) >= 6)
+    left_behind = browsers(first)
+    assert left_behind
+    first.send(how)
+    first.wait(15)
+    world.until(lambda: all_gone(left_behind), "a browser outlived its worker", 10)
+    done = read_pages(run_id)
+    assert 6 <= len(done) < PAGES
+    (second,) = world.workers(1)
+    run = world.ended(run_id)
+    assert (run.status, run.done_steps) == ("succeeded", PAGES)
+    assert run.times_lost == (how == signal.SIGKILL)
+    assert {number: pages.hits[f"/page/{number}"] for number in done} == dict.fromkeys(done, 1)
+    assert max(pages.hits[f"/page/{number}"] for number in range(PAGES)) <= 2
+    world.check()
+    living = browsers(second)
+    second.send(signal.SIGTERM)
+    second.wait(15)
+    world.until(lambda: all_gone(living), "a browser outlived its worker", 10)
+
+
+@pytest.mark.soak
+def test_a_browser_that_is_killed_under_a_run_costs_its_pages_one_more_try(
+    world: World, pages: PageServer
+) -> None:
+    world.start("scheduler")
+    (worker,) = world.workers(1)
+    run_id = read_all(pages)
+    world.until(lambda: len(read_pages(run_id)) >= 4)
+    for process in browsers(worker):
+        if "chrom" in process.name() or "headless" in process.name():
+            process.kill()
+    run = world.ended(run_id)
+    assert run.status == "succeeded", run.error
+    assert run.times_lost == 0
+    world.check()
+
+
+@pytest.mark.soak
+def test_the_driver_of_the_browser_is_killed_under_a_run(world: World, pages: PageServer) -> None:
+    world.start("scheduler")
+    (worker,) = world.workers(1)
+    run_id = read_all(pages)
+    world.until(lambda: len(read_pages(run_id)) >= 4)
+    for process in browsers(worker):
+        if process.name() == "node":
+            process.kill()
+    run = world.ended(run_id)
+    assert run.status in ("succeeded", "partial_success"), run.error
+    again = world.ended(read_all(pages))
+    assert again.status == "succeeded"
+    world.check()
+
+
+@pytest.mark.soak
+def test_a_canceled_batch_stops_asking_for_pages(world: World, pages: PageServer) -> None:
+    world.start("scheduler")
+    world.workers(1)
+    run_id = read_all(pages)
+    world.until(lambda: len(read_pages(run_id)) >= 3)
+    cancel_run(principal=local_principal(), run_id=run_id)
+    world.until(lambda: Run.objects.get(id=run_id).status == "canceled")
+    world.check()
+    asked = sum(pages.hits.values())
+    assert asked < PAGES

@@ -1,0 +1,113 @@
+"""PostgreSQL is restarted, or hangs, under a fleet that is at work."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from runs.models import Run, RunStep, Worker
+from tests.faults.conftest import POSTGRESQL
+from tests.faults.world import World, looking_at, opened
+from tests.services import PostgresServer, RedisServer, postgres_server
+
+pytestmark = pytest.mark.skipif(not POSTGRESQL, reason="a server that can be restarted")
+
+
+@pytest.fixture(scope="module")
+def postgres(django_db_blocker: DjangoDbBlocker) -> Iterator[PostgresServer]:
+    """A PostgreSQL of their own, which these tests may stop."""
+    with postgres_server() as server:
+        with django_db_blocker.unblock(), looking_at(PORT=server.port, NAME="continuity"):
+            call_command("migrate", verbosity=0)
+        yield server
+
+
+@pytest.fixture
+def fleet(
+    postgres: PostgresServer, redis: RedisServer, django_db_blocker: DjangoDbBlocker
+) -> Iterator[World]:
+    """A world on the server that may be stopped: one scheduler, two workers."""
+    home = Path(tempfile.mkdtemp(prefix="cty-world-"))
+    with django_db_blocker.unblock(), looking_at(PORT=postgres.port, NAME="continuity"):
+        with opened(World(home, postgres.url, redis)) as made:
+            made.start("scheduler")
+            made.workers(2)
+            yield made
+        call_command("flush", interactive=False, verbosity=0)
+        connection.close()
+
+
+def test_a_restart_under_trivial_runs_loses_none(fleet: World, postgres: PostgresServer) -> None:
+    """Celery keeps its connections between tasks: they have to be noticed to be dead."""
+    ids = [fleet.submit() for _ in range(20)]
+    fleet.until(lambda: Run.objects.filter(status="succeeded").count() >= 5)
+    connection.close()
+    postgres.restart()
+    ids += [fleet.submit() for _ in range(10)]
+    runs = [fleet.ended(run_id) for run_id in ids]
+    assert {(run.status, run.times_lost) for run in runs} == {("succeeded", 0)}
+    fleet.check()
+
+
+def test_a_restart_under_long_runs_hands_them_back_and_goes_on(
+    fleet: World, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    ids = [fleet.submit(f"touch:{tmp_path / str(n)}", "sleep:1", "ok") for n in range(5)]
+    fleet.until(lambda: RunStep.objects.filter(index=1, status="started").count() == 5)
+    before = set(Worker.objects.filter(lost_at__isnull=True).values_list("id", flat=True))
+    connection.close()
+    postgres.restart()
+    runs = [fleet.ended(run_id) for run_id in ids]
+    assert {run.status for run in runs} == {"succeeded"}
+    assert all((tmp_path / str(n)).read_text() == "x" for n in range(5))
+    alive = set(Worker.objects.filter(lost_at__isnull=True).values_list("id", flat=True))
+    assert len(alive) == len(before) == 2
+    fleet.check()
+
+
+def test_a_server_that_is_away_for_longer_than_the_lease_is_waited_for(
+    fleet: World, postgres: PostgresServer
+) -> None:
+    ids = [fleet.submit("ok", "sleep:2", "ok") for _ in range(3)]
+    fleet.until(lambda: RunStep.objects.filter(index=1, status="started").count() == 3)
+    connection.close()
+    postgres.stop()
+    time.sleep(4)
+    assert all(process.runs for process in fleet.processes)
+    postgres.start()
+    assert {fleet.ended(run_id).status for run_id in ids} == {"succeeded"}
+    fleet.check()
+
+
+def test_a_server_that_hangs_makes_workers_stop_their_steps_before_the_lease_ends(
+    fleet: World, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Nothing fails and nothing is answered: only the worker's own clock tells it."""
+    mark = tmp_path / "mark"
+    run_id = fleet.submit("ok", "sleep:3.5", f"touch:{mark}")
+    fleet.until(lambda: RunStep.objects.filter(index=1, status="started").exists())
+    connection.close()
+    assert postgres._process is not None
+    server = psutil.Process(postgres._process.pid)
+    stopped = [server, *server.children(recursive=True)]
+    for process in stopped:
+        process.send_signal(signal.SIGSTOP)
+    time.sleep(4)
+    for process in stopped:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a child that was about to end
+            process.send_signal(signal.SIGCONT)
+    run = fleet.ended(run_id)
+    assert run.status == "succeeded"
+    assert mark.read_text() == "x"
+    assert RunStep.objects.get(run=run, index=1).attempts == 2  # the first was given up in time
+    fleet.check()

@@ -1,0 +1,137 @@
+"""Two of everything, a storage that is gone, a clock that jumps, many who write at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from artifacts.models import Artifact
+from decisions.models import AuditEntry
+from decisions.principals import local_principal
+from runs.models import OutboxEntry, Run, RunEvent, RunStep
+from runs.services import retry_run
+from tests.faults.world import ROOT, World
+from tests.integration.workers import error_of
+
+WRITERS, EACH = 8, 10
+WRITE = f"""
+import django; django.setup()
+from decisions.principals import local_principal
+from runs.services import cancel_run, submit_run
+caller = local_principal()
+for number in range({EACH}):
+    made = submit_run(principal=caller, template_id="test_stepwise", inputs={{"do": ["ok"]}},
+                      options={{"mode": "async", "idempotencyKey": f"key {{number}}"}})
+    if number % 5 == 0:
+        cancel_run(principal=caller, run_id=made.run_id)
+"""
+
+
+def test_three_schedulers_at_once_lose_a_worker_once(world: World) -> None:
+    for _ in range(3):
+        world.start("scheduler")
+    (worker,) = world.workers(1)
+    run_id = world.submit("ok", "sleep:1")
+    world.until(lambda: RunStep.objects.filter(index=1, status="started").exists())
+    worker.kill()
+    world.workers(1)
+    run = world.ended(run_id)
+    assert (run.status, run.times_lost) == ("succeeded", 1)
+    assert AuditEntry.objects.filter(action="run.worker_lost").count() == 1
+    world.check()
+
+
+def test_a_storage_that_is_gone_fails_the_run_and_a_retry_goes_on(
+    world: World, tmp_path: Path
+) -> None:
+    world.start("scheduler")
+    world.workers(1)
+    assert world.ended(world.submit()).status == "succeeded"
+    storage = world.home / "artifacts"
+    aside = storage.rename(world.home / "aside")
+    storage.write_text("a full disk, for all that anybody can tell")
+    once = world.submit(f"touch:{tmp_path / 'mark'}", effect="once")
+    run = world.ended(once)
+    assert (run.status, error_of(run)["details"]["causeCode"]) == ("failed", "STORAGE")
+    assert str(world.home) not in str(run.error)
+    storage.unlink()
+    aside.rename(storage)
+    again = retry_run(principal=local_principal(), run_id=once)
+    assert world.ended(again.run_id).status == "succeeded"
+    assert (tmp_path / "mark").read_text() == "x"
+    assert Artifact.objects.filter(run_id=again.run_id).count() == 1
+    world.check()
+
+
+def test_eight_processes_that_submit_and_cancel_at_once(world: World) -> None:
+    """With the same keys: however many submit, one run a key."""
+    world.start("scheduler")
+    world.workers(2)
+    env = {**world.env, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONPATH": str(ROOT)}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE], env=env, cwd=ROOT) for _ in range(WRITERS)
+    ]
+    assert [writer.wait(170) for writer in writers] == [0] * WRITERS
+    assert Run.objects.count() == EACH
+    world.until(lambda: not Run.objects.filter(ended_at__isnull=True).exists())
+    statuses = set(Run.objects.values_list("status", flat=True))
+    assert statuses <= {"succeeded", "canceled"}
+    world.check()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("worker_s", "scheduler_s"), [(600, 0), (-600, 0), (0, 600), (0, -600), (600, -600)]
+)
+def test_a_clock_that_jumps_ends_no_lease_and_loses_no_run(
+    world: World, worker_s: int, scheduler_s: int
+) -> None:
+    modules = world.env["CONTINUITY_TEMPLATE_MODULES"] + ",tests.faults.skewed_clock"
+    world.env["CONTINUITY_TEMPLATE_MODULES"] = modules
+    world.start("scheduler")
+    (worker,) = world.workers(1)
+    first = world.submit("ok", "sleep:3", "ok")
+    world.until(lambda: RunStep.objects.filter(index=1, status="started").exists())
+    (world.home / "clock-worker").write_text(str(worker_s))
+    (world.home / "clock-scheduler").write_text(str(scheduler_s))
+    queued = [world.submit() for _ in range(10)]
+    runs = [world.ended(run_id) for run_id in (first, *queued)]
+    assert {(run.status, run.times_lost) for run in runs} == {("succeeded", 0)}
+    lost = world.submit("ok", "sleep:2")
+    world.until(lambda: RunStep.objects.filter(run_id=lost, index=1, status="started").exists())
+    worker.kill()
+    world.workers(1)
+    assert world.ended(lost).times_lost == 1
+    for run in Run.objects.all():
+        assert run.updated_at >= run.created_at
+        times = list(RunEvent.objects.filter(run=run).order_by("seq").values_list("at", flat=True))
+        assert len(times) == run.last_seq
+    assert not OutboxEntry.objects.exists()
+    world.check()
+
+
+@pytest.mark.soak
+def test_a_hundred_kills_in_a_row_lose_nothing(world: World, tmp_path: Path) -> None:
+    """Workers die at random while runs come and go; every run ends, every mark is there."""
+    world.start("scheduler")
+    world.start("scheduler")
+    ids = []
+    for round_ in range(12):
+        (worker,) = world.workers(1)
+        for number in range(6):
+            mark = tmp_path / f"{round_}-{number}"
+            ids.append(world.submit("ok", f"touch:{mark}", "sleep:0.3", "ok"))
+        time.sleep(0.25 * (round_ % 5))
+        worker.kill()
+    world.workers(2)
+    runs = [world.ended(run_id, 120) for run_id in ids]
+    assert {run.status for run in runs} <= {"succeeded", "failed"}
+    assert {error_of(run)["details"]["causeCode"] for run in runs if run.error} <= {"WORKER_LOST"}
+    assert len(list(tmp_path.iterdir())) >= sum(run.status == "succeeded" for run in runs)
+    connection.close()
+    world.check()
