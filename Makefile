@@ -4,7 +4,7 @@ PYTHON ?= $(firstword $(wildcard .venv/bin/python) python3)
 VENV := .venv/bin
 CHECKED := config decisions artifacts runners runs mcp_server tests
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests run test test-sqlite test-postgresql faults lint fix bench doctor
+.PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -18,7 +18,7 @@ setup-tests: ## set up what the tests need as well: PostgreSQL, Redis, the tools
 run: setup ## start everything, do the first run, serve until Ctrl-C (ONCE=1: stop after the run)
 	@$(VENV)/python manage.py up --demo $(if $(filter-out 0,$(ONCE)),--once)
 
-test: test-sqlite test-postgresql ## run the whole suite, on SQLite and on PostgreSQL
+test: test-sqlite test-postgresql test-kills ## run the whole suite, on SQLite and on PostgreSQL
 
 test-sqlite: setup-tests ## run the suite on SQLite
 	@$(VENV)/python -m pytest -n 3 --dist worksteal -q --ignore tests/faults $(ARGS)
@@ -28,7 +28,10 @@ test-postgresql: setup-tests ## run what touches the database again, on PostgreS
 		-k "not browser and not stack and not demo" \
 		tests/integration tests/contract $(ARGS)
 
-faults: setup-tests ## run the tests that kill processes, alone, on both databases
+test-kills: setup-tests ## run the tests that kill processes, without the long ones
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 2 --dist worksteal -q tests/faults $(ARGS)
+
+faults: setup-tests ## run all tests that kill processes, alone, on both databases
 	@$(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
 

@@ -11,12 +11,12 @@ class Artifact(models.Model):
     id = models.CharField(primary_key=True, max_length=64)
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)
-    run_id = models.CharField(max_length=64, db_index=True)
+    run_id = models.CharField(max_length=64)
     step_index = models.IntegerField(null=True)
     kind = models.CharField(max_length=32)
     name = models.CharField(max_length=255)
     mime_type = models.CharField(max_length=128)
-    sha256 = models.CharField(max_length=64, db_index=True)
+    sha256 = models.CharField(max_length=64)
     size_bytes = models.BigIntegerField()
     created_at = models.DateTimeField()
     # Set when its run ends: bytes go after that time, the row stays.
@@ -31,6 +31,8 @@ class Artifact(models.Model):
                 condition=models.Q(expired_at__isnull=True, expires_at__isnull=False),
             ),
             models.Index(fields=["-created_at"], name="artifact_newest"),
+            models.Index(fields=["run_id"], name="artifact_of_run"),
+            models.Index(fields=["sha256"], name="artifact_of_bytes"),
         ]
 
     def __str__(self) -> str:

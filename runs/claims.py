@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit import Deed
-from runs import outbox
+from runs import one_statement, outbox
 from runs.changes import Plus, StepChange, Transition
 from runs.models import Run, RunStatus, RunStep, Slot, StepStatus, Worker
 from runs.slots import release_slot
@@ -171,7 +171,12 @@ def read_journal(run: Run) -> list[RunStep]:
 
     A started `once` step may have had its effect: it is returned as it is, and the engine fails it.
     """
-    steps = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
+    if connection.vendor == "postgresql":
+        columns = one_statement.columns_of(RunStep, "s")
+        query = f"SELECT {columns} FROM runs_runstep s WHERE run_id = %s ORDER BY index"  # noqa: S608
+        steps = one_statement.fetch_rows(RunStep, query, [run.id])
+    else:
+        steps = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
     for step in steps:
         if step.status == StepStatus.STARTED and step.effect != "once":
             step.status = StepStatus.PENDING

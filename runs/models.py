@@ -157,7 +157,9 @@ class RunStep(models.Model):
     (reliability rule 4).
     """
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="steps", db_index=False
+    )  # (run, index) is unique, and serves
     index = models.IntegerField()
     name = models.CharField(max_length=200)
     effect = models.CharField(max_length=16)
@@ -189,7 +191,9 @@ class RunEvent(models.Model):
     lock.
     """
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="events", db_index=False
+    )  # (run, seq) is unique, and serves
     seq = models.IntegerField()
     type = models.CharField(max_length=32)
     at = models.DateTimeField()

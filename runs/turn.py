@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from django.conf import settings
 from django.db import connection
 
@@ -27,12 +29,13 @@ _QUERY = f"""
                 WHERE {_WAITING} AND workspace_id > waiting.workspace_id
                 ORDER BY workspace_id LIMIT 1)
         FROM waiting WHERE waiting.workspace_id IS NOT NULL)
+    SELECT COLUMNS FROM runs_run turn WHERE turn.id = (
     SELECT r.id FROM waiting FIRST_OF_EACH
     WHERE EXISTS (SELECT 1 FROM runs_slot WHERE run_id IS NULL AND number < %s)
     ORDER BY r.status DESC,
              (SELECT COUNT(*) FROM runs_slot s WHERE s.workspace_id = r.workspace_id),
              r.created_at, r.id
-    LIMIT 1"""  # noqa: S608
+    LIMIT 1)"""  # noqa: S608
 _LATERAL = _QUERY.replace("FIRST_OF_EACH", f"CROSS JOIN LATERAL ({_FIRST}) r")
 _BY_ID = "JOIN runs_run r ON r.id = (SELECT id FROM (THIS))"  # SQLite has no LATERAL
 _JOINED = _QUERY.replace("FIRST_OF_EACH", _BY_ID.replace("THIS", _FIRST))
@@ -49,13 +52,18 @@ def next_run(worker_id: str) -> Run | None:
     ours = [template.template_id for template in list_templates()]
     params = [*ours, worker_id, settings.MAX_CONCURRENT_RUNS]
     postgresql = connection.vendor == "postgresql"
-    query = (_LATERAL if postgresql else _JOINED).replace(
-        "TEMPLATES", ", ".join(["%s"] * len(ours))
+    query = _query(len(ours), is_postgresql=postgresql)
+    found = (
+        one_statement.fetch_rows(Run, query, params)
+        if postgresql
+        else Run.objects.raw(query, params)
     )
-    if postgresql:
-        found = one_statement.execute_prepared(query, params)
-    else:
-        with connection.cursor() as cursor:
-            cursor.execute(query, params)
-            found = cursor.fetchone()
-    return None if found is None else Run.objects.filter(id=found[0]).first()
+    return next(iter(found), None)
+
+
+@cache
+def _query(templates: int, *, is_postgresql: bool) -> str:
+    query = (_LATERAL if is_postgresql else _JOINED).replace(
+        "TEMPLATES", ", ".join(["%s"] * templates)
+    )
+    return query.replace("COLUMNS", one_statement.columns_of(Run, "turn"))

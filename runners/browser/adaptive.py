@@ -40,8 +40,8 @@ class AdaptiveConcurrency:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.asked = max(1, asked)
-        self._load = load or _shared_load()
-        self._cores = cores or usable_cores()
+        self._load = load
+        self._cores = cores
         self._clock = clock
         self._current = self.asked
         self._changed_at = clock()
@@ -57,9 +57,12 @@ class AdaptiveConcurrency:
         Between two changes lies at least the time of a page, so that the first is felt before the
         second.
         """
+        if self.asked == 1:
+            return  # most runs: nothing to give up, so nothing to measure
         now = self._clock()
         if now - self._changed_at < max(SAMPLE_SECONDS, min(seconds, LONGEST_PAUSE)):
             return
+        self._load = self._load or _shared_load()
         busy = self._load.busy()
         if busy is None:
             return
@@ -71,6 +74,7 @@ class AdaptiveConcurrency:
 
     def _enough(self) -> int:
         """Return the number of tabs that keeps this batch's share of the cores busy."""
+        self._cores = self._cores or usable_cores()
         return max(1, round(self._cores * TABS_PER_CORE / len(self._live)))
 
 

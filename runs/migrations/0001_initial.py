@@ -112,7 +112,7 @@ class Migration(migrations.Migration):
                 ('type', models.CharField(max_length=32)),
                 ('at', models.DateTimeField()),
                 ('data', models.JSONField(default=dict)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='runs.run')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='runs.run')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('run', 'seq'), name='event_seq_per_run')],
@@ -135,7 +135,7 @@ class Migration(migrations.Migration):
                 ('error', models.JSONField(null=True)),
                 ('started_at', models.DateTimeField(null=True)),
                 ('ended_at', models.DateTimeField(null=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='steps', to='runs.run')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='steps', to='runs.run')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('run', 'index'), name='step_index_per_run'), models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'started', 'succeeded', 'failed', 'skipped'])), name='step_status_known')],
