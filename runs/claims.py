@@ -24,6 +24,12 @@ from runs.turn import next_run
 MAX_TIMES_LOST = 3  # a run that cost this many workers is not tried again (reliability rule 5)
 
 
+class LeaseLost(Exception):
+    """The run, or a step of it, is not this worker's any more (canceled, or taken over): nothing
+    was written, stop working on it.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How a worker begins with a run: its journal, and the steps that start with the claim.
@@ -42,6 +48,13 @@ class Claim:
     run: Run
     worker_id: str
     opening: Opening
+    is_helper: bool = False  # another worker has the lease; this one takes steps (runs/portions.py)
+
+    @property
+    def guard(self) -> dict[str, Any]:
+        """What must be so in the run's row for this worker to write."""
+        owner = {} if self.is_helper else {"lease_owner": self.worker_id}
+        return {"status": RunStatus.RUNNING, "epoch": self.epoch, **owner}
 
     @property
     def epoch(self) -> int:

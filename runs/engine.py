@@ -20,10 +20,10 @@ from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runs import claims, journal, step_lines
 from runs.changes import NewEvent, StepChange
-from runs.claims import Claim, Opening
+from runs.claims import Claim, LeaseLost, Opening
 from runs.endings import ending_of, error_object, fail_over_defect, failed
 from runs.failpoints import hit
-from runs.journal import Ending, LeaseLost
+from runs.journal import Ending
 from runs.models import Run, RunStep, StepStatus
 from runs.slots import release_slot
 from runs.task_templates.registry import get_template
@@ -120,8 +120,12 @@ class Execution:
             try:
                 self.under_way.close()
             finally:
-                if not self._slot_is_free:
-                    release_slot(self.run.id, epoch=self.held.epoch)
+                self._leave()
+
+    def _leave(self) -> None:
+        """Give back what this worker still has of the run."""
+        if not self._slot_is_free:
+            release_slot(self.run.id, epoch=self.held.epoch)
 
     def _go(self) -> None:
         try:
@@ -157,12 +161,18 @@ class Execution:
             if self.under_way:
                 self._listen()
             hit("step_over")
-            starting = self._choose()
+            starting = self._begin_next()
             if not starting and not self.under_way:
                 self._conclude()
                 return
-            if starting or self.unwritten or self.events:
-                self._write([step_lines.started(row) for row in starting])
+
+    def _begin_next(self) -> list[RunStep]:
+        """Write what happened and which steps start now, together; return these steps."""
+        starting = self._choose()
+        is_over = not starting and not self.under_way  # then the end is written with it
+        if not is_over and (starting or self.unwritten or self.events):
+            self._write([step_lines.started(row) for row in starting])
+        return starting
 
     def _choose(self) -> list[RunStep]:
         if self.todo and time.monotonic() >= self._deadline:

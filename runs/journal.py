@@ -11,16 +11,10 @@ from typing import Any
 from artifacts.services import KeptBlob
 from decisions.audit import Deed
 from runs.changes import NewEvent, Plus, StepChange, Transition
-from runs.claims import Claim
+from runs.claims import Claim, LeaseLost
 from runs.models import Run, RunStatus, StepStatus
 from runs.state import InvalidTransition, move
 from runs.transition import apply
-
-
-class LeaseLost(Exception):
-    """The run is not this worker's any more (canceled, or taken over): nothing was written, stop
-    working on it.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +47,12 @@ def write(
     for change in changes:
         told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
     finished = sum(change.status in (StepStatus.SUCCEEDED, StepStatus.FAILED) for change in changes)
-    values: dict[str, Any] = {"active_ms": active_ms}
+    values: dict[str, Any] = {} if held.is_helper else {"active_ms": active_ms}
     if finished:
         values["done_steps"] = Plus(finished)
     written = Transition(
         held.run,
-        {"status": RunStatus.RUNNING, "lease_owner": held.worker_id, "epoch": held.epoch},
+        held.guard,
         values,
         events=told,
         steps=changes,

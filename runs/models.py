@@ -44,6 +44,8 @@ class Run(models.Model):
     options = models.JSONField(default=dict)
     session_id = models.CharField(max_length=64)
     owns_session = models.BooleanField(default=True)
+    # Other workers may take steps of this run while its own worker is at it (runs/portions.py).
+    shared = models.BooleanField(default=False)
 
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     ready = models.BooleanField(default=True)
@@ -111,6 +113,11 @@ class Run(models.Model):
                 fields=["ended_at"],
                 name="run_to_hide",
                 condition=Q(hidden_at__isnull=True, ended_at__isnull=False),
+            ),
+            models.Index(
+                fields=["started_at"],
+                name="run_shared",
+                condition=Q(shared=True, status="running"),
             ),
             models.Index(fields=["-created_at", "-id"], name="run_newest_of_all"),
             models.Index(fields=["status", "-created_at", "-id"], name="run_by_status_of_all"),

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from artifacts.services import collect_blobs, expire_artifacts
-from runs import claims, outbox
+from runs import claims, outbox, portions
 from runs.changes import Transition
 from runs.endings import error_object
 from runs.models import TERMINAL, Run, RunKey, RunStatus, Worker
@@ -59,6 +59,7 @@ class Scheduler:
         """
         duties: list[tuple[float, Callable[[], object]]] = [
             (1.0, outbox.ring_again), (1.0, self.reap), (1.0, self.time_out_queued),
+            (1.0, portions.put_back_of_the_lost),
             (15.0, hide_runs), (15.0, expire_artifacts), (60.0, claims.free_stale_slots),
             (3600.0, delete_old_runs), (3600.0, collect_blobs),
         ]  # fmt: skip

@@ -114,6 +114,7 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
         template_id=submission.template.template_id, template_version=submission.template.version,
         mode=submission.mode, inputs=submission.inputs, options=submission.options,
         session_id=session.id if session else new_id("sess_"), owns_session=session is None,
+        shared=session is None and submission.template.shares_steps(submission.inputs),
         pinned_worker=session.worker_id if session else None, status=RunStatus.QUEUED,
         total_steps=len(submission.plan), timeout_ms=submission.timeout_ms, retry_of=retry_of,
         last_seq=1, created_at=now, updated_at=now,

@@ -5,12 +5,13 @@ runs.engine.
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from runs.worker import WorkerPlace, exit_hard_after
+from runs.worker import WorkerPlace
 
 DRAIN_S = 6.0
 _place = WorkerPlace(os.environ.get("CONTINUITY_WORKER_ID"))
@@ -39,3 +40,12 @@ def _drain(**kwargs: Any) -> None:
 @worker_shutdown.connect
 def _close(**kwargs: Any) -> None:
     _place.close()
+
+
+def exit_hard_after(seconds: float) -> None:
+    """End the process after this long whatever still runs: the last resort of a shutdown
+    (mechanisms 6).
+    """
+    timer = threading.Timer(seconds, os._exit, args=(0,))
+    timer.daemon = True
+    timer.start()

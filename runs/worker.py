@@ -9,7 +9,6 @@ that all tool I/O lives on.
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import threading
 import time
@@ -29,14 +28,15 @@ from django.db.models import F
 
 from decisions.ids import new_id
 from runners.loop import get_loop
-from runs import claims
-from runs.claims import Claim
+from runs import claims, portions
+from runs.claims import Claim, LeaseLost
 from runs.endings import fail_over_defect
 from runs.engine import Execution, open_run
 from runs.failpoints import hit
-from runs.journal import LeaseLost, save_active_ms
+from runs.journal import save_active_ms
 from runs.models import Run, RunStatus, Worker
 from runs.processes import is_gone, this_process
+from runs.shared_execution import execution_of
 from runs.slots import ensure_slots
 from runs.turn import next_run
 from runs.under_way import Reason
@@ -55,6 +55,7 @@ class WorkerPlace:
         self._lock = threading.Lock()
         # One thread at a time looks whose turn it is: several would all find the same run.
         self._claiming = threading.Lock()
+        self._helping = threading.Lock()
         self._active: set[Execution] = set()
         self._orphans: list[tuple[Claim, int]] = []  # runs to hand back once the database answers
         self._stopping = threading.Event()
@@ -110,7 +111,7 @@ class WorkerPlace:
         self._doorbell_heard = time.monotonic()
         taken = 0
         # All slots are held here: each of those runs looks for the next one when it ends.
-        while not self.draining and len(self._active) < settings.MAX_CONCURRENT_RUNS:
+        while not self.draining and self._own_runs() < settings.MAX_CONCURRENT_RUNS:
             hit("before_claim")
             with self._claiming:
                 held = claims.claim(self.worker_id, open_run)
@@ -119,12 +120,26 @@ class WorkerPlace:
             hit("after_claim")
             taken += 1
             self._carry_out(held)
+        self._help()
         return taken
+
+    def _help(self) -> None:
+        """Take steps of other workers' shared runs while this one has no run of its own."""
+        if not self._helping.acquire(blocking=False):
+            return
+        try:
+            while not self.draining and not self._active:
+                share = portions.find_share(self.worker_id)
+                if share is None:
+                    return
+                self._carry_out(share)
+        finally:
+            self._helping.release()
 
     def _carry_out(self, held: Claim) -> None:
         execution: Execution | None = None
         try:
-            execution = Execution(held)
+            execution = execution_of(held)
             with self._holding(execution):
                 execution.go()
         except _AWAY as error:
@@ -167,6 +182,9 @@ class WorkerPlace:
         with self._lock:
             return list(self._active)
 
+    def _own_runs(self) -> int:
+        return sum(not execution.held.is_helper for execution in self._executions())
+
     def _interrupt_all(self, reason: Reason) -> None:
         for execution in self._executions():
             execution.interrupt(reason)
@@ -208,7 +226,10 @@ class WorkerPlace:
     def _hand_back_orphans(self) -> None:
         while self._orphans:
             held, active_ms = self._orphans[0]
-            claims.hand_back(held, reason="database was away", active_ms=active_ms)
+            if held.is_helper:
+                portions.put_back(held.worker_id, held.run.id)
+            else:
+                claims.hand_back(held, reason="database was away", active_ms=active_ms)
             self._orphans.pop(0)
 
     def _give_up(self) -> None:
@@ -247,7 +268,9 @@ class WorkerPlace:
             status, epoch = rows.get(execution.run.id, ("canceled", -1))
             if status == RunStatus.CANCELED:
                 execution.interrupt("canceled")
-            elif epoch != execution.held.epoch:
+            elif epoch != execution.held.epoch or (
+                execution.held.is_helper and status != RunStatus.RUNNING
+            ):
                 execution.interrupt("lost")
 
     def _answer_silence(self) -> None:
@@ -259,8 +282,10 @@ class WorkerPlace:
             return
         self._doorbell_heard = time.monotonic()
         close_old_connections()
-        if next_run(self.worker_id) is not None:
+        is_unheard = next_run(self.worker_id) is not None
+        if is_unheard:
             log.warning("there is work, but no doorbell was heard: taking it without")
+        if is_unheard or portions.find_share(self.worker_id) is not None:
             threading.Thread(target=self._work_unrung, name="unrung", daemon=True).start()
 
     def _work_unrung(self) -> None:
@@ -268,12 +293,3 @@ class WorkerPlace:
             self.work()
         finally:
             connection.close()
-
-
-def exit_hard_after(seconds: float) -> None:
-    """End the process after this long whatever still runs: the last resort of a shutdown
-    (mechanisms 6).
-    """
-    timer = threading.Timer(seconds, os._exit, args=(0,))
-    timer.daemon = True
-    timer.start()

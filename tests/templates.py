@@ -30,6 +30,7 @@ class StepwiseInputs(Closed):
     do: list[str] = Field(min_length=1, max_length=1000)
     effect: Effect = Effect.READ
     concurrency: int = 1
+    shared: bool = False
 
 
 @template
@@ -76,6 +77,10 @@ class Stepwise(TaskTemplate):
             return Conclusion(RunStatus.FAILED, error=error, summary="none")
         status = RunStatus.SUCCEEDED if done == len(steps) else RunStatus.PARTIAL_SUCCESS
         return Conclusion(status, result={"done": done}, summary=f"{done} done")
+
+    def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
+        """Return what was asked for."""
+        return bool(inputs.get("shared"))
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return what was asked for."""

@@ -22,6 +22,7 @@ from runs.task_templates.registry import (
     template,
 )
 
+SHARED_URLS = 30  # a batch from this size on is worth the other workers' while
 SYNC_URLS = 10  # mode auto waits for the result up to this many
 RECOVERY = "Retry or mend the failed step alone."
 
@@ -128,6 +129,10 @@ class BatchExtractPages(TaskTemplate):
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return the tabs asked for."""
         return int(inputs.get("concurrency", 3))
+
+    def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
+        """Share a large batch among the workers."""
+        return len(inputs["urls"]) >= SHARED_URLS
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
         """Wait for a handful of pages, not for hundreds."""

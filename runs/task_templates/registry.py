@@ -115,6 +115,10 @@ class TaskTemplate(ABC):
         """Return how many steps may be under way at once."""
         return 1
 
+    def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
+        """Tell whether idle workers may take steps of such a run; none of effect `once` then."""
+        return False
+
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
         """Tell whether mode auto should wait for the result of a run with these inputs."""
         return True

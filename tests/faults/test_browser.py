@@ -14,22 +14,22 @@ from runs.services import cancel_run, submit_run
 from tests.faults.world import Process, World
 from tests.support.pages import PageServer, html, serve_pages
 
-PAGES = 20
+PAGES, MANY = 20, 200
 
 
 @pytest.fixture
 def pages() -> Iterator[PageServer]:
     with serve_pages() as server:
-        for number in range(PAGES):
+        for number in range(MANY):
             text = f"<title>Page {number}</title><h1>Page {number}</h1><p>{'words ' * 50}</p>"
             server.add(f"/page/{number}", html(text, delay=0.15))
         yield server
 
 
-def read_all(pages: PageServer) -> str:
+def read_all(pages: PageServer, number: int = PAGES) -> str:
     return submit_run(
         principal=local_principal(), template_id="batch_extract_pages",
-        inputs={"urls": [pages.url(f"/page/{n}") for n in range(PAGES)], "concurrency": 2},
+        inputs={"urls": [pages.url(f"/page/{n}") for n in range(number)], "concurrency": 2},
         options={"mode": "async"},
     ).run_id  # fmt: skip
 
@@ -77,6 +77,33 @@ def test_pages_that_were_read_are_not_read_again(
     second.send(signal.SIGTERM)
     second.wait(15)
     world.until(lambda: all_gone(living), "a browser outlived its worker", 10)
+
+
+def owners(run_id: str) -> set[str]:
+    return {str(owner) for owner in RunStep.objects.filter(
+        run_id=run_id, status="succeeded").values_list("owner", flat=True)}  # fmt: skip
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("victim", ["the helper", "the worker that has the lease"])
+def test_a_large_batch_is_shared_and_one_of_its_workers_may_die(
+    world: World, pages: PageServer, victim: str
+) -> None:
+    world.start("scheduler")
+    both = world.workers(2)
+    run_id = read_all(pages, MANY)
+    world.until(lambda: len(owners(run_id)) == 2 and len(read_pages(run_id)) >= 30, seconds=60)
+    holder = Run.objects.get(id=run_id).lease_owner
+    by_role = {world.worker_of(each).id == holder: each for each in both}  # type: ignore[union-attr]
+    by_role[victim != "the helper"].kill()
+    done = read_pages(run_id)
+    run = world.ended(run_id, 120)
+    assert (run.status, run.done_steps) == ("succeeded", MANY)
+    assert run.times_lost == (victim != "the helper")
+    assert {number: pages.hits[f"/page/{number}"] for number in done} == dict.fromkeys(done, 1)
+    again = [number for number in range(MANY) if pages.hits[f"/page/{number}"] > 1]
+    assert len(again) <= 4  # what the two had under way
+    world.check()
 
 
 @pytest.mark.soak

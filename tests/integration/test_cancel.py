@@ -10,7 +10,8 @@ import pytest
 from decisions.errors import Forbidden, RunNotFound
 from decisions.models import AuditEntry
 from decisions.principals import Principal
-from runs.journal import Ending, LeaseLost, write
+from runs.claims import LeaseLost
+from runs.journal import Ending, write
 from runs.models import TERMINAL, Run, RunEvent, RunStatus
 from runs.selectors import get_run
 from runs.services import cancel_run

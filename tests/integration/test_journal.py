@@ -15,8 +15,8 @@ from artifacts.services import KeptBlob, keep_blob
 from decisions.models import AuditEntry
 from decisions.principals import Principal
 from runs.changes import NewEvent, StepChange, Transition
-from runs.claims import Claim, hand_back
-from runs.journal import Ending, LeaseLost, save_active_ms, write
+from runs.claims import Claim, LeaseLost, hand_back
+from runs.journal import Ending, save_active_ms, write
 from runs.models import Run, RunEvent, RunStatus, RunStep, StepStatus
 from runs.selectors import list_events
 from runs.slots import release_slot

@@ -1,0 +1,131 @@
+"""The engine's two parts in a shared run: the worker that has the lease, and those that help it.
+
+Which steps are left is what the database says, under the lock of the run's row; beyond that both
+work as `runs.engine` does.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+
+from runs import portions
+from runs.changes import StepChange
+from runs.claims import Claim
+from runs.engine import Execution, Stopped, TimedOut
+from runs.journal import Ending
+from runs.models import RunStep
+from runs.under_way import Reason
+
+LOOK_S = 0.3  # between two looks at what the others have done
+log = logging.getLogger(__name__)
+
+
+def execution_of(held: Claim) -> Execution:
+    """Return what carries out this worker's part in a run."""
+    if held.is_helper:
+        return Helper(held)
+    return SharedExecution(held) if held.run.shared else Execution(held)
+
+
+class SharedExecution(Execution):
+    """The lease of a shared run: takes steps as helpers do, and alone ends the run."""
+
+    def __init__(self, held: Claim) -> None:
+        super().__init__(held)
+        self.todo.clear()  # from here on: only steps of its own that are tried once more
+
+    def _go(self) -> None:
+        if len(self.steps) > len(self.held.opening.started):
+            portions.invite(self.held)
+        super()._go()
+
+    def _fail_lost_steps(self) -> None:
+        super()._fail_lost_steps()
+        if self.held.epoch > 1:
+            portions.reopen_steps(self.held)
+
+    def _begin_next(self) -> list[RunStep]:
+        starting = self._take_next()
+        while not starting and not self.under_way and portions.has_open_steps(self.held):
+            self._look_again_soon()
+            starting = self._take_next()
+        return starting
+
+    def _take_next(self) -> list[RunStep]:
+        with portions.locked(self.held):
+            starting = super()._begin_next()
+            if self.unwritten or self.events:  # others look at the journal, so nothing is held back
+                self._write([])
+        return starting
+
+    def _choose(self) -> list[RunStep]:
+        starting = super()._choose()
+        if time.monotonic() >= self._deadline:
+            raise TimedOut
+        free = self.limiter.current() - len(self.under_way) - len(starting)
+        for row in portions.take_steps(self.held, free):
+            row.attempts += 1
+            self.steps[row.index] = row
+            starting.append(row)
+        return starting
+
+    def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
+        with portions.locked(self.held):
+            portions.check_ours(self.held, [*self.unwritten, *changes])
+            super()._write(changes, ending)
+
+    def _look_again_soon(self) -> None:
+        """Others still have steps of this run: wait a moment for what they leave."""
+        if time.monotonic() >= self._deadline:
+            raise TimedOut
+        try:
+            item = self.inbox.get(timeout=LOOK_S)
+        except queue.Empty:
+            return
+        self._take(item)
+
+    def _conclude(self) -> None:
+        self._reload()
+        super()._conclude()
+
+    def _time_out(self) -> None:
+        self._reload()
+        super()._time_out()
+
+    def _reload(self) -> None:
+        """Take over what the others have done; what is not written yet is newer here."""
+        ours = {change.index for change in self.unwritten} | set(self.under_way.indexes())
+        for row in RunStep.objects.filter(run_id=self.run.id):
+            if row.index not in ours:
+                self.steps[row.index] = row
+
+
+class Helper(SharedExecution):
+    """A part in another worker's run: a few steps at a time, until none is pending."""
+
+    def _go(self) -> None:
+        try:
+            self._work()
+        except Stopped as stopped:
+            self._stop(stopped.reason)
+        except TimedOut:
+            return  # the worker that has the lease says so, and ends the run
+
+    def fail(self, error: Exception) -> None:
+        """Leave the run to the others; the defect is the log's matter."""
+        log.error("helping ended over a defect", exc_info=error, extra={"runId": self.run.id})
+
+    def _begin_next(self) -> list[RunStep]:
+        return self._take_next()
+
+    def _conclude(self) -> None:
+        """Nothing is left for this worker; who has the lease ends the run."""
+
+    def _stop(self, reason: Reason) -> None:
+        if reason == "draining" and (self.unwritten or self.events):
+            self._write([])
+
+    def _leave(self) -> None:
+        portions.put_back(self.held.worker_id, self.run.id)

@@ -1,0 +1,214 @@
+"""A large batch is shared among workers: nothing is done twice, and nobody waits for the dead."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from decisions.principals import Principal
+from runs import journal, portions, step_lines
+from runs.claims import Claim, LeaseLost, hand_back
+from runs.models import Run, RunEvent, RunStep, Worker
+from runs.services import cancel_run
+from runs.worker import WorkerPlace
+from tests.integration.workers import error_of, fresh, must_take, register
+
+Submit = Callable[..., str]
+Background = Callable[[Callable[[], object]], threading.Thread]
+
+
+@pytest.fixture
+def second(principal: Principal) -> Iterator[WorkerPlace]:
+    """Another worker's place."""
+    with override_settings(LEASE_BEAT_S=0.1, SWEEP_AFTER_S=60):
+        made = WorkerPlace("w2")
+        made.open()
+        yield made
+        made.close()
+
+
+def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait until it is true; fail when it never is."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+def is_going(run_id: str) -> bool:
+    return fresh(run_id).lease_owner is not None
+
+
+def help_with(worker_id: str, count: int) -> tuple[Claim, list[RunStep]]:
+    """Take steps as a helper does that is then never heard of again."""
+    share = portions.find_share(register(worker_id))
+    assert share is not None
+    with portions.locked(share):
+        steps = portions.take_steps(share, count)
+        for step in steps:
+            step.attempts += 1
+        journal.write(share, [step_lines.started(step) for step in steps], active_ms=0)
+    return share, steps
+
+
+def lose(worker_id: str) -> None:
+    Worker.objects.filter(id=worker_id).update(lost_at=datetime.now(UTC))
+
+
+def check_events(run_id: str) -> None:
+    """The events of a run stand in one gap-free line, each step over once."""
+    events = list(RunEvent.objects.filter(run_id=run_id).order_by("seq"))
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    over = [e.data["step"] for e in events if e.type in ("step.succeeded", "step.failed")]
+    assert len(over) == len(set(over))
+
+
+def test_two_workers_work_one_run_off(
+    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    marks = [f"touch:{tmp_path / str(n)}" for n in range(15)]
+    run_id = submit(*[step for mark in marks for step in (mark, "sleep:0.1")], shared=True)
+    in_background(place.work)
+    until(lambda: is_going(run_id))
+    assert second.work() == 0
+    until(lambda: fresh(run_id).ended_at)
+    run = fresh(run_id)
+    assert (run.status, run.done_steps, run.times_lost) == ("succeeded", 30, 0)
+    steps = RunStep.objects.filter(run=run)
+    assert set(steps.values_list("owner", flat=True)) == {"w1", "w2"}
+    assert set(steps.values_list("attempts", flat=True)) == {1}
+    assert [(tmp_path / str(n)).read_text() for n in range(15)] == ["x"] * 15
+    check_events(run_id)
+
+
+def test_a_run_that_is_not_shared_is_left_to_its_worker(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    run_id = submit(*["sleep:0.05"] * 5)
+    work = in_background(place.work)
+    until(lambda: is_going(run_id))
+    assert portions.find_share("w2") is None
+    work.join(20)
+    assert fresh(run_id).status == "succeeded"
+
+
+def test_nobody_helps_himself_nor_where_no_step_is_pending(submit: Submit) -> None:
+    submit("ok", shared=True)
+    held = must_take("w1")
+    assert portions.find_share("w1") is None
+    help_with("w2", 5)
+    assert portions.find_share("w3") is None
+    assert held.run.shared
+
+
+def test_steps_of_a_helper_that_is_gone_are_done_again(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    run_id = submit("sleep:0.3", "ok", "ok", shared=True)
+    in_background(place.work)
+    until(lambda: is_going(run_id))
+    _, steps = help_with("w9", 1)
+    until(lambda: fresh(run_id).done_steps == 2)
+    assert not fresh(run_id).ended_at  # the helper may still be at it
+    lose("w9")
+    assert portions.put_back_of_the_lost() == 1
+    until(lambda: fresh(run_id).ended_at)
+    step = RunStep.objects.get(run_id=run_id, index=steps[0].index)
+    assert (fresh(run_id).status, step.owner, step.attempts) == ("succeeded", "w1", 2)
+    check_events(run_id)
+
+
+def test_what_a_helper_writes_late_is_refused(submit: Submit) -> None:
+    run_id = submit("ok", "ok", shared=True)
+    must_take("w1")
+    share, steps = help_with("w2", 1)
+    lose("w2")
+    portions.put_back_of_the_lost()
+    before = fresh(run_id).last_seq
+    with pytest.raises(LeaseLost), portions.locked(share):
+        portions.check_ours(share, [step_lines.failed(steps[0], {"errorCode": "X"})])
+    assert fresh(run_id).last_seq == before
+    assert RunStep.objects.get(run_id=run_id, index=0).status == "pending"
+
+
+def test_a_step_that_costs_three_helpers_is_given_up_and_the_others_are_kept(
+    submit: Submit, place: WorkerPlace
+) -> None:
+    run_id = submit("ok", "ok", shared=True)
+    held = must_take("w1")
+    for name in ("w7", "w8", "w9"):
+        help_with(name, 1)
+        lose(name)
+        assert portions.put_back_of_the_lost() == 1
+    hand_back(held, reason="test", active_ms=0)
+    place.work()
+    run = fresh(run_id)
+    assert (run.status, run.done_steps) == ("partial_success", 2)
+    step = RunStep.objects.get(run=run, index=0)
+    assert error_of(step)["details"]["causeCode"] == "WORKER_LOST"
+    check_events(run_id)
+
+
+def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
+    submit: Submit, place: WorkerPlace
+) -> None:
+    run_id = submit("ok", "ok", shared=True)
+    held = must_take("w0")
+    share, _ = help_with("w2", 2)
+    hand_back(held, reason="test", active_ms=0)
+    place.work()
+    assert fresh(run_id).status == "succeeded"
+    with pytest.raises(LeaseLost), portions.locked(share):
+        pass
+
+
+def test_a_cancel_stops_the_helper_too(
+    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background,
+    principal: Principal,
+) -> None:  # fmt: skip
+    run_id = submit(*["sleep:30"] * 4, shared=True)
+    workers = [in_background(place.work)]
+    until(lambda: is_going(run_id))
+    workers.append(in_background(second.work))
+    until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
+    cancel_run(principal=principal, run_id=run_id)
+    for work in workers:
+        work.join(5)
+        assert not work.is_alive()
+    assert fresh(run_id).done_steps == 0
+
+
+def test_a_helper_that_drains_puts_its_steps_back(
+    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background
+) -> None:
+    run_id = submit("sleep:2", "sleep:30", "ok", shared=True, options={"timeoutMs": 60000})
+    in_background(place.work)
+    until(lambda: is_going(run_id))
+    helping = in_background(second.work)
+    until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
+    second.drain()
+    helping.join(5)
+    assert not RunStep.objects.filter(owner="w2", status="started").exists()
+    assert Run.objects.get(id=run_id).status == "running"
+    place.drain()
+
+
+def test_the_runs_time_ends_the_helpers_steps_as_well(
+    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background
+) -> None:
+    run_id = submit(*["sleep:30"] * 3, shared=True, options={"timeoutMs": 3000})
+    in_background(place.work)
+    until(lambda: is_going(run_id))
+    in_background(second.work)
+    until(lambda: fresh(run_id).ended_at)
+    run = fresh(run_id)
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
+    assert not RunStep.objects.filter(run=run, status="succeeded").exists()
+    check_events(run_id)
