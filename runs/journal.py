@@ -10,6 +10,7 @@ from typing import Any
 
 from artifacts.services import KeptBlob
 from decisions.audit import Deed
+from runners.errors import AddressNotAllowed
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.claims import Claim, LeaseLost
 from runs.models import Run, RunStatus, StepStatus
@@ -112,7 +113,19 @@ def _calls(run: Run, changes: Sequence[StepChange]) -> list[Deed]:
                 told["errorCode"] = change.error["errorCode"]
             place = run.tenant_id, run.workspace_id
             deeds.append(Deed("tool.called", run.principal_id, "run", run.id, *place, told))
+            deeds += _refused_address(run, change)
     return deeds
+
+
+def _refused_address(run: Run, change: StepChange) -> list[Deed]:
+    """Return the audit row of a document that was refused for its address: the host, no more."""
+    error = change.error or {}
+    if error.get("errorCode") != AddressNotAllowed.code:
+        return []
+    host = (error.get("details") or {}).get("host", "")
+    told = {"step": change.index, "host": host, "trustLevel": run.trust}
+    place = run.tenant_id, run.workspace_id
+    return [Deed("address.refused", run.principal_id, "run", run.id, *place, told)]
 
 
 def save_active_ms(held: Claim, active_ms: int) -> bool:

@@ -104,9 +104,7 @@ def _template(template_id: str, version: str | None) -> TaskTemplate:
 
 def _check_trust(principal: Principal, template: TaskTemplate) -> None:
     """Refuse what this trust level may not run; refusals are audited, as every no of policy is."""
-    if principal.trust in template.trust_levels and not (
-        principal.trust == "remote" and template.uses_browser
-    ):
+    if principal.trust in template.trust_levels:
         return
     details = {"templateId": template.template_id, "trustLevel": principal.trust}
     record(

@@ -85,3 +85,12 @@ class Stepwise(TaskTemplate):
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return what was asked for."""
         return int(inputs.get("concurrency", 1))
+
+
+@template
+class LocalOnly(Stepwise):
+    """The same, for local callers alone."""
+
+    template_id = "test_local_only"
+    name = "Stepwise, local"
+    trust_levels = ("local",)

@@ -163,14 +163,21 @@ def _refuse_private(host: str) -> None:
     try:
         private = not is_public(ipaddress.ip_address(literal))
     except ValueError:
-        private = _is_private_name(host.removesuffix("."))
+        private = is_private_name(host.removesuffix("."))
     if private:
-        raise AddressNotAllowed(
-            "This address is not a public one; remote callers reach public addresses only."
-        )
+        raise not_public(literal)
 
 
-def _is_private_name(name: str) -> bool:
+def not_public(host: str) -> AddressNotAllowed:
+    """Return the refusal of a document at a host that is not for remote callers."""
+    return AddressNotAllowed(
+        f"{host[:253]} is not a public address; remote callers reach public addresses only.",
+        details={"cause": "URL_BLOCKED", "host": host[:253]},
+    )
+
+
+def is_private_name(name: str) -> bool:
+    """Say whether a name, without a dot at its end, is one of a private network by its words."""
     labels = name.split(".")
     if len(labels) == 1 or labels[-1] in _PRIVATE_SUFFIXES:
         return True

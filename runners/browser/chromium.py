@@ -112,6 +112,10 @@ def launch_args() -> list[str]:
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
+        # WebRTC sends past every proxy otherwise. The headless shell heeds the first, the full
+        # browser the second.
+        "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+        "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     ]
 
 

@@ -68,7 +68,7 @@ def failure_of(told: str, url: str) -> ToolFailed:
     """Return the failure that the browser's words about a navigation to `url` mean."""
     net_error = _NET_ERROR.search(told)
     if net_error:
-        return _network_failure(net_error[1], url)
+        return network_failure(net_error[1], url)
     if _GONE.search(told):
         return browser_is_gone()
     if _INVALID_URL.search(told):
@@ -111,9 +111,12 @@ def too_many(what: str, limit: int) -> ToolFailed:
     )
 
 
-def _network_failure(name: str, url: str) -> ToolFailed:
+def network_failure(name: str, url: str, *, at: str | None = None) -> ToolFailed:
+    """Return the failure that the browser's error `name` means for a navigation to `url`, which got
+    as far as `at`.
+    """
     details = {"netError": name, "url": url}
-    host = urlsplit(url).netloc
+    host = urlsplit(at or url).netloc
     if name in _TIMED_OUT:
         return NavigationTimeout(f"{host} did not answer in time.", details=details)
     if name.startswith(("ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL_")):

@@ -63,13 +63,13 @@ class Reading:
         except NavigationTimeout:
             await tab.stop_loading()
             raise
+        blocked = await tab.blocked()
         tab.settle()
         page = self._page_of(answer, url)
         status = page["httpStatus"] or 200
         said = [f"The server answered with HTTP status {status}."] if status >= 400 else []
-        page["warnings"] = said + [
-            _UNSETTLED[key] for key in (answer["settled"],) if key in _UNSETTLED
-        ]
+        unsettled = [_UNSETTLED[key] for key in (answer["settled"],) if key in _UNSETTLED]
+        page["warnings"] = said + unsettled + blocked
         return page
 
     async def _read(self, tab: Tab, parse_by: float) -> dict[str, Any]:

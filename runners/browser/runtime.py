@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from runners.base import TrustLevel
 from runners.browser.chromium import Chromium, find_chromium, launch_args, wants_sandbox
+from runners.browser.egress import Egress
 from runners.browser.home import BrowserHome, sweep_homes
-from runners.browser.session import BrowserSession
+from runners.browser.session import PUBLIC_ONLY, BrowserSession
 from runners.errors import PageCrashed
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ CLOSE_SECONDS = 5.0
 class BrowserRuntime:
     """The process's browser and the driver that steers it; sessions are opened on it."""
 
-    def __init__(self, chromium: Callable[[], Chromium] = find_chromium) -> None:
-        self._find = chromium
+    def __init__(
+        self, chromium: Callable[[], Chromium] = find_chromium, egress: Egress = PUBLIC_ONLY
+    ) -> None:
+        self._find, self._egress = chromium, egress
         self._lock = asyncio.Lock()
         self._home: BrowserHome | None = None
         self._driver: Playwright | None = None
@@ -51,7 +54,9 @@ class BrowserRuntime:
         The caller closes it. A session outlives the browser: after a PageCrashed its next tab comes
         from a new one.
         """
-        return BrowserSession(self.browser, run_id=run_id, trust=trust, max_tabs=max_tabs)
+        return BrowserSession(
+            self.browser, run_id=run_id, trust=trust, max_tabs=max_tabs, egress=self._egress
+        )
 
     async def browser(self) -> Browser:
         """Return a browser that answers, starting it, or starting it again, when there is none.

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from runners.base import TrustLevel
+from runners.browser.egress import Egress
+from runners.browser.egress_proxy import EgressProxy
 from runners.browser.failures import browser_errors, browser_is_gone
 from runners.browser.page_scripts import activity_script
 from runners.browser.tab import Tab
@@ -19,12 +21,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PUBLIC_ONLY = Egress()
 OPEN_SECONDS = 70.0  # starting the browser included
 CLOSE_SECONDS = 5.0
 
 
 class BrowserSession:
     """The tabs of one run. They share cookies and storage, and nothing with any other session.
+
+    Those of a remote caller reach the net through a proxy that holds to `egress`; a local caller's
+    reach it as the machine does.
 
     Attributes:
         renewals: how often its context was lost with its browser and made anew (cookies and logins
@@ -38,12 +44,15 @@ class BrowserSession:
         run_id: str,
         trust: TrustLevel,
         max_tabs: int = 20,
+        egress: Egress = PUBLIC_ONLY,
     ) -> None:
         self.run_id = run_id
         self.trust = trust
         self.max_tabs = max_tabs
         self.renewals = 0
         self._browser = browser
+        self._egress = egress
+        self._proxy: EgressProxy | None = None
         self._context: BrowserContext | None = None
         self._opening = asyncio.Lock()
         self._seats = asyncio.Semaphore(max_tabs)
@@ -85,6 +94,7 @@ class BrowserSession:
             await _ended(context.close())
         if self._endings:
             await asyncio.wait(set(self._endings), timeout=CLOSE_SECONDS)
+        await self._close_proxy()
         self._tabs.clear()
 
     def _reuse(self) -> Tab | None:
@@ -116,7 +126,8 @@ class BrowserSession:
     async def _make(self) -> Tab:
         for is_last in (False, True):
             try:
-                tab = await Tab.open(await self._ready_context())
+                context = await self._ready_context()
+                tab = await Tab.open(context, self._proxy.outcomes if self._proxy else None)
             except browser_errors() as error:
                 logger.warning("no tab could be opened: %s", type(error).__name__)
                 self._doubtful = True
@@ -142,19 +153,26 @@ class BrowserSession:
             context = await self._new_context(browser)
             if self._closed.is_set():
                 await _ended(context.close())
+                await self._close_proxy()
                 raise browser_is_gone()
             self._context, self._doubtful = context, False
             return context
 
     async def _new_context(self, browser: Browser) -> BrowserContext:
+        if self.trust != "local" and self._proxy is None:
+            self._proxy = await EgressProxy.open(self._egress)
         context = await browser.new_context(
+            proxy=self._proxy.settings() if self._proxy else None,
             viewport={"width": 1280, "height": 720},
             accept_downloads=False,
             permissions=[],
-            service_workers="allow" if self.trust == "local" else "block",
         )
         await context.add_init_script(activity_script())
         return context
+
+    async def _close_proxy(self) -> None:
+        if self._proxy is not None:
+            await self._proxy.close()
 
     def _forget_tabs(self) -> None:
         self._free.clear()

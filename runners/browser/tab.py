@@ -19,13 +19,17 @@ from runners.browser.failures import (
     is_download,
 )
 from runners.browser.page_scripts import READ, reader_at_hand, reader_script
+from runners.browser.refusals import Refusals
 from runners.browser.trouble import Trouble, within
 from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
 
+    from runners.browser.outcomes import Outcomes
+
 STALL_SECONDS = 2.5
+BLOCKED_SECONDS = 10.0
 WORLD = "continuity"
 
 
@@ -43,7 +47,9 @@ class Tab:
         parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
     """
 
-    def __init__(self, page: Page, line: CDPSession, frame_id: str) -> None:
+    def __init__(
+        self, page: Page, line: CDPSession, frame_id: str, outcomes: Outcomes | None
+    ) -> None:
         self.page = page
         self.requested_url = ""
         self.used_at = time.monotonic()
@@ -53,12 +59,17 @@ class Tab:
         self._is_dirty = False
         self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
+        # Pages of local sessions are refused nothing, and pay for nobody who watches.
+        self._refusals = Refusals(page, outcomes, self._trouble.fail) if outcomes else None
         page.on("framenavigated", self._note_committed)
         page.on("domcontentloaded", lambda _: self._note_parsed())
 
     @classmethod
-    async def open(cls, context: BrowserContext) -> Tab:
-        """Open a new page in the context; a caller that stops waiting leaves no page behind."""
+    async def open(cls, context: BrowserContext, outcomes: Outcomes | None = None) -> Tab:
+        """Open a new page in the context; a caller that stops waiting leaves no page behind.
+
+        `outcomes` are those of the proxy behind which the context is, if it is behind one.
+        """
         page = await context.new_page()
         try:
             line = await context.new_cdp_session(page)
@@ -69,7 +80,7 @@ class Tab:
         except BaseException:
             await asyncio.shield(page.close())
             raise
-        return cls(page, line, tree["frameTree"]["frame"]["id"])
+        return cls(page, line, tree["frameTree"]["frame"]["id"], outcomes)
 
     @property
     def is_usable(self) -> bool:
@@ -80,18 +91,23 @@ class Tab:
         """Count dialogs and popups anew for the next caller."""
         self.used_at = time.monotonic()
         self._trouble.count_anew()
+        if self._refusals is not None:
+            self._refusals.begin_lease()
 
     async def go(self, url: str, *, seconds: float) -> None:
         """Open an address and return as soon as its document begins to arrive.
 
         Raises:
             NavigationTimeout, NavigationFailed, PageCrashed, InvalidTarget: as the browser reports.
+            AddressNotAllowed: It is, or leads to, an address that is not for remote callers.
             ToolFailed: details.reason is `download`, `too_many_dialogs` or `too_many_popups`.
         """
         if self.requested_url:
             loop = asyncio.get_running_loop()
             self._looking = loop.call_later(STALL_SECONDS, self._look_after_last_page)
         self.requested_url, self.parsed_at, self._is_dirty = url, None, True
+        if self._refusals is not None:
+            self._refusals.begin_navigation()
         try:
             going = self._line.send("Page.navigate", {"url": url})
             answer = await self._trouble.watch(going, within(seconds))
@@ -104,7 +120,8 @@ class Tab:
             raise is_download(url)
         if answer.get("errorText"):
             # The browser may still be putting an error page of its own there: it stays dirty.
-            raise failure_of(answer["errorText"], url)
+            failure = failure_of(answer["errorText"], url)
+            raise await self._refusals.explain(failure, url) if self._refusals else failure
 
     def _look_after_last_page(self) -> None:
         self._trouble.do(self._check_last_page())
@@ -220,6 +237,16 @@ class Tab:
             return
         self._is_dirty = False
 
+    async def blocked(self) -> list[str]:
+        """Return what the page was refused since its lease began, a sentence a host.
+
+        Raises:
+            AddressNotAllowed: The page itself went on to such an address.
+        """
+        if self._refusals is None:
+            return []
+        return await self._trouble.watch(self._refusals.warnings(), within(BLOCKED_SECONDS))
+
     def forget_parsed(self) -> None:
         """Await another document: the page went on to one by itself."""
         self.parsed_at = None
@@ -233,7 +260,11 @@ class Tab:
         await self.page.close(run_before_unload=False)
 
     def _note_committed(self, frame: Frame) -> None:
-        if self._looking is not None and frame.parent_frame is None:
+        if frame.parent_frame is not None:
+            return
+        if self._refusals is not None:
+            self._refusals.note_arrival()
+        if self._looking is not None:
             self._looking.cancel()
             self._looking = None
 

@@ -15,11 +15,16 @@ from decisions.principals import Principal
 from runners.models import BrowserSession
 from runs.models import Run
 from tests.contract.bad_inputs import Row, encode, raw_line, rows
+from tests.contract.egress_rows import (
+    FixturesSite,
+    check_item,
+    fixtures_site,  # noqa: F401  (a fixture)
+    is_about_egress,
+)
 from tests.contract.mcp_host import Host, error_of, structured
 
 # What a row needs that is not here yet, or not at this door; such rows are listed, not skipped.
 ELSEWHERE = {
-    "fixtures.test": "the egress check and its pages come with a later issue",
     "login_keep_session": "the template comes with a later issue",
     "$headers": "content encodings are HTTP's alone",
 }
@@ -53,11 +58,13 @@ def waits(row: Row) -> bool:
 
 
 SINGLE = [row for row in HERE if is_single(row)]
-AT_ONCE = [row for row in SINGLE if not waits(row) and not row.is_remote]
+EGRESS = [row for row in HERE if is_about_egress(row)]
+REMOTE = [row for row in HERE if row.is_remote]
+HANDED_IN = [row for row in SINGLE if row not in EGRESS and row not in REMOTE]
+AT_ONCE = [row for row in HANDED_IN if not waits(row)]
 ABOUT_THINGS = [row for row in AT_ONCE if any(f"'{name}'" in str(row.input) for name in THINGS)]
 ABOUT_NOTHING = [row for row in AT_ONCE if row not in ABOUT_THINGS]
-WAITING = [row for row in SINGLE if waits(row) and not row.is_remote]
-REMOTE = [row for row in HERE if row.is_remote]
+WAITING = [row for row in HANDED_IN if waits(row)]
 SEVERAL = {row.place: row for row in HERE if not is_single(row)}
 
 
@@ -123,10 +130,10 @@ def expected(row: Row) -> str:
 
 
 def test_every_row_is_run_or_has_its_reason() -> None:
-    run = len(AT_ONCE) + len(WAITING) + len(REMOTE) + len(SEVERAL)
+    run = len(AT_ONCE) + len(WAITING) + len(REMOTE) + len(EGRESS) + len(SEVERAL)
     left = [row for row in RUNS if reason_elsewhere(row)]
     assert run + len(left) == len(RUNS)
-    assert len(left) <= 8
+    assert len(left) <= 4
 
 
 @pytest.mark.parametrize("row", ABOUT_NOTHING, ids=str)
@@ -153,10 +160,21 @@ def test_a_run_that_was_waited_for_ends_with_the_items_code(living_host: Host, r
         assert run["error"]["details"]["items"][0]["error"]["errorCode"] == wanted
 
 
+@pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", REMOTE, ids=str)
-def test_a_remote_caller_is_refused_browser_templates_whole(remote_host: Host, row: Row) -> None:
-    assert code_of(send(remote_host, row)) == "TRUST_LEVEL_NOT_ALLOWED"
-    assert not Run.objects.exists()
+def test_a_remote_callers_item_gets_its_code(remote_host: Host, row: Row) -> None:
+    check_item(row, structured(send(remote_host, row)))
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("row", EGRESS, ids=str)
+def test_a_remote_callers_page_does_not_lead_there(
+    remote_host: Host,
+    fixtures_site: FixturesSite,  # noqa: F811
+    row: Row,
+) -> None:
+    run = structured(send(remote_host, fixtures_site.row_here(row)))
+    fixtures_site.check(row, run)
 
 
 def sequences(about: str) -> list[Row]:

@@ -71,7 +71,7 @@ def test_a_remote_callers_run_gains_no_trust_by_a_retry(
     browser = {"template_id": "batch_extract_pages", "inputs": {"urls": ["http://127.0.0.1/"]}}
     run = make_run(status="failed", trust="remote", **browser)
     post(boss, run, "retry")
-    assert not Run.objects.filter(retry_of=run.id, trust="local").exists()
+    assert Run.objects.get(retry_of=run.id).trust == "remote"
 
 
 def test_a_deed_needs_its_permission(

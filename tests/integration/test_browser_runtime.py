@@ -116,7 +116,7 @@ def test_many_sessions_at_once_share_one_browser(
     runtime: BrowserRuntime, reader: Reader, page_server: PageServer
 ) -> None:
     async def open_and_close() -> None:
-        session = await runtime.open_session(run_id="run_y", trust="remote")
+        session = await runtime.open_session(run_id="run_y", trust="local")
         async with session.tab() as tab:
             await tab.page.goto(page_server.url("/plain"))
         await session.close()

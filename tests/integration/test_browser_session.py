@@ -9,12 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
+from runners.browser.egress import Egress
 from runners.browser.screenshot import screenshot_of
 from runners.errors import NavigationTimeout, PageCrashed
 from tests.support.browsing import Reader
+from tests.support.forbidden import egress_open_to
 from tests.support.pages import Answer, PageServer, html
 
-pytest_plugins = ["tests.support.browser_fixtures"]
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 
 
 async def pages_of(reader: Reader) -> int:
@@ -178,8 +180,10 @@ def test_without_a_tab_there_is_no_picture(read: Reader, page_server: PageServer
     assert read.wait(screenshot_of(read.session)) is None
 
 
-def test_service_workers_run_for_local_callers_alone(
-    open_reader: Callable[..., Reader], page_server: PageServer
+def test_service_workers_run_where_their_requests_are_judged_too(
+    open_reader: Callable[..., Reader],
+    remote_with: Callable[[Egress], Reader],
+    page_server: PageServer,
 ) -> None:
     page_server.add("/worker.js", Answer(b"", mime="text/javascript"))
     register = """<script>navigator.serviceWorker.register('/worker.js')
@@ -193,6 +197,5 @@ def test_service_workers_run_for_local_callers_alone(
             await asyncio.sleep(0.5)
             return await tab.page.title()
 
-    local, remote = open_reader(trust="local"), open_reader(trust="remote")
-    assert local.wait(title_for(local)) == "registered"
-    assert remote.wait(title_for(remote)) != "registered"
+    local, outside = open_reader(), remote_with(egress_open_to(page_server.server_port))
+    assert local.wait(title_for(local)) == outside.wait(title_for(outside)) == "registered"

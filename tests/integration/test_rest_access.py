@@ -102,10 +102,10 @@ def test_a_remote_token_stays_remote_on_this_machine(
     assert (profile["trustLevel"], profile["isRemote"]) == ("remote", True)
 
 
-def test_a_remote_caller_is_refused_a_batch_whole(
+def test_a_remote_caller_is_refused_a_local_template(
     client_with: Callable[..., httpx.Client],
 ) -> None:
-    call = {"templateId": "batch_extract_pages", "inputs": {"urls": ["https://pages.invalid/"]}}
+    call = {"templateId": "test_local_only", "inputs": {"do": ["ok"]}}
     problem = refusal(client_with(trust="remote").post("/api/v1/runs", json=call), 400)
     assert problem["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
     assert not Run.objects.exists()

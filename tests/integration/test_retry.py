@@ -85,11 +85,11 @@ def test_a_person_at_the_admin_site_does_not_lend_a_remote_callers_run_their_tru
         status="failed", trust="remote", template_id="batch_extract_pages",
         inputs={"urls": ["http://127.0.0.1/"]},
     )  # fmt: skip
-    with pytest.raises(TrustNotAllowed):
-        retry_run(principal=admin_principal("ann", **place), run_id=run.id)
-    plain = make_run(status="failed", trust="remote")
-    again = retry_run(principal=admin_principal("ann", **place), run_id=plain.id)
+    again = retry_run(principal=admin_principal("ann", **place), run_id=run.id)
     assert fresh(again.run_id).trust == "remote"
+    local = make_run(status="failed", trust="remote", template_id="test_local_only")
+    with pytest.raises(TrustNotAllowed):
+        retry_run(principal=admin_principal("ann", **place), run_id=local.id)
 
 
 def test_a_retry_can_be_retried(

@@ -179,12 +179,10 @@ def test_a_session_of_another_workspace_or_closed_is_not_found(
             )  # fmt: skip
 
 
-def test_a_remote_caller_is_refused_a_browser_and_it_is_audited(remote: Principal) -> None:
+def test_a_remote_caller_is_refused_a_local_template_and_it_is_audited(remote: Principal) -> None:
     with pytest.raises(TrustNotAllowed):
-        submit_run(
-            principal=remote, template_id="batch_extract_pages",
-            inputs={"urls": ["http://127.0.0.1/"]},
-        )  # fmt: skip
+        submit_run(principal=remote, template_id="test_local_only", inputs={"do": ["ok"]})
+    assert not Run.objects.exists()
     assert AuditEntry.objects.get(action="run.refused").metadata["trustLevel"] == "remote"
 
 

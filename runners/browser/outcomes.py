@@ -1,0 +1,62 @@
+"""What became of the places that the pages of a session asked for: kept in few words, for those who
+tell it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Literal
+
+# The browser's own words for each: behind a proxy it says nothing but that there was no tunnel.
+Outcome = Literal[
+    "forbidden",
+    "ERR_NAME_NOT_RESOLVED",
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_TIMED_OUT",
+    "ERR_ADDRESS_UNREACHABLE",
+]
+MAX_KEPT = 1000
+
+
+@dataclass(slots=True)
+class _Place:
+    outcome: Outcome
+    at: float
+
+
+class Outcomes:
+    """The failed connections of one session by host and port, the last thousand places."""
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[tuple[str, int], _Place] = OrderedDict()
+        self._told: set[str] = set()
+
+    def note(self, host: str, port: int, outcome: Outcome) -> None:
+        """Keep what became of a connection."""
+        self._places[host, port] = _Place(outcome, time.monotonic())
+        self._places.move_to_end((host, port))
+        if len(self._places) > MAX_KEPT:
+            self._places.popitem(last=False)
+
+    def of(self, host: str, port: int) -> Outcome | None:
+        """Return what became of the last failed connection to a place, or None."""
+        place = self._places.get((host, port))
+        return place.outcome if place else None
+
+    def claim(self, host: str) -> None:
+        """Note that a page is known to have asked for this forbidden host."""
+        if len(self._told) < MAX_KEPT:
+            self._told.add(host)
+
+    def unclaimed(self, since: float) -> list[str]:
+        """Return the forbidden hosts asked for since a `time.monotonic()` by no page that is known:
+        by a worker, a popup, or a page whose word has yet to come.
+        """
+        hosts = (
+            host
+            for (host, _), place in self._places.items()
+            if place.outcome == "forbidden" and place.at >= since and host not in self._told
+        )
+        return list(dict.fromkeys(hosts))

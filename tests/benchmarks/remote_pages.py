@@ -1,0 +1,121 @@
+"""Pages a second that a remote caller's session reads, behind its proxy, against a local caller's
+session in the same browser: what the check of addresses costs. Same pages, same tool, same tabs.
+
+A large file is fetched as well, in MB a second, since every byte passes the proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from runners.base import ToolContext, TrustLevel
+from runners.browser.read_page import ReadPage, read_page
+from runners.browser.runtime import get_runtime
+from runners.browser.session import BrowserSession
+from runners.loop import get_loop
+from tests.benchmarks.page_server import pages
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.support.forbidden import PUBLIC, egress_open_to
+from tests.support.pages import Answer, serve_pages
+
+PAGES = 24
+FILE_MB = 64
+FETCH = "async (path) => (await (await fetch(path)).arrayBuffer()).byteLength"
+
+
+async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
+    """Keep nothing."""
+    return "art_none"
+
+
+class Caller:
+    """A session of one trust level, and how it names the page server."""
+
+    def __init__(self, trust: TrustLevel, port: int) -> None:
+        self.trust, self.port = trust, port
+        self.host = PUBLIC if trust == "remote" else "127.0.0.1"
+
+    def session(self) -> BrowserSession:
+        """Return a new session, as a run has it."""
+        return BrowserSession(
+            get_runtime().browser, run_id="run_bench", trust=self.trust,
+            egress=egress_open_to(self.port),
+        )  # fmt: skip
+
+    def here(self, url: str) -> str:
+        """Return an address of the server as this caller names it."""
+        return url.replace(urlsplit(url).hostname or "", self.host)
+
+    async def read_all(self, urls: list[str], concurrency: int) -> None:
+        """Read the pages with this many tabs, the session's own time included."""
+        session, todo = self.session(), [self.here(url) for url in urls]
+        context = ToolContext(
+            run_id="run_bench", trust=self.trust, deadline=time.monotonic() + 600,
+            save_artifact=no_artifact, emit=lambda type_, data: None, browser=session,
+        )  # fmt: skip
+
+        async def tab() -> None:
+            while todo:
+                await read_page.function(ReadPage(url=todo.pop()), context)
+
+        await asyncio.gather(*(tab() for _ in range(concurrency)))
+        await session.close()
+
+    async def fetch(self, url: str) -> None:
+        """Fetch a large file from a page."""
+        session = self.session()
+        async with session.tab() as tab:
+            await tab.page.goto(self.here(url).rpartition("/")[0] + "/plain")
+            assert await tab.page.evaluate(FETCH, urlsplit(url).path) == FILE_MB << 20
+        await session.close()
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    """Run a coroutine on the process's loop and return its seconds."""
+    began = time.monotonic()
+    get_loop().submit(work()).result()
+    return time.monotonic() - began
+
+
+def measure_pages(concurrency: int) -> None:
+    """Compare reading pages."""
+    with pages(PAGES) as urls:
+        port = int(urlsplit(urls[0]).port or 0)
+        callers = [Caller("remote", port), Caller("local", port)]
+
+        def rate(caller: Caller) -> Callable[[], float]:
+            return lambda: PAGES / seconds_of(lambda: caller.read_all(urls, concurrency))
+
+        rates = alternate({caller.trust: rate(caller) for caller in callers})
+    report(
+        "remote_pages", concurrency=concurrency, unit="pages/s", ours=spread(rates["remote"]),
+        floor=spread(rates["local"]), ratio=ratio(rates["remote"], rates["local"]),
+    )  # fmt: skip
+
+
+def measure_bytes() -> None:
+    """Compare fetching a large file."""
+    with serve_pages() as server:
+        url = server.url("/file")
+        server.pages["/file"] = Answer(bytes(FILE_MB << 20), mime="application/octet-stream")
+        callers = [Caller("remote", server.server_port), Caller("local", server.server_port)]
+
+        def rate(caller: Caller) -> Callable[[], float]:
+            return lambda: FILE_MB / seconds_of(lambda: caller.fetch(url))
+
+        rates = alternate({caller.trust: rate(caller) for caller in callers})
+    report(
+        "remote_bytes", unit="MB/s", ours=spread(rates["remote"]), floor=spread(rates["local"]),
+        ratio=ratio(rates["remote"], rates["local"]),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    for tabs in (1, 4):
+        measure_pages(tabs)
+    measure_bytes()
+    get_loop().submit(get_runtime().close()).result()

@@ -1,0 +1,91 @@
+"""The rows about pages of `fixtures.test` that lead a remote caller's browser where it may not go.
+
+They are played on a site of this machine that counts as public, so their addresses get its port.
+The rows name one code for all; runs.md is more exact and stands above them: a document is refused
+with TRUST_LEVEL_NOT_ALLOWED, a part of a page is blocked and named in a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from decisions.models import AuditEntry
+from runners.browser.runtime import get_runtime
+from tests.contract.bad_inputs import Row
+from tests.support.forbidden import ForbiddenPlace, egress_open_to, forbidden_place
+from tests.support.pages import Answer, serve_pages
+
+HOST = "fixtures.test"
+METADATA = "http://169.254.169.254/latest/meta-data/"
+PAGES = {
+    "iframe_to_rfc1918": "<iframe src='http://10.0.0.1/'></iframe><iframe src='{url}'></iframe>",
+    # Of no use to a page that is not secure; tests/integration/test_egress_ways.py has one that is.
+    "service_worker_fetch_loopback": """<script>
+        navigator.serviceWorker.register('/worker.js')</script>""",
+    "webrtc_stun_leak": """<script>p = new RTCPeerConnection({{iceServers: [
+        {{urls: 'stun:{host}'}}, {{urls: 'turn:{host}', username: 'u', credential: 'c'}}]}});
+        p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
+}
+NAMED = {"iframe_to_rfc1918": {"10.0.0.1", "127.0.0.1"}}
+
+
+def is_about_egress(row: Row) -> bool:
+    """Whether the row is about one of these pages."""
+    return HOST in str(row.input)
+
+
+def check_item(row: Row, run: dict[str, Any]) -> None:
+    """Check a run of one item that a remote caller was refused: its code, and one audit row."""
+    error = run["error"]
+    assert f"item:{error['errorCode']}" == row.expect_code
+    assert f"item:{error['details']['items'][0]['error']['errorCode']}" == row.expect_code
+    audited = AuditEntry.objects.filter(action="address.refused", resource_id=run["runId"])
+    assert [entry.metadata["trustLevel"] for entry in audited] == ["remote"]
+
+
+@dataclass(frozen=True)
+class FixturesSite:
+    """The site, and the place that its pages lead to."""
+
+    port: int
+    forbidden: ForbiddenPlace
+
+    def row_here(self, row: Row) -> Row:
+        """Return the row with the site's port in its addresses."""
+        (url,) = row.input["inputs"]["urls"]
+        here = url.replace(HOST, f"{HOST}:{self.port}")
+        return replace(row, input={**row.input, "inputs": {"urls": [here]}})
+
+    def check(self, row: Row, run: dict[str, Any]) -> None:
+        """Check what became of a run of the row; nobody came to the forbidden place."""
+        page = urlsplit(row.input["inputs"]["urls"][0]).path.strip("/")
+        if page.startswith("redirect"):
+            (item,) = run["error"]["details"]["items"]
+            assert run["status"] == "failed"
+            assert run["error"]["errorCode"] == item["error"]["errorCode"]
+            assert item["error"]["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
+            assert item["error"]["details"]["cause"] == "URL_BLOCKED"
+        else:
+            assert run["status"] == "succeeded"
+            told = " ".join(run.get("warnings", []))
+            assert all(f"asked for {host}," in told for host in NAMED.get(page, ()))
+        assert self.forbidden.visits == 0
+
+
+@pytest.fixture
+def fixtures_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[FixturesSite]:
+    """The site, known to this process's browser as a public one."""
+    with serve_pages() as server, forbidden_place() as forbidden:
+        host = f"127.0.0.1:{forbidden.port}"
+        for name, markup in PAGES.items():
+            body = markup.format(url=forbidden.url(), host=host)
+            server.add(f"/{name}", f"<title>{name}</title><p>text{body}")
+        server.add("/redirect_307_to_metadata", Answer(status=307, headers={"Location": METADATA}))
+        egress = egress_open_to(server.server_port, {HOST: "127.0.0.1"})
+        monkeypatch.setattr(get_runtime(), "_egress", egress)
+        yield FixturesSite(server.server_port, forbidden)

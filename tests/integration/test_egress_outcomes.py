@@ -1,0 +1,208 @@
+"""What a remote caller is told of an address that is closed to it, and of others that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from runners.browser.address import Address
+from runners.browser.egress import Egress
+from runners.errors import ToolFailed
+from tests.support.browsing import Reader
+from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to
+from tests.support.pages import Answer, Page, PageServer
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
+Publish = Callable[[str, Page | str], str]
+SPELLINGS = [
+    "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001",
+    "0177.0.0.1", "127.0.0.1.", "0", "0.0.0.0", "localhost", "LOCALHOST.", "a.localhost", "[::1]",
+    "[::]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
+]  # fmt: skip
+
+
+def check_refusal(failure: ToolFailed, host: str = "127.0.0.1") -> None:
+    assert (failure.code, failure.retryable) == ("TRUST_LEVEL_NOT_ALLOWED", False)
+    assert failure.recovery
+    assert failure.details == {"cause": "URL_BLOCKED", "host": host}
+
+
+def leading_to(url: str, status: int) -> Answer:
+    return Answer(status=status, headers={"Location": url})
+
+
+@pytest.mark.parametrize("host", SPELLINGS)
+def test_no_spelling_of_the_address_is_opened(
+    outside: Reader, forbidden: ForbiddenPlace, host: str
+) -> None:
+    failure = outside.failure(forbidden.url(host))
+    assert (failure.code, failure.retryable) == ("TRUST_LEVEL_NOT_ALLOWED", False)
+    assert forbidden.visits == 0
+
+
+@pytest.mark.parametrize("host", [*SPELLINGS, "inside.example"])
+def test_no_spelling_of_the_address_is_loaded_into_a_page(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace, host: str
+) -> None:
+    page = outside(publish("/page", f"<title>T</title><p>text<img src='{forbidden.url(host)}'>"))
+    assert page["title"] == "T"
+    (warning,) = page["warnings"]
+    assert warning.startswith("Blocked: the page asked for ")
+    assert forbidden.visits == 0
+
+
+def test_a_name_that_resolves_to_it_is_not_opened(
+    outside: Reader, forbidden: ForbiddenPlace
+) -> None:
+    check_refusal(outside.failure(forbidden.url("inside.example")), "inside.example")
+    assert forbidden.visits == 0
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_there_is_a_refused_document(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace, status: int
+) -> None:
+    url = publish("/hop", leading_to(publish("/hop2", leading_to(forbidden.url(), status)), 302))
+    check_refusal(outside.failure(url))
+    assert forbidden.visits == 0
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<meta http-equiv=refresh content='0;url={url}'>",
+        "<script>location.href = '{url}'</script>",
+        "<form id=f action='{url}' method=post></form><script>f.submit()</script>",
+        "<script>setTimeout(() => location.replace('{url}'), 150)</script>",
+    ],
+)
+def test_a_page_that_goes_there_is_a_refused_document(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace, markup: str
+) -> None:
+    check_refusal(outside.failure(publish("/go", f"<p>x{markup.format(url=forbidden.url())}")))
+    assert forbidden.visits == 0
+    assert outside(publish("/next", "<title>Next</title>"))["title"] == "Next"
+
+
+def test_a_redirect_within_the_public_is_followed(outside: Reader, publish: Publish) -> None:
+    url = publish("/hop", leading_to(publish("/there", "<title>There</title>"), 307))
+    page = outside(url)
+    assert (page["title"], page["warnings"]) == ("There", [])
+
+
+def test_what_was_blocked_is_counted_and_told_once(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+) -> None:
+    images = "".join(f"<img src='{forbidden.url(path=f'/{n}?secret=s')}'>" for n in range(30))
+    page = outside(publish("/many", f"<title>Many</title>{images}"))
+    assert page["warnings"] == [
+        "Blocked: the page asked for 127.0.0.1, which is not a public address (30 requests)."
+    ]
+
+
+def test_a_page_that_asks_for_many_hosts_gets_a_short_list(
+    outside: Reader, publish: Publish
+) -> None:
+    images = "".join(f"<img src='http://10.0.0.{n}/'>" for n in range(1, 61))
+    warnings = outside(publish("/hosts", f"<title>Hosts</title>{images}"))["warnings"]
+    assert len(warnings) == 21
+    assert "more addresses that are not public" in warnings[-1]
+
+
+def test_a_worker_that_is_refused_is_told_too(
+    outside: Reader, page_server: PageServer, publish: Publish, forbidden: ForbiddenPlace
+) -> None:
+    code = f"fetch('{forbidden.url()}', {{mode: 'no-cors'}}).catch(() => 0)"
+    script = f"new SharedWorker(URL.createObjectURL(new Blob([`{code}`]))); "
+    wait = "await new Promise((ready) => setTimeout(ready, 400))"
+    url = publish("/shared", f"<title>S</title><script type=module>{script}{wait}</script>")
+    (warning,) = outside(url)["warnings"]
+    assert warning == (
+        "Blocked: a worker or popup asked for 127.0.0.1, which is not a public address."
+    )
+    assert forbidden.visits == 0
+
+
+def test_the_next_page_of_the_tab_is_not_charged_with_the_last_ones(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+) -> None:
+    assert outside(publish("/a", f"<p>a<img src='{forbidden.url()}'>"))["warnings"]
+    assert outside(publish("/b", "<p>b"))["warnings"] == []
+
+
+def test_pages_read_at_once_are_each_told_their_own(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+) -> None:
+    async def read_both() -> list[list[str]]:
+        bad = publish("/bad", f"<p>a<img src='{forbidden.url()}'>")
+        slow = publish("/good", "<p>b<img src=/api/slow.json>")
+        pages = await asyncio.gather(outside.reading(bad), outside.reading(slow))
+        return [page["warnings"] for page in pages]
+
+    bad, good = outside.wait(read_both())
+    assert len(bad) == 1
+    assert good == []
+
+
+def test_a_name_that_does_not_resolve_fails_as_it_does_for_local_callers(
+    outside: Reader, read: Reader
+) -> None:
+    url = "http://no-such-name.example/"
+    remote, local = outside.failure(url), read.failure(url)
+    assert (remote.code, remote.message, remote.details) == (
+        local.code, local.message, local.details,
+    )  # fmt: skip
+    assert remote.details["netError"] == "ERR_NAME_NOT_RESOLVED"
+
+
+def test_a_port_where_nobody_listens_fails_as_it_does_for_local_callers(
+    remote_with: Callable[[Egress], Reader], read: Reader
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    failure = remote_with(egress_open_to(port)).failure(f"http://{PUBLIC}:{port}/")
+    assert failure.details["netError"] == "ERR_CONNECTION_REFUSED"
+    assert failure.code == read.failure(f"http://127.0.0.1:{port}/").code
+
+
+def test_a_name_that_changes_between_two_connections_stays_where_it_was(
+    remote_with: Callable[[Egress], Reader], page_server: PageServer, forbidden: ForbiddenPlace
+) -> None:
+    answers = ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
+
+    async def resolve(host: str) -> Sequence[Address]:
+        return (ipaddress.ip_address(answers.pop(0)),)
+
+    rule = egress_open_to(page_server.server_port)
+    reader = remote_with(Egress(resolve=resolve, permits=rule.permits))
+    page_server.add("/x", f"<title>X</title><img src='//{PUBLIC}:{forbidden.port}/'>")
+    page = reader(f"http://{PUBLIC}:{page_server.server_port}/x")
+    assert page["title"] == "X"
+    assert len(page["warnings"]) == 1
+    assert answers == ["127.0.0.2", "127.0.0.1"], "the name was resolved again"
+    assert forbidden.visits == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["file:///etc/passwd", "chrome://version", "view-source:http://a.test/", "ftp://a.test/",
+     "data:text/html,x", "javascript:0", "blob:http://a.test/1", "about:blank"],
+)  # fmt: skip
+def test_other_schemes_are_refused_for_all(outside: Reader, read: Reader, url: str) -> None:
+    assert outside.failure(url).code == read.failure(url).code == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "chrome://version", "view-source:{own}"])
+@pytest.mark.parametrize("way", ["<iframe src='{}'></iframe>", "<script>location = '{}'</script>"])
+def test_a_page_leads_to_no_other_scheme(
+    outside: Reader, read: Reader, publish: Publish, url: str, way: str
+) -> None:
+    address = publish("/odd", "")
+    publish("/odd", f"<title>Odd</title><p>own text{way.format(url.format(own=address))}")
+    for page in (outside(address), read(address.replace(PUBLIC, "127.0.0.1"))):
+        assert page["title"] == "Odd"
+        assert "root:" not in str(page)

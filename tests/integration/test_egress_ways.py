@@ -1,0 +1,167 @@
+"""Every way in which a page may ask for an address: none leads a remote caller to a closed one.
+
+The counter stands at the forbidden place itself. The same pages, opened by a local caller, reach
+it: so each of these tests can fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from runners.browser import runtime
+from runners.browser.chromium import launch_args
+from runners.browser.runtime import BrowserRuntime
+from runners.browser.session import BrowserSession
+from runners.loop import LoopThread
+from tests.support.browsing import Reader
+from tests.support.forbidden import PUBLIC, ForbiddenPlace
+from tests.support.pages import Answer, PageServer, html
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
+
+SECONDS = 8.0
+QUIET_SECONDS = 2.0  # for packets that must not come; where they may, they come in 0.1 s
+SECURE = {"service worker", "shared worker", "speculation", "web transport", "module preload"}
+WAYS: dict[str, str] = {
+    "meta refresh": "<meta http-equiv=refresh content='0;url={url}'>",
+    "script location": "<script>location.href = '{url}'</script>",
+    "script replace": "<script>location.replace('{url}')</script>",
+    "iframe": "<iframe src='{url}'></iframe>",
+    "iframe in srcdoc": "<iframe srcdoc=\"<img src='{url}'>\"></iframe>",
+    "frame in a blob": """<iframe id=f></iframe><script>f.src = URL.createObjectURL(
+        new Blob(['<img src={url}>'], {{type: 'text/html'}}))</script>""",
+    "frame of data": "<iframe src=\"data:text/html,<img src='{url}'>\"></iframe>",
+    "image": "<img src='{url}'>",
+    "script": "<script src='{url}'></script>",
+    "style sheet": "<link rel=stylesheet href='{url}'>",
+    "style import": "<style>@import '{url}';</style>",
+    "font": "<style>@font-face {{font-family: f; src: url({url})}} p {{font-family: f}}</style>"
+    "<p>text",
+    "icon of a cursor": "<style>p {{background: url({url})}}</style><p>text",
+    "fetch": "<script>fetch('{url}').catch(() => 0)</script>",
+    "fetch without cors": "<script>fetch('{url}', {{mode: 'no-cors'}}).catch(() => 0)</script>",
+    "request": "<script>x = new XMLHttpRequest; x.open('GET', '{url}'); x.send()</script>",
+    "beacon": "<script>navigator.sendBeacon('{url}', 'x')</script>",
+    "event source": "<script>new EventSource('{url}')</script>",
+    "web socket": "<script>new WebSocket('{url}'.replace('http', 'ws'))</script>",
+    "worker": "<script>new Worker(URL.createObjectURL(new Blob([\"fetch('{url}')\"])))</script>",
+    "shared worker": """<script>new SharedWorker(
+        URL.createObjectURL(new Blob(["fetch('{url}', {{mode: 'no-cors'}})"])))</script>""",
+    "service worker": "<script>navigator.serviceWorker.register('/worker.js')</script>",
+    "download link": "<a id=a href='{url}' download>x</a><script>a.click()</script>",
+    "prefetch": "<link rel=prefetch href='{url}'>",
+    "preload": "<link rel=preload as=image href='{url}'>",
+    "module preload": "<link rel=modulepreload href='{url}'>",
+    "speculation": """<script type=speculationrules>
+        {{"prefetch": [{{"urls": ["{url}"], "eagerness": "immediate"}}]}}</script>""",
+    "form": "<form id=f action='{url}' method=post></form><script>f.submit()</script>",
+    "form in a frame": "<iframe name=n></iframe><form id=f action='{url}' target=n></form>"
+    "<script>f.submit()</script>",
+    "popup": "<script>open('{url}')</script>",
+    "ping": "<a id=a href='#x' ping='{url}'>x</a><script>a.click()</script>",
+    "object": "<object data='{url}'></object>",
+    "embed": "<embed src='{url}'>",
+    "video": "<video src='{url}'></video>",
+    "audio": "<audio src='{url}' preload=auto></audio>",
+    "svg image": "<svg><image href='{url}' width=9 height=9 /></svg>",
+    "fetch that outlives its page": """<script>
+        fetch('{url}', {{keepalive: true, mode: 'no-cors'}}).catch(() => 0)</script>""",
+    "redirected image": "<img src='/elsewhere'>",
+    "turn": """<script>p = new RTCPeerConnection({{iceServers: [
+        {{urls: 'turn:{host}?transport=tcp', username: 'u', credential: 'c'}}]}});
+        p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
+}  # fmt: skip
+# What goes past proxies asks nobody, so there is no refusal to wait for.
+PACKETS: dict[str, str] = {
+    "stun": """<script>p = new RTCPeerConnection({{iceServers: [{{urls: 'stun:{host}'}}]}});
+        p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
+    "web transport": """<script>t = new WebTransport('https://{host}/');
+        t.ready.catch(() => 0); t.closed.catch(() => 0)</script>""",
+}
+# Without a proxy, TURN over TCP is off as well: the policy of WebRTC allows nothing that is direct.
+ONLY_BY_PROXY = {"turn"}
+
+
+def publish_way(way: str, markup: str, server: PageServer, forbidden: ForbiddenPlace) -> str:
+    """Put a page on the site that goes this way, and return its path."""
+    url = forbidden.url()
+    body = f"<title>Way</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden.port}')}"
+    server.add("/way", html(body))
+    server.add("/elsewhere", Answer(status=302, headers={"Location": url}))
+    worker = f"fetch('{url}', {{mode: 'no-cors'}}).catch(() => 0)"
+    server.add("/worker.js", Answer(worker.encode(), mime="text/javascript"))
+    return "/way"
+
+
+async def visit(session: BrowserSession, url: str, is_over: Callable[[], bool]) -> None:
+    """Open a page and stay on it until it did what it is there for, or did not."""
+    async with session.tab() as tab:
+        await tab.page.goto(url, wait_until="commit")
+        until = time.monotonic() + SECONDS
+        while not is_over() and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
+
+
+def was_refused(reader: Reader, forbidden: ForbiddenPlace) -> bool:
+    proxy = reader.session._proxy
+    return proxy is not None and proxy.outcomes.of("127.0.0.1", forbidden.port) == "forbidden"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_leads_a_remote_caller_there(
+    outside: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
+) -> None:
+    path = publish_way(way, WAYS[way], page_server, forbidden)
+    # Workers and the like need a secure place; loopback's port counts as open here, as it is.
+    host = "127.0.0.1" if way in SECURE else PUBLIC
+    url = f"http://{host}:{page_server.server_port}{path}"
+    outside.wait(visit(outside.session, url, lambda: was_refused(outside, forbidden)))
+    assert was_refused(outside, forbidden), "the page never asked, so nothing is proven"
+    assert forbidden.visits == 0
+
+
+@pytest.mark.parametrize("way", sorted(set(WAYS) - ONLY_BY_PROXY))
+def test_every_way_leads_a_local_caller_there(
+    read: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
+) -> None:
+    path = publish_way(way, WAYS[way], page_server, forbidden)
+    read.wait(visit(read.session, page_server.url(path), lambda: forbidden.visits > 0))
+    assert forbidden.visits > 0
+
+
+@pytest.mark.parametrize("way", PACKETS)
+def test_no_packet_of_a_remote_callers_page_gets_there(
+    outside: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
+) -> None:
+    publish_way(way, PACKETS[way], page_server, forbidden)
+    until = time.monotonic() + QUIET_SECONDS
+    over = lambda: time.monotonic() > until  # noqa: E731
+    outside.wait(visit(outside.session, page_server.url("/way"), over))
+    assert forbidden.visits == 0
+
+
+@pytest.mark.parametrize("way", PACKETS)
+def test_packets_get_there_without_the_switches_and_the_proxy(
+    page_server: PageServer,
+    forbidden: ForbiddenPlace,
+    browser_loop: LoopThread,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    plain = [switch for switch in launch_args() if "webrtc" not in switch]
+    monkeypatch.setattr(runtime, "launch_args", lambda: plain)
+    publish_way(way, PACKETS[way], page_server, forbidden)
+    unguarded = BrowserRuntime()
+    session = BrowserSession(unguarded.browser, run_id="run_test", trust="local")
+    try:
+        going = visit(session, page_server.url("/way"), lambda: forbidden.udp > 0)
+        browser_loop.submit(going).result(60)
+    finally:
+        browser_loop.submit(session.close()).result(30)
+        browser_loop.submit(unguarded.close()).result(30)
+    assert forbidden.udp > 0

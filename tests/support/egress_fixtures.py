@@ -1,0 +1,60 @@
+"""Fixtures of the tests that send a remote caller's browser to places where it may not go.
+
+A test module names this one in `pytest_plugins`, beside `tests.support.browser_fixtures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from runners.browser.egress import Egress
+from runners.browser.runtime import BrowserRuntime
+from runners.browser.session import BrowserSession
+from runners.loop import LoopThread
+from tests.support.browsing import Reader
+from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to, forbidden_place
+from tests.support.pages import Page, PageServer
+
+
+@pytest.fixture
+def forbidden() -> Iterator[ForbiddenPlace]:
+    """A place on loopback that counts its visits."""
+    with forbidden_place() as place:
+        yield place
+
+
+@pytest.fixture
+def remote_with(
+    browser_loop: LoopThread, browser_runtime: BrowserRuntime
+) -> Iterator[Callable[[Egress], Reader]]:
+    """Make readers of trust remote under a rule of the test's own."""
+    sessions: list[BrowserSession] = []
+
+    def make(egress: Egress) -> Reader:
+        session = BrowserSession(
+            browser_runtime.browser, run_id="run_test", trust="remote", egress=egress
+        )
+        sessions.append(session)
+        return Reader(browser_loop, session, "remote")
+
+    yield make
+    for session in sessions:
+        browser_loop.submit(session.close()).result(30)
+
+
+@pytest.fixture
+def outside(remote_with: Callable[[Egress], Reader], page_server: PageServer) -> Reader:
+    """A remote caller to whom the page server is the one public site."""
+    return remote_with(egress_open_to(page_server.server_port, {"inside.example": "127.0.0.1"}))
+
+
+@pytest.fixture
+def publish(page_server: PageServer) -> Callable[[str, Page | str], str]:
+    """Put a page on the public site and return its address there."""
+
+    def add(path: str, page: Page | str) -> str:
+        return page_server.add(path, page).replace("127.0.0.1", PUBLIC)
+
+    return add

@@ -1,0 +1,98 @@
+"""A place that remote callers must not reach, which counts whoever comes, and a site that they may.
+
+Both are on 127.0.0.1. What is open is said by exact address and port; the rest is the shipped rule.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from runners.browser.address import Address
+from runners.browser.egress import Egress, is_open_to_all
+
+PUBLIC = "public.example"
+LOOPBACK = ipaddress.ip_address("127.0.0.1")
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nAccess-Control-Allow-Origin: *\r\n"
+    b"Content-Length: 28\r\nConnection: close\r\n\r\n<title>Secret</title>secret!"
+)
+
+
+class ForbiddenPlace:
+    """Counts TCP connections and UDP packets on one port; `tcp` and `udp` are the counts."""
+
+    def __init__(self) -> None:
+        self.tcp = self.udp = 0
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port: int = self._listener.getsockname()[1]
+        self._packets = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._packets.bind(("127.0.0.1", self.port))
+        for work in (self._answer, self._receive):
+            threading.Thread(target=work, daemon=True).start()
+
+    @property
+    def visits(self) -> int:
+        """Connections and packets together."""
+        return self.tcp + self.udp
+
+    def url(self, host: str = "127.0.0.1", path: str = "/") -> str:
+        """Return an address of the place under this spelling of its host."""
+        return f"http://{host}:{self.port}{path}"
+
+    def close(self) -> None:
+        """Stop counting."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._packets.sendto(b"", ("127.0.0.1", self.port))
+
+    def _answer(self) -> None:
+        while True:
+            try:
+                visitor, _ = self._listener.accept()
+            except OSError:
+                return
+            self.tcp += 1
+            with visitor:
+                visitor.settimeout(2)
+                try:
+                    visitor.recv(65536)
+                    visitor.sendall(ANSWER)
+                except OSError:
+                    continue
+
+    def _receive(self) -> None:
+        with self._packets:
+            while self._packets.recv(65536):
+                self.udp += 1
+
+
+@contextmanager
+def forbidden_place() -> Iterator[ForbiddenPlace]:
+    """Open a place for the time of the block."""
+    place = ForbiddenPlace()
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+def egress_open_to(port: int, names: Mapping[str, str] | None = None) -> Egress:
+    """Return the shipped rule, but for one port of loopback that counts as public.
+
+    `names` gives further names their addresses; PUBLIC is loopback's. No real name is looked up.
+    """
+    known = {PUBLIC: "127.0.0.1", **(names or {})}
+
+    async def resolve(host: str) -> Sequence[Address]:
+        await asyncio.sleep(0)
+        return tuple(ipaddress.ip_address(text) for text in known.get(host, "").split())
+
+    def permits(address: Address, to: int) -> bool:
+        return (address, to) == (LOOPBACK, port) or is_open_to_all(address, to)
+
+    return Egress(resolve=resolve, permits=permits)

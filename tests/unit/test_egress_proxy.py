@@ -1,0 +1,290 @@
+"""The proxy of a remote session, spoken to byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.browser import egress_proxy, peers
+from runners.browser.address import Address
+from runners.browser.egress import Egress
+from runners.browser.egress_proxy import EgressProxy
+from tests.support.forbidden import PUBLIC, egress_open_to
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Play = Callable[[EgressProxy, int], Awaitable[Any]]
+clients: list[asyncio.StreamWriter] = []  # of the test that runs; closed at its end
+GRANTED, NOT_ALLOWED, UNREACHABLE, REFUSED, NOT_SUPPORTED = 0, 2, 4, 5, 7
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send back what comes, until its end."""
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.transport.abort()
+
+
+def play(test: Play, *, far: Callable[..., Any] = echo, rule: Egress | None = None) -> Any:
+    """Run a test with a proxy and the port of a server that counts as public."""
+
+    async def go() -> Any:
+        visits: set[asyncio.Task[Any]] = set()
+
+        def visited(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            visits.add(asyncio.create_task(far(reader, writer)))
+
+        server = await asyncio.start_server(visited, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        proxy = await EgressProxy.open(rule or egress_open_to(port))
+        try:
+            async with asyncio.timeout(30):
+                return await test(proxy, port)
+        finally:
+            await proxy.close()
+            server.close()
+            while clients:
+                clients.pop().close()
+            for visit in visits:
+                visit.cancel()
+            await asyncio.gather(*visits, return_exceptions=True)
+            await asyncio.sleep(0)  # so that what was closed is gone
+
+    return asyncio.run(go())
+
+
+async def greet(proxy: EgressProxy, greeting: bytes = b"\x05\x01\x00") -> Stream:
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+    clients.append(writer)
+    writer.write(greeting)
+    return reader, writer
+
+
+def request(host: str, port: int, command: int = 1) -> bytes:
+    name = host.encode()
+    return bytes((5, command, 0, 3, len(name))) + name + port.to_bytes(2, "big")
+
+
+async def ask(proxy: EgressProxy, host: str, port: int, **options: int) -> tuple[int, Stream]:
+    """Ask for a tunnel and return the proxy's answer."""
+    reader, writer = await greet(proxy)
+    assert await reader.readexactly(2) == b"\x05\x00"
+    writer.write(request(host, port, **options))
+    answer = await reader.readexactly(10)
+    return answer[1], (reader, writer)
+
+
+def test_bytes_go_both_ways_unchanged_however_many() -> None:
+    sent = os.urandom(3_000_000)
+
+    async def test(proxy: EgressProxy, port: int) -> bytes:
+        answer, (reader, writer) = await ask(proxy, PUBLIC, port)
+        assert answer == GRANTED
+        writer.write(sent)
+        return await reader.readexactly(len(sent))
+
+    assert play(test) == sent
+
+
+def test_a_far_end_that_does_not_read_holds_the_near_end_up() -> None:
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            writer.transport.abort()
+
+    async def test(proxy: EgressProxy, port: int) -> int:
+        _, (_, writer) = await ask(proxy, PUBLIC, port)
+        sent = 0
+        try:
+            async with asyncio.timeout(2):
+                while sent < 200_000_000:
+                    writer.write(bytes(1_000_000))
+                    await writer.drain()
+                    sent += 1_000_000
+        except TimeoutError:
+            writer.transport.abort()
+        return sent
+
+    assert play(test, far=deaf) < 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("host", "answer", "outcome"),
+    [
+        ("127.0.0.2", NOT_ALLOWED, "forbidden"),
+        ("::1", NOT_ALLOWED, "forbidden"),
+        ("169.254.169.254", NOT_ALLOWED, "forbidden"),
+        ("localhost", NOT_ALLOWED, "forbidden"),
+        ("nobody.example", UNREACHABLE, "ERR_NAME_NOT_RESOLVED"),
+    ],
+)
+def test_what_is_not_reached_is_answered_and_noted(host: str, answer: int, outcome: str) -> None:
+    async def test(proxy: EgressProxy, port: int) -> tuple[int, str | None]:
+        told, (reader, _) = await ask(proxy, host, port)
+        assert await reader.read() == b""
+        return told, proxy.outcomes.of(host, port)
+
+    assert play(test) == (answer, outcome)
+
+
+def test_the_same_place_on_another_port_is_closed() -> None:
+    async def test(proxy: EgressProxy, port: int) -> int:
+        return (await ask(proxy, PUBLIC, port - 1))[0]
+
+    assert play(test) == NOT_ALLOWED
+
+
+def test_a_place_where_nobody_listens_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+    async def test(proxy: EgressProxy, _: int) -> int:
+        return (await ask(proxy, PUBLIC, port))[0]
+
+    assert play(test, rule=egress_open_to(port)) == REFUSED
+
+
+def test_it_connects_to_the_address_that_it_checked_whatever_the_name_says_next() -> None:
+    lookups: list[str] = []
+
+    async def resolve(host: str) -> Sequence[Address]:
+        lookups.append(host)
+        return (ipaddress.ip_address("127.0.0.1" if len(lookups) == 1 else "127.0.0.9"),)
+
+    def permits(address: Address, port: int) -> bool:
+        return str(address) == "127.0.0.1"
+
+    async def test(proxy: EgressProxy, port: int) -> list[int]:
+        answers = [(await ask(proxy, "rebound.example", port))[0] for _ in range(3)]
+        proxy._names.clear()  # a minute later
+        return [*answers, (await ask(proxy, "rebound.example", port))[0]]
+
+    rule = Egress(resolve=resolve, permits=permits)
+    assert play(test, rule=rule) == [GRANTED] * 3 + [NOT_ALLOWED]
+    assert len(lookups) == 2
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GET http://127.0.0.1/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"CONNECT a.example:443 HTTP/1.1\r\n\r\n",
+        b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00",
+        b"\x05\x01\x02",
+        b"\x05\x00",
+        b"\x05\x01\x00" + request(PUBLIC, 80, command=2),
+        b"\x05\x01\x00" + request(PUBLIC, 80, command=3),
+        b"\x05\x01\x00" + request("a\0b", 80),
+        b"\x05\x01\x00" + request("", 80),
+        b"\x05\x01\x00" + request(PUBLIC, 0),
+        b"\x05\x01\x00\x05\x01\x00\x07",
+        b"\x05\x01\x00\xff\xff\xff\xff",
+    ],
+)
+def test_what_is_no_request_for_a_tunnel_gets_none(raw: bytes) -> None:
+    async def test(proxy: EgressProxy, port: int) -> bytes:
+        reader, writer = await greet(proxy, raw)
+        writer.write_eof()
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+
+    assert play(test) in (b"", b"\x05\x00", b"\x05\x00\x05\x07\x00\x01" + bytes(6))
+
+
+def test_a_request_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egress_proxy, "REQUEST_SECONDS", 0.2)
+
+    async def test(proxy: EgressProxy, port: int) -> bytes:
+        reader, _ = await greet(proxy, b"\x05")
+        return await reader.read()
+
+    assert play(test) == b""
+
+
+def test_a_tunnel_where_nothing_moves_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egress_proxy, "IDLE_SECONDS", 0.2)
+
+    async def test(proxy: EgressProxy, port: int) -> bytes:
+        _, (reader, _) = await ask(proxy, PUBLIC, port)
+        return await reader.read()
+
+    assert play(test) == b""
+
+
+def test_there_is_a_limit_to_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egress_proxy, "MAX_CONNECTIONS", 2)
+
+    async def test(proxy: EgressProxy, port: int) -> None:
+        assert [(await ask(proxy, PUBLIC, port))[0] for _ in range(2)] == [GRANTED] * 2
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await ask(proxy, PUBLIC, port)
+
+    play(test)
+
+
+def test_closing_it_breaks_its_tunnels_off_and_frees_its_port() -> None:
+    async def test(proxy: EgressProxy, port: int) -> None:
+        _, (reader, _) = await ask(proxy, PUBLIC, port)
+        was = proxy.port
+        await proxy.close()
+        await proxy.close()
+        assert await reader.read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", was)
+
+    play(test)
+
+
+PYTHON = "/usr/bin/python3"
+STRANGER = """
+import socket, sys
+near = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+near.sendall(b"\\x05\\x01\\x00")
+sys.stdout.write("asked ")
+try:
+    sys.stdout.write(near.recv(2).hex())
+except ConnectionError:
+    pass
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv") or not Path(PYTHON).exists(),
+    reason="needs two users and a Python for both",
+)
+@pytest.mark.parametrize(("user", "answer"), [("nobody", "asked "), ("root", "asked 0500")])
+def test_another_users_process_gets_no_answer(user: str, answer: str) -> None:
+    async def test(proxy: EgressProxy, port: int) -> str:
+        command = ["setpriv", f"--reuid={user}", "--clear-groups", PYTHON, "-c"]
+        given = subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *command, STRANGER, str(proxy.port), stdout=given, cwd="/"
+        )
+        return (await process.communicate())[0].decode()
+
+    assert sys.platform != "linux" or play(test) == answer
+
+
+def test_where_the_system_does_not_tell_whose_a_connection_is_nobody_is_turned_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    ends = ("127.0.0.1", 1), ("127.0.0.1", 2)
+    for table in (tmp_path / "none", tmp_path / "empty"):
+        monkeypatch.setattr(peers, "TABLE", table)
+        assert not peers.is_another_users(*ends)
+        (tmp_path / "empty").write_text("")
