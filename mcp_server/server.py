@@ -19,6 +19,7 @@ from decisions.errors import Refused
 from decisions.principals import Principal
 from decisions.schemas import check
 from mcp_server.answers import malfunction, refusal, success
+from mcp_server.incoming import Incoming, incoming_of
 from mcp_server.progress import Reporter
 from mcp_server.tools import Call, Tool, load_toolsets
 
@@ -38,8 +39,8 @@ INSTRUCTIONS = (
 class Door(Protocol):
     """The way a call came in."""
 
-    async def admit(self, tool: Tool) -> Principal:
-        """Return who calls, once everything that the tool needs is there.
+    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+        """Return who calls, once everything is there that the call needs.
 
         Raises:
             Refused: The caller may not, or what the tool needs cannot be had.
@@ -101,11 +102,11 @@ class ContinuityServer(Server[dict[str, Any]]):
         tool = self.tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:64]}")
-        reporter = Reporter(ctx.session)
+        reporter, incoming = Reporter(ctx.session), incoming_of(ctx.request)
         try:
-            if isinstance(ctx.request, Refused):  # the gate's word on the arguments (gate.py)
-                raise ctx.request
-            return success(await self._answer(tool, params.arguments or {}, reporter))
+            if incoming.refused is not None:
+                raise incoming.refused
+            return success(await self._answer(tool, params.arguments or {}, incoming, reporter))
         except Refused as refused:
             return refusal(refused)
         except Exception as error:  # noqa: BLE001  (the door's one place: log, answer, live on)
@@ -114,11 +115,11 @@ class ContinuityServer(Server[dict[str, Any]]):
             reporter.close()
 
     async def _answer(
-        self, tool: Tool, arguments: dict[str, Any], reporter: Reporter
+        self, tool: Tool, arguments: dict[str, Any], incoming: Incoming, reporter: Reporter
     ) -> dict[str, Any]:
         began = time.monotonic()
         check(tool.accepts, arguments)
-        principal = await self._door.admit(tool)
+        principal = await self._door.admit(incoming, needs_stack=tool.needs_stack)
         call = Call(principal, _whole(arguments), reporter, time.monotonic() - began)
         answer = await tool.handler(call)
         if not tool.answers.is_valid(answer):
