@@ -31,8 +31,8 @@ INSTRUCTIONS = (
     " Pick a template with list_task_templates, start it with run_task_template, keep the runId: it"
     " stays good when you, this server or a worker are restarted (list_task_runs finds it again)."
     " For long work use options.mode async and wait_task_run. Large results are artifacts: read"
-    " them with get_artifact, chunk by chunk. A run that failed is an answer, not a tool error: its"
-    " error.recovery says what to do."
+    " of them what you need with read_page_content, or all with get_artifact, chunk by chunk. A run"
+    " that failed is an answer, not a tool error: its error.recovery says what to do."
 )
 
 

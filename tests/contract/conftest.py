@@ -13,7 +13,6 @@ from decisions.principals import Principal, create_token
 from runs.worker import WorkerPlace
 from tests.contract.mcp_host import Host, OpenDoor, StdioHost
 from tests.contract.mcp_web_host import SseHost, WebHost
-from tests.support.rest_fixtures import web as web
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,7 +36,9 @@ TRANSPORTS = ("stdio", "http", "sse")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what a host does over every transport, or over those that the module names."""
+    """Run what a host does over every transport, or over those that the module names. The module
+    has tests.support.rest_fixtures among its plugins, for the web server.
+    """
     transports = getattr(metafunc.module, "TRANSPORTS", TRANSPORTS)
     for name in {"host", "remote_host"} & set(metafunc.fixturenames):
         metafunc.parametrize(name, transports, indirect=True)

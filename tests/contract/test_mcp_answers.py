@@ -15,6 +15,8 @@ from mcp_server.tools import Call, Tool
 from runs.contract import NO_INPUT, RUN_ID_INPUT
 from tests.contract.mcp_host import Host, OpenDoor, StdioHost, error_of, structured
 
+pytest_plugins = ["tests.support.rest_fixtures"]
+
 
 async def break_down(call: Call) -> dict[str, Any]:
     """Fail as a defect does."""

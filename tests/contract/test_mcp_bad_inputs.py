@@ -17,6 +17,8 @@ from runs.models import Run
 from tests.contract.bad_inputs import Row, encode, raw_line, rows
 from tests.contract.mcp_host import Host, error_of, structured
 
+pytest_plugins = ["tests.support.rest_fixtures"]
+
 # What a row needs that is not here yet, or not at this door; such rows are listed, not skipped.
 ELSEWHERE = {
     "fixtures.test": "the egress check and its pages come with a later issue",
