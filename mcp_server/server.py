@@ -1,4 +1,5 @@
-"""The MCP server itself: it lists tools, calls them, and lets errors out in our own shape only.
+"""The MCP server itself: it lists tools and resources, answers calls, and lets errors out in our
+own shape only.
 
 It serves both protocol eras of the SDK and knows no transport; a Door tells who calls.
 """
@@ -6,7 +7,7 @@ It serves both protocol eras of the SDK and knows no transport; a Door tells who
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -18,7 +19,15 @@ from mcp.shared.exceptions import MCPError
 from decisions.errors import Refused
 from decisions.principals import Principal
 from decisions.schemas import check
-from mcp_server.answers import malfunction, refusal, success
+from decisions.threads import in_thread
+from mcp_server import resources
+from mcp_server.answers import (
+    malfunction,
+    refusal,
+    resource_error,
+    resource_malfunction,
+    success,
+)
 from mcp_server.incoming import Incoming, incoming_of
 from mcp_server.progress import Reporter
 from mcp_server.tools import Call, Tool, load_toolsets
@@ -62,6 +71,9 @@ class ContinuityServer(Server[dict[str, Any]]):
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_resource_templates,
+            on_read_resource=self._read_resource,
         )
         self._toolsets = toolsets
         self._door = door
@@ -113,6 +125,35 @@ class ContinuityServer(Server[dict[str, Any]]):
             return malfunction(tool.name, error)
         finally:
             reporter.close()
+
+    async def _list_resources(
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        listed = await self._ask(ctx, resources.list_recent)
+        return types.ListResourcesResult(resources=listed)
+
+    async def _list_resource_templates(
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
+
+    async def _read_resource(
+        self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        contents = await self._ask(ctx, resources.read, uri=str(params.uri))
+        return types.ReadResourceResult(contents=contents)
+
+    async def _ask(
+        self, ctx: ServerRequestContext[Any], selector: Callable[..., Any], **asked: Any
+    ) -> Any:
+        """Return what a selector of resources answers; its refusals become protocol errors."""
+        try:
+            principal = await self._door.admit(incoming_of(ctx.request), needs_stack=False)
+            return await in_thread(selector, principal=principal, **asked)
+        except Refused as refused:
+            raise resource_error(refused, ctx.protocol_version) from None
+        except Exception as error:  # noqa: BLE001  (as above: log, answer, live on)
+            raise resource_malfunction(error) from None
 
     async def _answer(
         self, tool: Tool, arguments: dict[str, Any], incoming: Incoming, reporter: Reporter

@@ -109,7 +109,7 @@ def test_another_workspaces_run_reads_as_missing(host: Host, stranger: Principal
     assert structured(host.call("list_task_runs", {}))["total"] == 0
 
 
-@pytest.mark.parametrize("method", ["resources/list", "prompts/list", "no/such/method"])
+@pytest.mark.parametrize("method", ["prompts/list", "no/such/method"])
 def test_what_is_not_offered_is_a_protocol_error(host: Host, method: str) -> None:
     assert host.request(method, {})["error"]["code"] == -32601
 
