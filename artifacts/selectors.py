@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from artifacts.blobs import open_blob
@@ -149,6 +149,20 @@ def artifact_ids_of(run_ids: Iterable[str]) -> dict[str, list[str]]:
     for row in sorted(rows, key=_in_order):
         named.setdefault(row.run_id, []).append(row.id)
     return named
+
+
+def artifact_briefs_of(
+    *, principal: Principal, run_ids: Sequence[str], each: int = 3
+) -> list[dict[str, Any]]:
+    """Return what lists show of the first living artifacts of these runs, `each` of a run."""
+    principal.require("artifacts:read")
+    rows = Artifact.objects.filter(
+        run_id__in=run_ids, workspace_id=principal.workspace_id, expired_at__isnull=True
+    )
+    found: dict[str, list[Artifact]] = {run_id: [] for run_id in run_ids}
+    for row in sorted(rows, key=_in_order):
+        found[row.run_id].append(row)
+    return [describe(row) for run_id in run_ids for row in found[run_id][:each]]
 
 
 def _in_order(row: Artifact) -> tuple[bool, Any, str]:

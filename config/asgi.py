@@ -1,4 +1,4 @@
-"""The one ASGI application: by path to the API, the static files, or the rest of Django."""
+"""The one ASGI application: by path to the API, MCP, the static files, or the rest of Django."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles  # noqa: E402
 from config.api_errors import answer  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.gate import CALL_LIMIT  # noqa: E402
+from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -117,10 +118,11 @@ class _Body:
 
 
 class Dispatcher:
-    """What uvicorn calls. MCP over HTTP will stand at /mcp here, WebSockets at /ws."""
+    """What uvicorn calls. WebSockets will stand at /ws here."""
 
     def __init__(self) -> None:
         self._api, self._pages, self._files = ApiHandler(), PageHandler(), KeptFiles()
+        self._mcp = McpOverHttp()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection's scope."""
@@ -129,7 +131,7 @@ class Dispatcher:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close"})  # before the handshake: the client sees 403
         else:
-            await _live(receive, send)
+            await self._live(receive, send)
 
     async def _http(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request on, unless its head or its body is a flood."""
@@ -146,11 +148,24 @@ class Dispatcher:
     def _choose(self, path: str) -> Any:
         if path.startswith(_API):
             return self._api
+        if path in PATHS:
+            return self._mcp
         return self._static if path.startswith(STATIC + "/") else self._pages
 
     async def _static(self, scope: Any, receive: Any, send: Any) -> None:
         place = {**scope, "root_path": scope.get("root_path", "") + STATIC}
         await self._files(place, receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        """Follow the process's life."""
+        while True:
+            message = await receive()
+            is_over = message["type"] == "lifespan.shutdown"
+            if is_over:
+                await self._mcp.close()
+            await send({"type": f"{message['type']}.complete"})
+            if is_over:
+                return
 
 
 def _head_bytes(scope: Any) -> int:
@@ -163,15 +178,6 @@ async def _refuse(send: Any, refusal: Refused) -> None:
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})
-
-
-async def _live(receive: Any, send: Any) -> None:
-    """Follow the process's life; nothing has to be opened or closed yet."""
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
 
 
 application = Dispatcher()

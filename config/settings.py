@@ -119,6 +119,9 @@ SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
 # A background stack ends when nobody was there and nothing ran for this long.
 IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
+# What one answer over MCP may cost a model: pages of runs and of events end before it and name the
+# way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
+MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
 CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime"])
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])

@@ -23,18 +23,36 @@ def read_json(request: HttpRequest, *, limit: int) -> Any:
         UnsupportedBody: Another content type than application/json, or a content encoding.
         BodyTooLarge, MalformedBody: As the gate says.
     """
-    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-        raise UnsupportedBody("A body with a content encoding is not taken.")
+    check_encoding(request)
     raw = request.read(limit + 1)
     if not raw:
         return {}
+    check_content_type(request)
+    if len(raw) > limit:
+        raise BodyTooLarge(f"The body has more than {limit} bytes.")
+    return load_json(raw, limit=limit)
+
+
+def check_encoding(request: HttpRequest) -> None:
+    """Refuse a body that is packed.
+
+    Raises:
+        UnsupportedBody: It has a content encoding.
+    """
+    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise UnsupportedBody("A body with a content encoding is not taken.")
+
+
+def check_content_type(request: HttpRequest) -> None:
+    """Refuse a body that is said to be something else than JSON.
+
+    Raises:
+        UnsupportedBody: Its content type is not application/json in UTF-8.
+    """
     charset = (request.content_params or {}).get("charset", "utf-8")
     if request.content_type != "application/json" or charset.lower() not in ("utf-8", "utf8"):
         told = request.headers.get("Content-Type", "none")[:64]
         raise UnsupportedBody(f"The body has to be application/json in UTF-8, not {told!r}.")
-    if len(raw) > limit:
-        raise BodyTooLarge(f"The body has more than {limit} bytes.")
-    return load_json(raw, limit=limit)
 
 
 class Arguments:

@@ -61,6 +61,30 @@ def _is_loopback(address: str) -> bool:
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
+def count_call(request: HttpRequest | Request) -> None:
+    """Count a call of its credential, known or not: THROTTLE_PER_SECOND of them are let pass.
+
+    Raises:
+        TooManyRequests: It is one too many.
+    """
+    secret, limit = bearer_of(request), settings.THROTTLE_PER_SECOND
+    if secret and _calls.is_over(throttle_key(secret), limit=limit):
+        raise TooManyRequests(f"More than {limit} calls in one second with this token.")
+
+
+def caller_of(request: HttpRequest | Request) -> Principal | None:
+    """Return the principal of the call's token, or None where no token came.
+
+    Raises:
+        NotAuthenticated: A token came and is not valid.
+    """
+    secret = bearer_of(request)
+    if secret is None:
+        return None
+    principal = authenticate(secret)
+    return principal if is_local_call(request) else principal.at_trust("remote")
+
+
 class TokenAuthentication(BaseAuthentication):
     """A bearer token; its trust `local` holds only for calls from this machine."""
 
@@ -70,11 +94,8 @@ class TokenAuthentication(BaseAuthentication):
         Raises:
             NotAuthenticated: A token came and is not valid.
         """
-        secret = bearer_of(request)
-        if secret is None:
-            return None
-        principal = authenticate(secret)
-        return None, principal if is_local_call(request) else principal.at_trust("remote")
+        principal = caller_of(request)
+        return None if principal is None else (None, principal)
 
     def authenticate_header(self, request: Request) -> str:
         """Return the challenge of an answer 401."""
@@ -124,9 +145,7 @@ class TokenThrottle(BaseThrottle):
         Raises:
             TooManyRequests: It is one too many.
         """
-        secret, limit = bearer_of(request), settings.THROTTLE_PER_SECOND
-        if secret and _calls.is_over(throttle_key(secret), limit=limit):
-            raise TooManyRequests(f"More than {limit} calls in one second with this token.")
+        count_call(request)
         return True
 
 

@@ -12,10 +12,14 @@ from typing import Any
 
 import mcp_types as types
 import orjson
+from mcp.shared.exceptions import MCPError
+from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from decisions.errors import Refused
+from decisions.errors import NotFound, Refused
 from decisions.ids import new_id
 
+NOT_FOUND = -32002  # what revisions with a handshake call a resource that is not there
 log = logging.getLogger(__name__)
 
 
@@ -31,13 +35,28 @@ def refusal(refused: Refused) -> types.CallToolResult:
 
 def malfunction(tool: str, error: Exception) -> types.CallToolResult:
     """Log an error of ours under an id and return the id alone: nothing of the error is shown."""
+    return refusal(_under_id(tool, error))
+
+
+def resource_error(refused: Refused, revision: str) -> MCPError:
+    """Return a refused reading as the protocol error of a revision, its data in our shape."""
+    is_missing = isinstance(refused, NotFound)
+    code = NOT_FOUND if is_missing and revision in HANDSHAKE_PROTOCOL_VERSIONS else INVALID_PARAMS
+    return MCPError(code, refused.message, refused.as_dict())
+
+
+def resource_malfunction(error: Exception) -> MCPError:
+    """Do the same as `malfunction` for a reading."""
+    told = _under_id("resources", error)
+    return MCPError(INTERNAL_ERROR, told.message, told.as_dict())
+
+
+def _under_id(what: str, error: Exception) -> Refused:
     error_id = new_id("err_")
-    log.error("tool call failed", exc_info=error, extra={"tool": tool, "error_id": error_id})
-    return refusal(
-        Refused(
-            f"{tool} failed by an error of this server; its log tells more under {error_id}.",
-            details={"errorId": error_id},
-        )
+    log.error("a call failed", exc_info=error, extra={"tool": what, "error_id": error_id})
+    return Refused(
+        f"{what} failed by an error of this server; its log tells more under {error_id}.",
+        details={"errorId": error_id},
     )
 
 

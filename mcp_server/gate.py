@@ -32,6 +32,7 @@ from pydantic import ValidationError
 
 from decisions.errors import Refused
 from decisions.gate import CALL_LIMIT, MAX_DEPTH, check_value, load_json
+from mcp_server.incoming import Incoming
 from mcp_server.lines import EDGE_BYTES, Oversized
 
 RequestId = str | int
@@ -117,7 +118,7 @@ def _salvage(line: bytes, refused: Refused) -> SessionMessage | JSONRPCError:
     if call is None:
         return _error(INVALID_REQUEST, told, outline.request_id)
     # The server answers it like any other refusal, in the shape of the client's protocol era.
-    return SessionMessage(call, ServerMessageMetadata(request_context=refused))
+    return SessionMessage(call, ServerMessageMetadata(request_context=Incoming(refused=refused)))
 
 
 def _outline(line: bytes) -> _Outline | None:

@@ -19,7 +19,7 @@ from django.db import connections
 
 from decisions.errors import Refused
 from decisions.principals import Principal, local_principal
-from mcp_server.tools import Tool
+from mcp_server.incoming import Incoming
 from runs.stack import Membership, StackInfo, StackProblem, ensure_stack
 from runs.stack.places import places
 
@@ -85,8 +85,8 @@ class LocalDoor:
         """Begin to prepare in the background; returns at once."""
         self._home.ask()
 
-    async def admit(self, tool: Tool) -> Principal:
-        """Return the local principal once the home is ready, and the stack where the tool needs it.
+    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+        """Return the local principal once the home is ready, and the stack where it is needed.
 
         Raises:
             NotReady: It cannot be had, or not within PATIENCE_S; the message names the way out.
@@ -94,7 +94,7 @@ class LocalDoor:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 principal = await asyncio.wrap_future(self._home.ask())
-                if tool.needs_stack and settings.EMBEDDED:
+                if needs_stack and settings.EMBEDDED:
                     await asyncio.wrap_future(self._stack.ask())
         except StackProblem as problem:
             raise _not_ready(str(problem)) from None

@@ -1,4 +1,5 @@
-"""The MCP server itself: it lists tools, calls them, and lets errors out in our own shape only.
+"""The MCP server itself: it lists tools and resources, answers calls, and lets errors out in our
+own shape only.
 
 It serves both protocol eras of the SDK and knows no transport; a Door tells who calls.
 """
@@ -6,7 +7,7 @@ It serves both protocol eras of the SDK and knows no transport; a Door tells who
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -18,7 +19,16 @@ from mcp.shared.exceptions import MCPError
 from decisions.errors import Refused
 from decisions.principals import Principal
 from decisions.schemas import check
-from mcp_server.answers import malfunction, refusal, success
+from decisions.threads import in_thread
+from mcp_server import resources
+from mcp_server.answers import (
+    malfunction,
+    refusal,
+    resource_error,
+    resource_malfunction,
+    success,
+)
+from mcp_server.incoming import Incoming, incoming_of
 from mcp_server.progress import Reporter
 from mcp_server.tools import Call, Tool, load_toolsets
 
@@ -30,16 +40,16 @@ INSTRUCTIONS = (
     " Pick a template with list_task_templates, start it with run_task_template, keep the runId: it"
     " stays good when you, this server or a worker are restarted (list_task_runs finds it again)."
     " For long work use options.mode async and wait_task_run. Large results are artifacts: read"
-    " them with get_artifact, chunk by chunk. A run that failed is an answer, not a tool error: its"
-    " error.recovery says what to do."
+    " of them what you need with read_page_content, or all with get_artifact, chunk by chunk. A run"
+    " that failed is an answer, not a tool error: its error.recovery says what to do."
 )
 
 
 class Door(Protocol):
     """The way a call came in."""
 
-    async def admit(self, tool: Tool) -> Principal:
-        """Return who calls, once everything that the tool needs is there.
+    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+        """Return who calls, once everything is there that the call needs.
 
         Raises:
             Refused: The caller may not, or what the tool needs cannot be had.
@@ -61,6 +71,9 @@ class ContinuityServer(Server[dict[str, Any]]):
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_resource_templates,
+            on_read_resource=self._read_resource,
         )
         self._toolsets = toolsets
         self._door = door
@@ -101,11 +114,11 @@ class ContinuityServer(Server[dict[str, Any]]):
         tool = self.tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:64]}")
-        reporter = Reporter(ctx.session)
+        reporter, incoming = Reporter(ctx.session), incoming_of(ctx.request)
         try:
-            if isinstance(ctx.request, Refused):  # the gate's word on the arguments (gate.py)
-                raise ctx.request
-            return success(await self._answer(tool, params.arguments or {}, reporter))
+            if incoming.refused is not None:
+                raise incoming.refused
+            return success(await self._answer(tool, params.arguments or {}, incoming, reporter))
         except Refused as refused:
             return refusal(refused)
         except Exception as error:  # noqa: BLE001  (the door's one place: log, answer, live on)
@@ -113,12 +126,41 @@ class ContinuityServer(Server[dict[str, Any]]):
         finally:
             reporter.close()
 
+    async def _list_resources(
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        listed = await self._ask(ctx, resources.list_recent)
+        return types.ListResourcesResult(resources=listed)
+
+    async def _list_resource_templates(
+        self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
+
+    async def _read_resource(
+        self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        contents = await self._ask(ctx, resources.read, uri=str(params.uri))
+        return types.ReadResourceResult(contents=contents)
+
+    async def _ask(
+        self, ctx: ServerRequestContext[Any], selector: Callable[..., Any], **asked: Any
+    ) -> Any:
+        """Return what a selector of resources answers; its refusals become protocol errors."""
+        try:
+            principal = await self._door.admit(incoming_of(ctx.request), needs_stack=False)
+            return await in_thread(selector, principal=principal, **asked)
+        except Refused as refused:
+            raise resource_error(refused, ctx.protocol_version) from None
+        except Exception as error:  # noqa: BLE001  (as above: log, answer, live on)
+            raise resource_malfunction(error) from None
+
     async def _answer(
-        self, tool: Tool, arguments: dict[str, Any], reporter: Reporter
+        self, tool: Tool, arguments: dict[str, Any], incoming: Incoming, reporter: Reporter
     ) -> dict[str, Any]:
         began = time.monotonic()
         check(tool.accepts, arguments)
-        principal = await self._door.admit(tool)
+        principal = await self._door.admit(incoming, needs_stack=tool.needs_stack)
         call = Call(principal, _whole(arguments), reporter, time.monotonic() - began)
         answer = await tool.handler(call)
         if not tool.answers.is_valid(answer):

@@ -20,10 +20,11 @@ from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
 from runs.journal import Ending
 from runs.models import RunStatus
+from runs.shortening import RESULT_BYTES, shorten_result
 from runs.task_templates.registry import Conclusion
 
 log = logging.getLogger(__name__)
-INLINE_BYTES = 64 * 1024  # a larger result is shortened in the answer
+WARNINGS_MAX, WARNING_CHARACTERS = 50, 500
 RECOVERIES = {
     "RUN_TIMEOUT": "Raise timeoutMs, make the batch smaller, or split the task.",
     "RUN_CANCELED": "The expected end after a cancel; submit again if the work is still wanted.",
@@ -54,25 +55,34 @@ def error_object(
     }
 
 
-def ending_of(conclusion: Conclusion) -> Ending:
-    """Return the ending that a template's conclusion amounts to. Blocks on the artifact storage."""
+def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -> Ending:
+    """Return the ending that a template's conclusion amounts to, its result shortened within the
+    template's result `schema`. Blocks on the artifact storage.
+    """
     result, error = storable(conclusion.result), storable(conclusion.error)
     blobs: Sequence[KeptBlob] = ()
+    next_actions = list(conclusion.next_actions)
     if result is not None:
-        blobs, result = _kept(result, "result.json")
+        whole = result
+        blobs, result = _kept(whole, "result.json", schema)
+        if result is not whole:
+            next_actions.append(_read_on(blobs[0].artifact_id))
     if error is not None:
         items = (error.get("details") or {}).get("items")
         if items is not None:
             blobs, short = _kept({"items": items}, "items.json")
-            error = {**error, "details": {**error["details"], **short}}
+            details = {name: told for name, told in error["details"].items() if name != "items"}
+            error = {**error, "details": {**details, **short}}
         error = {"at": now_ms(), **error}
     return Ending(
         status=conclusion.status,
         result=result,
         error=error,
         summary=storable_text(conclusion.summary),
-        warnings=storable(list(conclusion.warnings)),
-        next_actions=storable(list(conclusion.next_actions)),
+        warnings=storable([told[:WARNING_CHARACTERS] for told in conclusion.warnings])[
+            :WARNINGS_MAX
+        ],
+        next_actions=storable(next_actions),
         blobs=blobs,
     )
 
@@ -119,30 +129,17 @@ def fail_over_defect(
         journal.write(held, [], active_ms=active_ms, ending=ending)
 
 
-def _kept(value: Mapping[str, Any], name: str) -> tuple[Sequence[KeptBlob], Mapping[str, Any]]:
+def _kept(
+    value: Mapping[str, Any], name: str, schema: Mapping[str, Any] | None = None
+) -> tuple[Sequence[KeptBlob], Mapping[str, Any]]:
     raw = orjson.dumps(value)
     blob = keep_blob(raw, name=name, mime_type="application/json", kind=RESULT)
-    if len(raw) <= INLINE_BYTES:
-        return (blob,), value
-    return (blob,), {**shorten(value), "truncated": True, "artifactId": blob.artifact_id}
+    return (blob,), shorten_result(value, RESULT_BYTES, blob.artifact_id, schema)
 
 
-def shorten(value: Mapping[str, Any], budget: int = INLINE_BYTES - 1024) -> dict[str, Any]:
-    """Return the value with long strings cut, then long lists, until it fits; its shape stays
-    valid. Nothing is left of one that is made of names.
-    """
-    for text_max, list_max in ((2000, 1000), (500, 1000), (200, 200), (100, 50), (60, 20), (40, 5)):
-        short: dict[str, Any] = _cut(value, text_max, list_max)
-        if len(orjson.dumps(short)) <= budget:
-            return short
-    return {}
-
-
-def _cut(value: Any, text_max: int, list_max: int) -> Any:
-    if isinstance(value, str):
-        return value if len(value) <= text_max else value[:text_max] + "…"
-    if isinstance(value, Mapping):
-        return {key: _cut(item, text_max, list_max) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cut(item, text_max, list_max) for item in value[:list_max]]
-    return value
+def _read_on(artifact_id: str) -> dict[str, Any]:
+    return {
+        "tool": "read_page_content",
+        "args": {"artifactId": artifact_id, "outline": True},
+        "reason": "The result is shortened here; this lists what the whole one holds.",
+    }

@@ -195,7 +195,8 @@ class Execution:
 
     def _conclude(self) -> None:
         views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
-        ending = ending_of(self.template.conclude(self.inputs, views))
+        conclusion = self.template.conclude(self.inputs, views)
+        ending = ending_of(conclusion, self.template.result_schema)
         hit("before_ending")
         self._write([], ending)
         hit("after_ending")

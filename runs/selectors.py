@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
@@ -12,9 +14,11 @@ from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.errors import RunNotFound
 from decisions.principals import Principal
 from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
+from runs.shortening import shorten_result
 from runs.slots import count_free_slots
-from runs.task_templates.registry import list_templates
+from runs.task_templates.registry import get_template, list_templates
 
+LISTED_RESULT_BYTES = 2048  # of a run's result in a list
 _UNREAD = ("inputs", "options")  # columns that no answer shows
 
 
@@ -61,9 +65,13 @@ def list_runs(
     template_id: str | None = None,
     limit: int = 50,
     offset: int = 0,
+    max_bytes: int | None = None,
 ) -> dict[str, Any]:
     """Return {runs, total, hasMore, nextCursor}: newest first, ties by id; total counts all that
     match (S0 §4.3).
+
+    Results over LISTED_RESULT_BYTES are shortened. With `max_bytes` the page ends before the run
+    that would exceed them, but has one run at least; nextCursor is the offset to go on at.
     """
     principal.require("runs:read")
     rows = _visible(principal)
@@ -76,13 +84,38 @@ def list_runs(
     is_last = len(page) < limit and (page or offset == 0)
     total = offset + len(page) if is_last else rows.count()
     named = artifact_ids_of(run.id for run in page)
-    more = offset + len(page) < total
+    shown = _first_ones((_listed(run, named.get(run.id, [])) for run in page), max_bytes)
+    more = offset + len(shown) < total
     return {
-        "runs": [run_object(run, named.get(run.id, [])) for run in page],
+        "runs": shown,
         "total": total,
         "hasMore": more,
-        "nextCursor": str(offset + len(page)) if more else None,
+        "nextCursor": str(offset + len(shown)) if more else None,
     }
+
+
+def _first_ones(items: Iterable[dict[str, Any]], max_bytes: int | None) -> list[dict[str, Any]]:
+    """Return the first items, as many as have at most `max_bytes` together, but at least one."""
+    if max_bytes is None:
+        return list(items)
+    shown: list[dict[str, Any]] = []
+    left = max_bytes
+    for item in items:
+        left -= len(orjson.dumps(item))
+        if shown and left < 0:
+            break
+        shown.append(item)
+    return shown
+
+
+def _listed(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
+    """Return a run as lists show it: what it found is cut short, the whole is an artifact."""
+    shown = run_object(run, artifact_ids)
+    if run.result is not None and artifact_ids:
+        template = get_template(run.template_id)
+        schema = template.result_schema if template else None
+        shown["result"] = shorten_result(run.result, LISTED_RESULT_BYTES, artifact_ids[0], schema)
+    return shown
 
 
 def _visible(principal: Principal) -> QuerySet[Run]:
@@ -135,9 +168,15 @@ def to_ms(at: datetime) -> int:
 
 
 def list_events(
-    *, principal: Principal, run_id: str, after: int = 0, limit: int = 100
+    *,
+    principal: Principal,
+    run_id: str,
+    after: int = 0,
+    limit: int = 100,
+    max_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """Return {events, lastSeq, terminal} of the events behind `after`.
+    """Return {events, lastSeq, terminal} of the events behind `after`, fewer than `limit` where
+    they have more than `max_bytes`, but one at least.
 
     lastSeq is the last returned, else `after`; terminal is true only once the final event was
     returned, or is known to the caller already (mechanisms 23).
@@ -148,9 +187,10 @@ def list_events(
     principal.require("runs:read")
     run = visible_run(principal, run_id)
     rows = RunEvent.objects.filter(run_id=run.id, seq__gt=after).order_by("seq")[:limit]
-    events = [
-        {"seq": row.seq, "type": row.type, "at": to_ms(row.at), "data": row.data} for row in rows
-    ]
+    events = _first_ones(
+        ({"seq": row.seq, "type": row.type, "at": to_ms(row.at), "data": row.data} for row in rows),
+        max_bytes,
+    )
     last = events[-1]["seq"] if events else after
     return {
         "events": events,

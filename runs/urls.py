@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import views
+from runs import page_views, views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),
@@ -16,5 +16,6 @@ urlpatterns = [
     path("runs/<id:runId>/events", views.EventsView.as_view()),
     path("runs/<id:runId>/wait", views.WaitView.as_view()),
     path("runs/<id:runId>/artifacts", views.RunArtifactsView.as_view()),
+    path("page-content", page_views.PageContentView.as_view()),
     path("runtime/profile", views.ProfileView.as_view()),
 ]

@@ -51,6 +51,7 @@ async def wait_events(
     after: int = 0,
     wait_s: float = 0.0,
     limit: int = 100,
+    max_bytes: int | None = None,
     progress: Progress = _no_progress,
 ) -> dict[str, Any]:
     """Return the events behind `after` as soon as there is one, or none when the time is up.
@@ -62,8 +63,9 @@ async def wait_events(
     async with get_hub().listen(run_id) as listener:
         while True:
             page = await in_thread(
-                selectors.list_events, principal=principal, run_id=run_id, after=after, limit=limit
-            )
+                selectors.list_events,
+                principal=principal, run_id=run_id, after=after, limit=limit, max_bytes=max_bytes,
+            )  # fmt: skip
             left = until - time.monotonic()
             if page["events"] or page["terminal"] or left <= 0:
                 return page

@@ -1,14 +1,18 @@
-"""The toolset `runtime`: S0's calls (templates, runs, events, artifacts, the profile)."""
+"""The toolset `runtime`: S0's calls (templates, runs, events, artifacts, the profile), and one to
+read of a result only what is needed.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+
 from artifacts.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.selectors import read_chunk
 from decisions.threads import in_thread
 from mcp_server.tools import Call, Tool
-from runs import contract, selectors, services, waiting
+from runs import contract, page_reading, selectors, services, waiting
 
 TEMPLATE_FILTER = {"templateId": "template_id"}
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
@@ -36,7 +40,10 @@ async def get_task_run(call: Call) -> dict[str, Any]:
 async def list_task_runs(call: Call) -> dict[str, Any]:
     """Return a page of the workspace's runs."""
     asked = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
-    return await in_thread(selectors.list_runs, principal=call.principal, **asked)
+    return await in_thread(
+        selectors.list_runs,
+        principal=call.principal, max_bytes=settings.MCP_ANSWER_BYTES, **asked,
+    )  # fmt: skip
 
 
 async def cancel_task_run(call: Call) -> dict[str, Any]:
@@ -72,6 +79,7 @@ async def subscribe_task_run_events(call: Call) -> dict[str, Any]:
         run_id=run_id,
         after=asked["after"],
         limit=asked["limit"],
+        max_bytes=settings.MCP_ANSWER_BYTES,
         wait_s=_wait_s(call),
         progress=tell_steps,
     )
@@ -94,6 +102,13 @@ async def answer_task_run(call: Call) -> dict[str, Any]:
         principal=call.principal,
         run_id=call.arguments["runId"],
         answer=call.arguments["answer"],
+    )
+
+
+async def read_page_content(call: Call) -> dict[str, Any]:
+    """Return the parts of a kept result that were asked for."""
+    return await in_thread(
+        page_reading.read_page_content, principal=call.principal, call=call.arguments
     )
 
 
@@ -182,11 +197,26 @@ TOOLS = (
         description=(
             "Read a chunk of something that a run saved (artifactIds of the run; the first is its"
             " whole result as JSON). Text comes as text, anything else as base64. Until complete is"
-            " true, go on at offset + length."
+            " true, go on at offset + length. To read pages, read_page_content costs far less."
         ),
         input_schema=GET_ARTIFACT_INPUT,
         output_schema=ARTIFACT_CHUNK,
         handler=get_artifact,
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        name="read_page_content",
+        title="Read parts of what was read",
+        description=(
+            "Read the text of pages that a run read, as little of it as you need: outline true"
+            " lists pages and headings; sections (heading words or indexes), item (one page) and"
+            " grep (RE2 pattern; answers matches) choose; maxChars bounds the answer. While"
+            " nextOffset is no null, go on with offset = nextOffset."
+        ),
+        input_schema=page_reading.READ_PAGE_CONTENT_INPUT,
+        output_schema=page_reading.READ_PAGE_CONTENT_OUTPUT,
+        handler=read_page_content,
         read_only=True,
         idempotent=True,
     ),

@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from decisions.schemas import compile_schema, schema_of
 from runners.base import Effect
 from runs.models import RunStatus
+from runs.shortening import answer_schema
 
 _HERE = Path(__file__).parent
 
@@ -131,7 +132,7 @@ class TaskTemplate(ABC):
             "name": self.name,
             "description": self.description,
             "inputSchema": self.inputs_schema,
-            "outputSchema": dict(self.result_schema),
+            "outputSchema": answer_schema(self.result_schema),
             "exampleInputs": [dict(example) for example in self.example_inputs],
             "trustLevelSupport": list(self.trust_levels),
             "executionMode": "sync_or_async",

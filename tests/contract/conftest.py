@@ -9,9 +9,10 @@ import pytest
 from django.db import connection, connections
 
 from decisions import threads
-from decisions.principals import Principal
+from decisions.principals import Principal, create_token
 from runs.worker import WorkerPlace
-from tests.contract.mcp_host import Host, OpenDoor
+from tests.contract.mcp_host import Host, OpenDoor, StdioHost
+from tests.contract.mcp_web_host import SseHost, WebHost
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,20 +32,40 @@ def no_connection_left(django_db_setup: None) -> Iterator[None]:
         closing.result()
 
 
+TRANSPORTS = ("stdio", "http", "sse")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what a host does over every transport, or over those that the module names. The module
+    has tests.support.rest_fixtures among its plugins, for the web server.
+    """
+    transports = getattr(metafunc.module, "TRANSPORTS", TRANSPORTS)
+    for name in {"host", "remote_host"} & set(metafunc.fixturenames):
+        metafunc.parametrize(name, transports, indirect=True)
+
+
 @pytest.fixture
-def host(principal: Principal) -> Iterator[Host]:
-    """A host whose server acts for the local principal."""
-    host = Host(OpenDoor(principal))
+def host(request: pytest.FixtureRequest, principal: Principal) -> Iterator[Host]:
+    """A host whose server acts for a caller of the local workspace, over each transport."""
+    host = _host(request, principal)
     yield host
     host.close()
 
 
 @pytest.fixture
-def remote_host(remote: Principal) -> Iterator[Host]:
+def remote_host(request: pytest.FixtureRequest, remote: Principal) -> Iterator[Host]:
     """A host whose server acts for a caller of trust level remote."""
-    host = Host(OpenDoor(remote))
+    host = _host(request, remote)
     yield host
     host.close()
+
+
+def _host(request: pytest.FixtureRequest, principal: Principal) -> Host:
+    if request.param == "stdio":
+        return StdioHost(OpenDoor(principal))
+    kind = WebHost if request.param == "http" else SseHost
+    token = create_token(name="host", trust=principal.trust)
+    return kind(request.getfixturevalue("web"), token)
 
 
 @pytest.fixture

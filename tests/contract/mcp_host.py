@@ -1,7 +1,5 @@
-"""An agent host at the raw end of the wire: it writes lines and reads lines, as they are.
-
-The server, its gate and its transport are those of `mcp_stdio`, on pipes and a thread of this
-process, so that a test sees the same database.
+"""An agent host at the raw end of the wire: what it sends is sent as it is, over stdio here, over
+HTTP in mcp_web_host.py.
 """
 
 from __future__ import annotations
@@ -11,13 +9,14 @@ import json
 import os
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 from decisions.principals import Principal
+from mcp_server.incoming import Incoming
 from mcp_server.server import ContinuityServer, Door
 from mcp_server.stdio import gated_stdio
-from mcp_server.tools import Tool
 from mcp_server.wire import Wire
 
 PATIENCE_S = 60.0
@@ -34,63 +33,37 @@ class OpenDoor:
     def __init__(self, principal: Principal) -> None:
         self.principal = principal
 
-    async def admit(self, tool: Tool) -> Principal:
+    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
         """Return the caller."""
         return self.principal
 
 
-class Host:
-    """Speaks JSON-RPC with a server of its own."""
+class Host(ABC):
+    """The client's end of one connection: it sends JSON-RPC as it is written and reads answers."""
 
-    def __init__(self, door: Door, toolsets: tuple[str, ...] = ("runtime",)) -> None:
-        server_reads, self._to_server = os.pipe()
-        self._from_server, server_writes = os.pipe()
-        self._ends = [server_reads, server_writes, self._to_server, self._from_server]
-        self._lines: queue.Queue[bytes] = queue.Queue()
+    actor = "local"  # whom the server takes us for
+
+    def __init__(self) -> None:
+        self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
         self._aside: dict[Any, dict[str, Any]] = {}
         self._last_id = 0
-        self.server = ContinuityServer(toolsets, door)
-        wire = Wire(server_reads, server_writes)
-        self._threads = [
-            threading.Thread(target=lambda: asyncio.run(self._serve(wire)), name="server"),
-            threading.Thread(target=self._listen, name="host"),
-        ]
-        for thread in self._threads:
-            thread.start()
-        self.request("initialize", INITIALIZE)
-        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
-    async def _serve(self, wire: Wire) -> None:
-        async with gated_stdio(wire, after_first_answer=lambda: None) as (inbox, outbox):
-            await self.server.run(inbox, outbox, self.server.create_initialization_options())
-        os.close(wire.write_fd)
-        self._ends.remove(wire.write_fd)
-
-    def _listen(self) -> None:
-        with os.fdopen(self._from_server, "rb", closefd=False) as wire:
-            for line in wire:
-                self._lines.put(line)
-
-    def close(self) -> None:
-        """Close the server's stdin and wait for its end."""
-        os.close(self._to_server)
-        self._ends.remove(self._to_server)
-        for thread in self._threads:
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive(), f"the {thread.name} thread did not end"
-        for fd in self._ends:
-            os.close(fd)
-
+    @abstractmethod
     def send(self, line: bytes) -> None:
-        """Write one line as it is."""
-        rest = memoryview(line + b"\n")
-        while rest:
-            rest = rest[os.write(self._to_server, rest) :]
+        """Send one message as it is; returns before it is answered."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the connection."""
 
     def receive(self) -> dict[str, Any]:
         """Return the next message of the server."""
-        message: dict[str, Any] = json.loads(self._lines.get(timeout=PATIENCE_S))
-        return message
+        return self._messages.get(timeout=PATIENCE_S)
+
+    def shake_hands(self) -> None:
+        """Do what a client of the handshake's era begins with."""
+        self.request("initialize", INITIALIZE)
+        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def answer_to(self, request_id: object) -> dict[str, Any]:
         """Return the answer to a request; answers to others are kept for those who ask."""
@@ -122,6 +95,56 @@ class Host:
     def call(self, tool: str, arguments: Mapping[str, Any] | bytes) -> dict[str, Any]:
         """Call a tool and return the answer."""
         return self.answer_to(self.begin_call(tool, arguments))
+
+
+class StdioHost(Host):
+    """A host with a server of its own at the other end of two pipes.
+
+    The server, its gate and its transport are those of `mcp_stdio`, on a thread of this process, so
+    that a test sees the same database.
+    """
+
+    def __init__(self, door: Door, toolsets: tuple[str, ...] = ("runtime",)) -> None:
+        super().__init__()
+        server_reads, self._to_server = os.pipe()
+        self._from_server, server_writes = os.pipe()
+        self._ends = [server_reads, server_writes, self._to_server, self._from_server]
+        self.server = ContinuityServer(toolsets, door)
+        wire = Wire(server_reads, server_writes)
+        self._threads = [
+            threading.Thread(target=lambda: asyncio.run(self._serve(wire)), name="server"),
+            threading.Thread(target=self._listen, name="host"),
+        ]
+        for thread in self._threads:
+            thread.start()
+        self.shake_hands()
+
+    async def _serve(self, wire: Wire) -> None:
+        async with gated_stdio(wire, after_first_answer=lambda: None) as (inbox, outbox):
+            await self.server.run(inbox, outbox, self.server.create_initialization_options())
+        os.close(wire.write_fd)
+        self._ends.remove(wire.write_fd)
+
+    def _listen(self) -> None:
+        with os.fdopen(self._from_server, "rb", closefd=False) as wire:
+            for line in wire:
+                self._messages.put(json.loads(line))
+
+    def close(self) -> None:
+        """Close the server's stdin and wait for its end."""
+        os.close(self._to_server)
+        self._ends.remove(self._to_server)
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), f"the {thread.name} thread did not end"
+        for fd in self._ends:
+            os.close(fd)
+
+    def send(self, line: bytes) -> None:
+        """Write one line as it is."""
+        rest = memoryview(line + b"\n")
+        while rest:
+            rest = rest[os.write(self._to_server, rest) :]
 
 
 def structured(answer: Mapping[str, Any]) -> dict[str, Any]:

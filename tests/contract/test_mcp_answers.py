@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from decisions.principals import Principal
+from mcp_server.incoming import Incoming
 from mcp_server.local_door import NotReady
 from mcp_server.tools import Call, Tool
 from runs.contract import NO_INPUT, RUN_ID_INPUT
-from tests.contract.mcp_host import Host, OpenDoor, error_of, structured
+from tests.contract.mcp_host import Host, OpenDoor, StdioHost, error_of, structured
+
+pytest_plugins = ["tests.support.rest_fixtures"]
 
 
 async def break_down(call: Call) -> dict[str, Any]:
@@ -32,11 +36,13 @@ def tool(name: str, handler: Any) -> Tool:
 
 
 @pytest.fixture
-def broken_host(host: Host) -> Host:
+def broken_host(principal: Principal) -> Iterator[Host]:
     """A host that is offered two tools with defects."""
+    host = StdioHost(OpenDoor(principal))
     host.server.tools["break_down"] = tool("break_down", break_down)
     host.server.tools["break_promise"] = tool("break_promise", break_promise)
-    return host
+    yield host
+    host.close()
 
 
 @pytest.mark.parametrize("name", ["break_down", "break_promise"])
@@ -72,10 +78,10 @@ def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
     principal: Principal,
 ) -> None:
     class ClosedDoor(OpenDoor):
-        async def admit(self, tool: Tool) -> Principal:
+        async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
             raise NotReady("The stack is not there.")
 
-    host = Host(ClosedDoor(principal))
+    host = StdioHost(ClosedDoor(principal))
     wrong = error_of(host.call("get_task_run", {"runId": 5}))
     right = error_of(host.call("get_task_run", {"runId": "run_1"}))
     host.close()
@@ -85,14 +91,14 @@ def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
 
 def test_a_missing_scope_is_a_refusal(principal: Principal) -> None:
     nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
-    host = Host(OpenDoor(nobody))
+    host = StdioHost(OpenDoor(nobody))
     error = error_of(host.call("list_task_runs", {}))
     host.close()
     assert (error["errorCode"], error["details"]) == ("FORBIDDEN", {"scope": "runs:read"})
 
 
 def test_another_workspaces_run_reads_as_missing(host: Host, stranger: Principal) -> None:
-    other = Host(OpenDoor(stranger))
+    other = StdioHost(OpenDoor(stranger))
     run = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}, "options": {"mode": "async"}}
     theirs = structured(other.call("run_task_template", run))
     other.close()
@@ -103,7 +109,7 @@ def test_another_workspaces_run_reads_as_missing(host: Host, stranger: Principal
     assert structured(host.call("list_task_runs", {}))["total"] == 0
 
 
-@pytest.mark.parametrize("method", ["resources/list", "prompts/list", "no/such/method"])
+@pytest.mark.parametrize("method", ["prompts/list", "no/such/method"])
 def test_what_is_not_offered_is_a_protocol_error(host: Host, method: str) -> None:
     assert host.request(method, {})["error"]["code"] == -32601
 

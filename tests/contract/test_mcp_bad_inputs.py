@@ -23,6 +23,8 @@ from tests.contract.egress_rows import (
 )
 from tests.contract.mcp_host import Host, error_of, structured
 
+pytest_plugins = ["tests.support.rest_fixtures"]
+
 # What a row needs that is not here yet, or not at this door; such rows are listed, not skipped.
 ELSEWHERE = {
     "login_keep_session": "the template comes with a later issue",
@@ -33,6 +35,7 @@ THINGS = (
     "art_ok", "art_empty", "art_expired", "art_utf8_4byte", "art_row_without_blob",
     "art_of_other_user", "sess_of_other_user", "sess_closed",
 )  # fmt: skip
+TRANSPORTS = ("stdio", "http")  # the older stream has the gate and the server of both
 RUNS = rows("mcp+rest:runs")
 STDIO = rows("mcp:stdio")
 
@@ -212,7 +215,7 @@ def test_a_canceled_run_tells_who_and_when(host: Host, row: Row) -> None:
     assert cancel["success"] is True
     assert (run["status"], run["result"]) == ("canceled", None)
     assert run["error"]["errorCode"] == row.expect_code
-    assert run["error"]["actor"] == "local"
+    assert run["error"]["actor"] == host.actor
     assert abs(run["error"]["at"] - time.time() * 1000) < 60_000
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from mcp_server.tools import Tool, load_toolsets
 from tests.contract.mcp_host import Host, error_of, structured
 
+pytest_plugins = ["tests.support.rest_fixtures"]
+
 TOOLS = load_toolsets(["runtime"])
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [

@@ -12,6 +12,8 @@ from mcp_server import progress
 from runs.models import Run
 from tests.contract.mcp_host import Host, structured
 
+pytest_plugins = ["tests.support.rest_fixtures"]
+
 
 def begin_with_token(host: Host, tool: str, **arguments: Any) -> int:
     meta = {"progressToken": "token"}

@@ -13,6 +13,8 @@ import pytest
 from runs.models import Run, Slot
 from tests.contract.mcp_host import Host, error_of, structured
 
+pytest_plugins = ["tests.support.rest_fixtures"]
+
 RUN_FIELDS = {
     "runId", "templateId", "sessionId", "ownsSession", "status", "progress", "metrics", "result",
     "error", "artifactIds", "createdAt", "updatedAt",

@@ -11,17 +11,20 @@ from decisions.schemas import compile_schema
 from mcp_server.tools import Tool, UnknownToolset, check_toolsets, load_toolsets
 from tests.contract.mcp_host import Host
 
+pytest_plugins = ["tests.support.rest_fixtures"]
+
 SEEDS_TOOLS = {
     "list_task_templates", "run_task_template", "get_task_run", "list_task_runs",
     "cancel_task_run", "get_artifact", "get_runtime_profile", "subscribe_task_run_events",
     "wait_task_run", "answer_task_run",
 }  # fmt: skip
+OURS = {"read_page_content"}
 TOOLS = list(load_toolsets(["runtime"]).values())
 each_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
-def test_the_runtime_toolset_has_the_seeds_tools() -> None:
-    assert {tool.name for tool in TOOLS} == SEEDS_TOOLS
+def test_the_runtime_toolset_has_the_seeds_tools_and_one_of_ours() -> None:
+    assert {tool.name for tool in TOOLS} == SEEDS_TOOLS | OURS
 
 
 @each_tool
@@ -59,7 +62,7 @@ def listed(host: Host) -> dict[str, dict[str, Any]]:
 
 def test_the_list_on_the_wire_has_schemas_and_hints(host: Host) -> None:
     tools = listed(host)
-    assert set(tools) == SEEDS_TOOLS
+    assert set(tools) == SEEDS_TOOLS | OURS
     cancel = tools["cancel_task_run"]
     assert cancel["inputSchema"]["required"] == ["runId"]
     assert cancel["outputSchema"]["properties"]["success"] == {"type": "boolean"}

@@ -27,6 +27,7 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{RUN}/wait": {"GET": "runs:read"},
     f"{RUN}/artifacts": {"GET": "artifacts:read"},
     "api/v1/runtime/profile": {"GET": "runs:read"},
+    "api/v1/page-content": {"POST": "artifacts:read"},
     ARTIFACT: {"GET": "artifacts:read"},
     f"{ARTIFACT}/content": {"GET": "artifacts:read"},
 }

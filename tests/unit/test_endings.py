@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from artifacts.blobs import open_blob
-from runs.endings import INLINE_BYTES, ending_of, error_object, failed, shorten
+from runs.endings import ending_of, error_object, failed
 from runs.models import RunStatus
+from runs.shortening import RESULT_BYTES
 from runs.task_templates.registry import Conclusion
 
 LARGE: dict[str, Any] = {
@@ -39,17 +40,31 @@ def test_a_small_result_is_answered_as_it_is_and_kept() -> None:
 def test_a_large_result_is_kept_whole_and_shortened_in_the_answer(what: str) -> None:
     ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result=LARGE[what]))
     assert ending.result is not None
-    assert len(orjson.dumps(ending.result)) <= INLINE_BYTES
+    assert len(orjson.dumps(ending.result)) <= RESULT_BYTES
     assert ending.result["truncated"] is True
     assert ending.result["artifactId"] == ending.blobs[0].artifact_id
     assert whole(ending) == LARGE[what]
 
 
-def test_shortening_keeps_the_shape() -> None:
-    short = shorten({"summary": {"total": 3}, "items": [{"url": "u", "text": "x" * 99_999}] * 3})
-    assert short["summary"] == {"total": 3}
-    assert [item["url"] for item in short["items"]] == ["u", "u", "u"]
-    assert short["items"][0]["text"].endswith("…")
+def test_a_shortened_result_names_the_call_that_reads_on() -> None:
+    ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result=LARGE["one long text"]))
+    (action,) = ending.next_actions
+    asked = {"artifactId": ending.blobs[0].artifact_id, "outline": True}
+    assert (action["tool"], action["args"]) == ("read_page_content", asked)
+    assert ending_of(Conclusion(RunStatus.SUCCEEDED, result={"a": 1})).next_actions == []
+
+
+def test_items_that_cannot_be_shortened_do_not_stay_whole() -> None:
+    items = [{"url": f"u{n}", "error": {str(n): {"n" * 900 + str(n): 1}}} for n in range(1000)]
+    error = {"errorCode": "NAVIGATION_TIMEOUT", "message": "m", "details": {"items": items}}
+    ending = ending_of(Conclusion(RunStatus.FAILED, error=error))
+    assert len(orjson.dumps(ending.error)) <= RESULT_BYTES + 1000
+
+
+def test_warnings_are_few_and_short() -> None:
+    many = ["w" * 9000] * 100
+    ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result={"a": 1}, warnings=many))
+    assert (len(ending.warnings), max(map(len, ending.warnings))) == (50, 500)
 
 
 def test_the_items_of_a_failure_are_kept_and_shortened_too() -> None:
@@ -57,7 +72,7 @@ def test_the_items_of_a_failure_are_kept_and_shortened_too() -> None:
     error = {"errorCode": "NAVIGATION_TIMEOUT", "message": "m", "details": {"items": items}}
     ending = ending_of(Conclusion(RunStatus.FAILED, error=error))
     assert ending.error is not None
-    assert len(orjson.dumps(ending.error)) <= INLINE_BYTES + 1000
+    assert len(orjson.dumps(ending.error)) <= RESULT_BYTES + 1000
     assert whole(ending) == {"items": items}
     assert ending.error["details"]["artifactId"] == ending.blobs[0].artifact_id
     assert ending.error["at"] > 0

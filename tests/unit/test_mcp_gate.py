@@ -13,6 +13,7 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
 from decisions.errors import MalformedBody
 from mcp_server.gate import judge
+from mcp_server.incoming import incoming_of
 from mcp_server.lines import Oversized
 
 
@@ -43,8 +44,9 @@ def refusal_of_arguments(line: bytes) -> str:
     assert message.message.params is not None
     assert message.message.params["arguments"] == {}
     assert isinstance(message.metadata, ServerMessageMetadata)
-    assert isinstance(message.metadata.request_context, MalformedBody)
-    return message.metadata.request_context.message
+    refused = incoming_of(message.metadata.request_context).refused
+    assert isinstance(refused, MalformedBody)
+    return refused.message
 
 
 def test_a_good_request_passes_unchanged() -> None:

@@ -1,0 +1,14 @@
+"""Messages as they stand on the wire, of every transport that we write ourselves."""
+
+from __future__ import annotations
+
+import orjson
+from mcp_types.jsonrpc import JSONRPCMessage
+
+
+def encode(message: JSONRPCMessage) -> bytes:
+    """Return the message's JSON, on one line."""
+    try:  # a tenth of the time of pydantic's own, which takes numbers of any size
+        return orjson.dumps(message.model_dump(by_alias=True, exclude_unset=True))
+    except orjson.JSONEncodeError:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()

@@ -1,0 +1,105 @@
+"""The agent host of mcp_host.py over HTTP: streamable at /mcp, or the older stream at /sse."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+
+import httpx
+
+from decisions.principals import authenticate
+from tests.contract.mcp_host import PATIENCE_S, Host
+from tests.support.rest import bearer
+
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
+
+
+class WebHost(Host):
+    """Each message is a request of its own, on a thread of its own."""
+
+    path = "/mcp"
+
+    def __init__(self, address: str, token: str) -> None:
+        super().__init__()
+        self.actor = authenticate(token).id
+        self.client = httpx.Client(
+            base_url=address,
+            headers={**HEADERS, **bearer(token)},
+            timeout=PATIENCE_S,
+            limits=httpx.Limits(max_connections=None),
+        )
+        self._threads: list[threading.Thread] = []
+        self.open()
+        self.shake_hands()
+
+    def open(self) -> None:
+        """Prepare for the first message."""
+
+    def send(self, line: bytes) -> None:
+        """Post one message as it is."""
+        self._start(self._post, line)
+
+    def _start(self, work: object, *args: object) -> None:
+        thread = threading.Thread(target=work, args=args, name="host")  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _post(self, line: bytes) -> None:
+        with self.client.stream("POST", self.path, content=line) as response:
+            label = response.headers.get("mcp-session-id")
+            if label:
+                self.client.headers["mcp-session-id"] = label
+            self._read(response)
+
+    def _read(self, response: httpx.Response) -> None:
+        if response.headers.get("content-type", "").startswith("text/event-stream"):
+            for data in data_of(response.iter_lines()):
+                self._messages.put(json.loads(data))
+        elif body := response.read():
+            self._messages.put(json.loads(body))
+
+    def close(self) -> None:
+        """Wait for the answers that are still to come."""
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), "a request was never answered"
+        self.client.close()
+
+
+class SseHost(WebHost):
+    """Answers come on one stream, messages go to the address that its first event names."""
+
+    def open(self) -> None:
+        """Open the stream."""
+        self._is_open = threading.Event()
+        self._start(self._listen)
+        assert self._is_open.wait(PATIENCE_S)
+
+    def _listen(self) -> None:
+        with self.client.stream("GET", "/sse") as self._stream:
+            lines = data_of(self._stream.iter_lines())
+            self.path = next(lines)
+            self._is_open.set()
+            with contextlib.suppress(httpx.TransportError):  # we close it
+                for data in lines:
+                    self._messages.put(json.loads(data))
+
+    def send(self, line: bytes) -> None:
+        """Post one message as it is; it is answered on the stream."""
+        self._post(line)
+
+    def close(self) -> None:
+        """Close the stream first."""
+        stream = self._stream.extensions["network_stream"].get_extra_info("socket")
+        stream.shutdown(2)
+        super().close()
+
+
+def data_of(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the data of each event of a stream."""
+    return (line.removeprefix("data: ") for line in lines if line.startswith("data: "))

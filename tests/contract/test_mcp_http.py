@@ -1,0 +1,348 @@
+"""MCP over HTTP at the raw end: who may call, what form a call has, and callers who leave."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+
+from decisions.errors import TooManyRequests
+from decisions.gate import CALL_LIMIT
+from decisions.models import Token
+from decisions.principals import create_token
+from decisions.throttle import CallCounter
+from runs import hub
+from runs.models import Run
+from tests.contract.mcp_host import structured
+from tests.contract.mcp_web_host import HEADERS, SseHost, WebHost, data_of
+from tests.support.rest import bearer, refusal
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+MODERN = "2026-07-28"
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+PROFILE = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_runtime_profile"}}'
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+DEEP = b"[" * 90 + b"]" * 90
+each_path = pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages/?session_id=x"])
+
+
+@pytest.fixture
+def client(web: str, token: str) -> Iterator[httpx.Client]:
+    """A caller with a token of trust local."""
+    headers = {**HEADERS, **bearer(token)}
+    with httpx.Client(base_url=web, headers=headers, timeout=60) as client:
+        yield client
+
+
+def called(client: httpx.Client, path: str, **headers: str) -> httpx.Response:
+    return client.request("GET" if path == "/sse" else "POST", path, headers=headers)
+
+
+# --- who may call --------------------------------------------------------------------------------
+
+
+@each_path
+def test_a_call_without_a_token_is_challenged(anonymous: httpx.Client, path: str) -> None:
+    response = called(anonymous, path)
+    assert refusal(response, 401)["errorCode"] == "UNAUTHENTICATED"
+    assert response.headers["www-authenticate"] == 'Bearer realm="continuity"'
+
+
+@each_path
+@pytest.mark.parametrize("secret", ["cty_wrong", "x", "cty_" + "x" * 500])
+def test_a_wrong_token_is_named_invalid(client: httpx.Client, path: str, secret: str) -> None:
+    response = called(client, path, Authorization=f"Bearer {secret}")
+    refusal(response, 401)
+    assert 'error="invalid_token"' in response.headers["www-authenticate"]
+
+
+@each_path
+def test_a_foreign_host_is_refused(client: httpx.Client, path: str) -> None:
+    response = called(client, path, Host="rebound.example:8000")
+    assert "CONTINUITY_ALLOWED_HOSTS" in refusal(response, 403)["recovery"]
+
+
+@each_path
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "http://[", "x"]
+)
+def test_a_foreign_page_is_refused(client: httpx.Client, path: str, origin: str) -> None:
+    response = called(client, path, Origin=origin)
+    assert "CONTINUITY_TRUSTED_ORIGINS" in refusal(response, 403)["recovery"]
+
+
+def test_our_own_pages_and_those_that_the_operator_trusts_may_call(
+    client: httpx.Client, web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", ["https://*.good.example"])
+    for origin in (web, "https://app.good.example"):
+        assert client.post("/mcp", content=PING, headers={"Origin": origin}).status_code == 200
+    response = client.post("/mcp", content=PING, headers={"Origin": "http://app.good.example"})
+    refusal(response, 403)
+
+
+def test_a_revoked_token_ends_an_open_stream_too(web: str, token: str) -> None:
+    host = SseHost(web, token)
+    Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
+    response = host.client.post(host.path, content=PING)
+    host.close()
+    refusal(response, 401)
+
+
+@pytest.mark.parametrize("kind", [WebHost, SseHost])
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_trust_is_as_over_rest(web: str, token: str, kind: type[WebHost], forwarded: bool) -> None:
+    host = kind(web, token)
+    if forwarded:
+        host.client.headers["X-Forwarded-For"] = "203.0.113.7"
+    profile = structured(host.call("get_runtime_profile", {}))
+    host.close()
+    assert profile["trustLevel"] == ("remote" if forwarded else "local")
+
+
+def test_a_token_is_remote_unless_made_local(web: str, principal: Any) -> None:
+    host = WebHost(web, create_token(name="usual"))
+    assert structured(host.call("get_runtime_profile", {}))["isRemote"] is True
+    host.close()
+
+
+def test_calls_over_the_rate_are_refused(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CallCounter, "is_over", lambda *_, **__: True)
+    response = client.post("/mcp", content=PING)
+    assert refusal(response, 429)["recovery"] == TooManyRequests.recovery
+    assert response.headers["retry-after"] == "1"
+
+
+# --- the form of a call --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "PUT", "OPTIONS"])
+def test_only_post_is_taken_at_mcp(client: httpx.Client, method: str) -> None:
+    response = client.request(method, "/mcp")
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream", "image/png", ""])
+def test_both_types_have_to_be_acceptable(client: httpx.Client, accept: str) -> None:
+    refusal(client.post("/mcp", content=PING, headers={"Accept": accept}), 406)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/json; charset=utf-16"},
+        {"Content-Encoding": "gzip"},
+    ],
+)
+def test_another_content_is_not_taken(client: httpx.Client, headers: dict[str, str]) -> None:
+    refusal(client.post("/mcp", content=PING, headers=headers), 415)
+
+
+@pytest.mark.parametrize("revision", ["", "2025-06-18", MODERN])
+def test_a_body_over_the_limit_is_refused(client: httpx.Client, revision: str) -> None:
+    headers = {"MCP-Protocol-Version": revision} if revision else {}
+    pieces = (b"[" * 1024 * 1024 for _ in range(CALL_LIMIT // 2**20 + 1))
+    refusal(client.post("/mcp", content=b"x" * (CALL_LIMIT + 1), headers=headers), 413)
+    refusal(client.post("/mcp", content=pieces, headers=headers), 413)
+
+
+@pytest.mark.parametrize("revision", ["", "2025-06-18", MODERN])
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", -32700),
+        (b"not json", -32700),
+        (b"\xff\xfe", -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","id":2}', -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + DEEP + b"}", -32600),
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
+        (b'"text"', -32600),
+        (b"[" * 100_000, -32700),
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_a_bad_body_gets_a_json_rpc_error(
+    client: httpx.Client, revision: str, body: bytes, code: int
+) -> None:
+    headers = {"MCP-Protocol-Version": revision} if revision else {}
+    response = client.post("/mcp", content=body, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, code)
+    assert response.json()["id"] == (1 if code == -32600 and b'"id":1,' in body else None)
+
+
+def test_an_unknown_revision_is_told_the_known_ones(client: httpx.Client) -> None:
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    headers = {"MCP-Protocol-Version": "2031-01-01", "Mcp-Method": "tools/list"}
+    response = client.post("/mcp", json=call, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, -32022)
+    assert MODERN in response.json()["error"]["data"]["supported"]
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_answered_as_a_batch_where_the_revision_has_them(client: httpx.Client) -> None:
+    note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    batch = b"[" + b",".join([PING, note, PROFILE.replace(b":1,", b":2,"), b"5"]) + b"]"
+    answers = client.post("/mcp", content=batch).json()
+    assert [answer["id"] for answer in answers] == [1, 2, None]
+    assert answers[1]["result"]["structuredContent"]["maxUrls"] == 1000
+    assert answers[2]["error"]["code"] == -32600
+    assert client.post("/mcp", content=b"[" + note + b"]").status_code == 202
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", MODERN])
+def test_a_batch_is_refused_where_the_revision_has_none(
+    client: httpx.Client, revision: str
+) -> None:
+    headers = {"MCP-Protocol-Version": revision}
+    response = client.post("/mcp", content=b"[" + PING + b"]", headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, -32600)
+
+
+@pytest.mark.parametrize("batch", [b"[]", b"[" + b",".join([PING] * 51) + b"]"])
+def test_a_batch_has_some_messages_and_not_too_many(client: httpx.Client, batch: bytes) -> None:
+    assert client.post("/mcp", content=batch).json()["error"]["code"] == -32600
+
+
+# --- the older stream ----------------------------------------------------------------------------
+
+
+def test_a_message_for_no_stream_is_not_found(client: httpx.Client) -> None:
+    for address in ("/messages/", "/messages/?session_id=0", "/messages?session_id="):
+        refusal(client.post(address, content=PING), 404)
+
+
+def test_a_stream_takes_messages_of_its_own_caller_alone(web: str, token: str) -> None:
+    host = SseHost(web, token)
+    other = bearer(create_token(name="other", trust="local"))
+    response = host.client.post(host.path, content=PING, headers=other)
+    host.close()
+    refusal(response, 404)
+
+
+def test_a_bad_message_for_a_stream_is_answered_and_the_stream_lives(web: str, token: str) -> None:
+    host = SseHost(web, token)
+    response = host.client.post(host.path, content=b"not json")
+    assert (response.status_code, response.json()["error"]["code"]) == (400, -32700)
+    host.send(b'{"jsonrpc":"2.0","id":"mine","method":"ping","params":{"x":NaN}}')
+    assert host.answer_to("mine")["error"]["code"] == -32600
+    assert host.request("ping", {})["result"] == {}
+    host.close()
+
+
+# --- callers who leave ---------------------------------------------------------------------------
+
+
+def waiting() -> int:
+    """Count who waits for a run in this process's web server."""
+    hubs = list(hub._hubs.values())
+    return sum(len(listeners) for each in hubs for listeners in each._listeners.values())
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def leave(web: str, token: str, body: bytes, revision: str) -> None:
+    """Call, wait until the server waits too, and hang up."""
+    host, port = web.removeprefix("http://").split(":")
+    headers = {
+        **HEADERS,
+        **bearer(token),
+        "Host": f"{host}:{port}",
+        "Content-Length": str(len(body)),
+    }
+    if revision == MODERN:
+        headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call",
+                    "Mcp-Name": "wait_task_run"}  # fmt: skip
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with socket.create_connection((host, int(port))) as caller:
+        caller.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
+        until(lambda: waiting() == 1)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_a_caller_who_hangs_up_frees_its_wait(
+    web: str, token: str, make_run: Callable[..., Run], revision: str
+) -> None:
+    arguments = {"runId": make_run(status="running").id, "waitMs": 55_000}
+    params = {"name": "wait_task_run", "arguments": arguments}
+    params |= {"_meta": META} if revision == MODERN else {}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    leave(web, token, json.dumps(call).encode(), revision)
+    until(lambda: waiting() == 0)
+
+
+@pytest.mark.parametrize("kind", [WebHost, SseHost])
+def test_a_call_that_is_taken_back_frees_its_wait_and_no_other(
+    web: str, token: str, make_run: Callable[..., Run], kind: type[WebHost]
+) -> None:
+    asked = {"runId": make_run(status="running").id, "waitMs": 3000}
+    host, other = kind(web, token), kind(web, token)
+    taken_back, kept = (
+        host.begin_call("wait_task_run", asked),
+        other.begin_call("wait_task_run", asked),
+    )
+    assert taken_back == kept
+    until(lambda: waiting() == 2)
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": taken_back}}
+    host.send(json.dumps({"jsonrpc": "2.0", **cancel}).encode())
+    until(lambda: waiting() == 1)
+    assert structured(other.answer_to(kept))["status"] == "running"
+    host.close(), other.close()
+
+
+def test_a_stream_that_is_left_frees_all_its_waits(
+    web: str, token: str, make_run: Callable[..., Run]
+) -> None:
+    asked = {"runId": make_run(status="running").id, "waitMs": 55_000}
+    host = SseHost(web, token)
+    for _ in range(3):
+        host.begin_call("wait_task_run", asked)
+    until(lambda: waiting() == 3)
+    host.close()
+    until(lambda: waiting() == 0)
+
+
+def test_many_calls_of_one_client_are_answered_at_once(
+    web: str, token: str, make_run: Callable[..., Run]
+) -> None:
+    asked = {"runId": make_run(status="running").id, "waitMs": 1500}
+    host = WebHost(web, token)
+    waits = [host.begin_call("wait_task_run", asked) for _ in range(20)]
+    until(lambda: waiting() == 20)
+    assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
+    assert {structured(host.answer_to(each))["status"] for each in waits} == {"running"}
+    host.close()
+    assert threading.active_count() < 60
+
+
+def test_a_body_that_never_ends_is_given_up_with_its_caller(web: str, token: str) -> None:
+    host, port = web.removeprefix("http://").split(":")
+    head = "".join(f"{n}: {v}\r\n" for n, v in {**HEADERS, **bearer(token)}.items())
+    with socket.create_connection((host, int(port))) as caller:
+        caller.sendall(
+            f"POST /mcp HTTP/1.1\r\nHost: {host}\r\n{head}Content-Length: 99\r\n\r\n{{".encode()
+        )
+    assert httpx.get(f"{web}/healthz").status_code == 200

@@ -1,0 +1,126 @@
+"""Runs and artifacts as resources: what they hold, how to read on, and what is not shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from decisions.principals import Principal
+from runs.models import Run, RunEvent
+from tests.contract.mcp_host import Host, OpenDoor, StdioHost, structured
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+ERROR = {"errorCode", "message", "details", "retryable", "recovery"}
+
+
+def read(host: Host, uri: str) -> list[dict[str, Any]]:
+    contents: list[dict[str, Any]] = host.request("resources/read", {"uri": uri})["result"][
+        "contents"
+    ]
+    return contents
+
+
+def refused(host: Host, uri: str) -> tuple[int, str]:
+    error = host.request("resources/read", {"uri": uri})["error"]
+    assert set(error["data"]) == ERROR
+    return error["code"], error["data"]["errorCode"]
+
+
+def test_the_newest_runs_and_their_artifacts_are_listed(
+    host: Host, make_run: Callable[..., Run], make_artifact: Callable[..., str]
+) -> None:
+    run = make_run(status="succeeded", result={"done": 1}, result_summary="1 done")
+    made = [make_artifact(b"x", run_id=run.id) for _ in range(5)]
+    listed = host.request("resources/list", {})["result"]["resources"]
+    assert listed[0]["uri"] == f"continuity://runs/{run.id}"
+    assert (listed[0]["title"], listed[0]["description"]) == ("test_stepwise: succeeded", "1 done")
+    artifacts = [each["uri"] for each in listed[1:]]
+    assert artifacts == [f"continuity://artifacts/{artifact}" for artifact in made[:3]]
+    for each in listed:
+        assert read(host, each["uri"])
+
+
+def test_a_run_reads_as_the_tool_answers_it(host: Host, make_run: Callable[..., Run]) -> None:
+    run = make_run(status="succeeded", result={"done": 1})
+    (found,) = read(host, f"continuity://runs/{run.id}")
+    assert found["mimeType"] == "application/json"
+    assert json.loads(found["text"]) == structured(host.call("get_task_run", {"runId": run.id}))
+
+
+def test_events_are_read_page_by_page(
+    host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 2000)
+    run = make_run(status="succeeded", last_seq=5)
+    for seq in range(1, 6):
+        RunEvent.objects.create(
+            run_id=run.id, seq=seq, type="tool.update", at=run.created_at, data={"t": "x" * 900}
+        )
+    uri, seen = f"continuity://runs/{run.id}/events", []
+    while uri:
+        page, *more = read(host, uri)
+        seen += [event["seq"] for event in json.loads(page["text"])["events"]]
+        uri = more[0]["uri"] if more else ""
+    assert seen == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("mime_type", ["text/plain", "application/octet-stream"])
+def test_a_large_artifact_is_read_chunk_by_chunk(
+    host: Host, make_artifact: Callable[..., str], mime_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 1000)
+    data = "漢字😀".encode() * 400
+    uri, whole = f"continuity://artifacts/{make_artifact(data, mime_type=mime_type)}", b""
+    while uri:
+        chunk, *more = read(host, uri)
+        text = chunk.get("text")
+        whole += text.encode() if text is not None else base64.b64decode(chunk["blob"])
+        assert ("text" in chunk) is (mime_type == "text/plain")
+        uri = more[0]["uri"] if more else ""
+        assert not more or uri in more[0]["text"]
+    assert whole == data
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        ("continuity://runs/run_unknown", (-32002, "RUN_NOT_FOUND")),
+        ("continuity://runs/run_unknown/events", (-32002, "RUN_NOT_FOUND")),
+        ("continuity://artifacts/art_unknown", (-32002, "ARTIFACT_NOT_FOUND")),
+        ("continuity://artifacts/art_unknown?offset=-1", (-32602, "INVALID_PARAMETER")),
+        ("continuity://runs/", (-32602, "INVALID_PARAMETER")),
+        ("continuity://runs/a/b", (-32602, "INVALID_PARAMETER")),
+        ("continuity://runs/../../etc", (-32602, "INVALID_PARAMETER")),
+        ("file:///etc/hostname", (-32602, "INVALID_PARAMETER")),
+        ("nothing", (-32602, "INVALID_PARAMETER")),
+        ("", (-32602, "INVALID_PARAMETER")),
+    ],
+)
+def test_a_bad_address_gets_its_code(host: Host, uri: str, told: tuple[int, str]) -> None:
+    assert refused(host, uri) == told
+
+
+def test_what_is_anothers_is_neither_listed_nor_read(
+    host: Host, stranger: Principal, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(workspace_id=stranger.workspace_id)
+    assert refused(host, f"continuity://runs/{run.id}") == (-32002, "RUN_NOT_FOUND")
+    assert host.request("resources/list", {})["result"]["resources"] == []
+
+
+def test_a_missing_scope_is_told(principal: Principal) -> None:
+    nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
+    host = StdioHost(OpenDoor(nobody))
+    error = host.request("resources/list", {})["error"]
+    host.close()
+    assert error["data"]["details"] == {"scope": "runs:read"}
+
+
+def test_no_subscription_is_offered(host: Host) -> None:
+    answer = host.request("resources/subscribe", {"uri": "continuity://runs/run_1"})
+    assert answer["error"]["code"] == -32601

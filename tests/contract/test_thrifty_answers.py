@@ -1,0 +1,189 @@
+"""What an answer costs a model: pages that end early and go on, results read part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from django.conf import settings
+
+from runs.models import Run, RunEvent
+from tests.contract.mcp_host import Host, error_of, structured
+from tests.support.rest import STEPWISE, refusal, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+TRANSPORTS = ("stdio", "http")
+PAGES = {
+    "summary": {"total": 2, "succeeded": 2, "failed": 0},
+    "items": [
+        {
+            "url": f"https://{name}.test/", "title": name, "success": True, "error": None,
+            "content": {"sections": [{"heading": "Install", "level": 2, "text": text}]},
+        }
+        for name, text in (("one", "pip install one"), ("two", "漢" * 40_000))
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def kept(make_run: Callable[..., Run], make_artifact: Callable[..., str]) -> tuple[str, str]:
+    """A run that ended with a large result, and the artifact that has it whole."""
+    run = make_run(status="succeeded", template_id="batch_extract_pages", result=PAGES)
+    data, json = orjson.dumps(PAGES), "application/json"
+    return run.id, make_artifact(data, mime_type=json, kind="result", run_id=run.id)
+
+
+def follow(host: Host, budget: int) -> list[dict[str, Any]]:
+    """Page through all runs by nextCursor; every answer keeps to the budget."""
+    runs: list[dict[str, Any]] = []
+    more = True
+    while more:
+        page = structured(host.call("list_task_runs", {"limit": 1000, "offset": len(runs)}))
+        assert len(orjson.dumps(page)) < budget + 1000
+        assert page["total"] == 40
+        runs += page["runs"]
+        more = page["hasMore"]
+        assert page["nextCursor"] == (str(len(runs)) if more else None)
+    return runs
+
+
+def test_a_page_of_runs_ends_within_the_budget_and_goes_on(
+    host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 8192)
+    made = [make_run(result_summary="x" * 200).id for _ in range(40)]
+    assert sorted(run["runId"] for run in follow(host, 8192)) == sorted(made)
+
+
+def test_a_run_larger_than_the_budget_is_still_listed(
+    host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 100)
+    make_run(), make_run()
+    page = structured(host.call("list_task_runs", {}))
+    assert (len(page["runs"]), page["hasMore"], page["nextCursor"]) == (1, True, "1")
+
+
+def test_rest_gives_as_many_as_were_asked_for(
+    api: httpx.Client, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 100)
+    make_run(), make_run()
+    assert len(told(api.get("/api/v1/runs"))["runs"]) == 2
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_list_shows_the_beginning_of_a_result_and_names_the_whole(
+    host: Host, kept: tuple[str, str]
+) -> None:
+    (run,) = structured(host.call("list_task_runs", {}))["runs"]
+    assert len(orjson.dumps(run)) < 3000
+    assert (run["result"]["truncated"], run["result"]["artifactId"]) == (True, kept[1])
+    assert run["result"]["summary"] == PAGES["summary"]
+
+
+def test_events_end_within_the_budget_and_go_on(
+    host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 5000)
+    run = make_run(status="succeeded", last_seq=30)
+    for seq in range(1, 31):
+        RunEvent.objects.create(
+            run_id=run.id, seq=seq, type="tool.update", at=run.created_at, data={"t": "x" * 1000}
+        )
+    seen: list[int] = []
+    page: dict[str, Any] = {"lastSeq": 0, "terminal": False}
+    while not page["terminal"]:
+        asked = {"runId": run.id, "after": page["lastSeq"], "limit": 1000}
+        page = structured(host.call("subscribe_task_run_events", asked))
+        assert len(orjson.dumps(page)) < 6000
+        seen += [event["seq"] for event in page["events"]]
+    assert seen == list(range(1, 31))
+
+
+def test_the_list_of_templates_is_within_the_budget(host: Host) -> None:
+    answer = structured(host.call("list_task_templates", {}))
+    assert len(orjson.dumps(answer)) < settings.MCP_ANSWER_BYTES
+
+
+@pytest.mark.parametrize("by", ["artifactId", "runId"])
+def test_parts_of_a_result_are_read_alike_over_both_doors(
+    host: Host, api: httpx.Client, kept: tuple[str, str], by: str
+) -> None:
+    named = {by: kept[by == "artifactId"]}
+    for wish in ({"outline": True}, {"grep": "pip"}, {"item": 1, "offset": 39_000}):
+        answer = structured(host.call("read_page_content", named | wish))
+        assert answer == told(api.post("/api/v1/page-content", json=named | wish))
+        assert answer["artifactId"] == kept[1]
+
+
+def test_the_largest_answer_keeps_to_the_budget(host: Host, kept: tuple[str, str]) -> None:
+    answer = structured(host.call("read_page_content", {"runId": kept[0], "maxChars": 30_000}))
+    assert answer["nextOffset"] > 29_000
+    assert len(orjson.dumps(answer)) < settings.MCP_ANSWER_BYTES
+
+
+BAD = [
+    ({}, "INVALID_PARAMETER"),
+    ({"artifactId": "art_x", "runId": "run_x"}, "INVALID_PARAMETER"),
+    ({"artifactId": "art_unknown"}, "ARTIFACT_NOT_FOUND"),
+    ({"runId": "run_unknown"}, "RUN_NOT_FOUND"),
+    ({"artifactId": "$kept", "grep": "(?=x)"}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "grep": ""}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "grep": "x" * 501}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "item": 2}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "item": -1}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "sections": []}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "sections": [-1]}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "sections": [1.5]}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "maxChars": 30_001}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "offset": -1}, "INVALID_PARAMETER"),
+    ({"artifactId": "$kept", "further": 1}, "INVALID_PARAMETER"),
+    ({"artifactId": "$picture"}, "INVALID_PARAMETER"),
+    ({"runId": "$empty"}, "INVALID_PARAMETER"),
+]
+
+
+@pytest.mark.parametrize(("call", "code"), BAD, ids=str)
+def test_a_bad_wish_gets_its_code(
+    host: Host, api: httpx.Client, kept: tuple[str, str], make_run: Callable[..., Run],
+    make_artifact: Callable[..., str], call: dict[str, Any], code: str,
+) -> None:  # fmt: skip
+    things = {
+        "$kept": kept[1],
+        "$picture": make_artifact(b"\xff", mime_type="image/png"),
+        "$empty": make_run().id,
+    }
+    asked = {name: things.get(str(value), value) for name, value in call.items()}
+    assert error_of(host.call("read_page_content", asked))["errorCode"] == code
+    response = api.post("/api/v1/page-content", json=asked)
+    assert refusal(response, response.status_code)["errorCode"] == code
+
+
+def test_a_text_that_is_no_result_is_one_section(
+    host: Host, make_artifact: Callable[..., str]
+) -> None:
+    for data in (b"a line\nanother", b'{"a": [1, 2]}', b'{"a": '):
+        artifact = make_artifact(data, mime_type="application/json")
+        answer = structured(host.call("read_page_content", {"artifactId": artifact}))
+        assert answer["pages"][0]["sections"][0]["text"] == data.decode()
+
+
+def test_another_workspaces_result_reads_as_missing(
+    host: Host, client_with: Callable[..., httpx.Client]
+) -> None:
+    foreign = client_with(workspace="elsewhere")
+    made = told(foreign.post("/api/v1/runs", json={**STEPWISE, "options": {"mode": "async"}}), 202)
+    answer = host.call("read_page_content", {"runId": made["runId"]})
+    assert error_of(answer)["errorCode"] == "RUN_NOT_FOUND"
+
+
+def test_reading_pages_needs_the_scope_of_artifacts(
+    kept: tuple[str, str], client_with: Callable[..., httpx.Client]
+) -> None:
+    client = client_with(scopes=frozenset({"runs:read"}))
+    response = client.post("/api/v1/page-content", json={"artifactId": kept[1]})
+    assert refusal(response, 403)["details"] == {"scope": "artifacts:read"}

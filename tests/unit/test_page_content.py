@@ -1,0 +1,159 @@
+"""Choosing parts of what was read: nothing is lost between answers, and none is too large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decisions.errors import InvalidInput
+from runs.page_content import Page, Section, Wish, pages_of, select
+
+
+def page(*texts: str, url: str = "u") -> dict[str, Any]:
+    sections = [{"heading": f"Part {n}", "level": 2, "text": text} for n, text in enumerate(texts)]
+    return {"url": url, "title": "t", "success": True, "content": {"sections": sections}}
+
+
+RESULT = {
+    "summary": {"total": 3},
+    "items": [
+        page("one fish", "two fish"),
+        {"url": "broken", "success": False, "content": None, "error": {}},
+        page("red fish " * 400, "漢字", url="third"),
+    ],
+}
+
+
+def read(value: Any, **wish: Any) -> dict[str, Any]:
+    return select(pages_of(value), Wish(**wish))
+
+
+def all_of(value: Any, **wish: Any) -> list[dict[str, Any]]:
+    """Follow nextOffset to the end."""
+    answers = [read(value, **wish)]
+    while answers[-1]["nextOffset"] is not None:
+        assert len(answers) < 10_000
+        answers.append(read(value, **wish, offset=answers[-1]["nextOffset"]))
+    return answers
+
+
+def texts_of(answers: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
+    """Join the pieces of each section, which have to follow each other without a gap."""
+    joined: dict[tuple[int, int], str] = {}
+    for answer in answers:
+        for shown in answer["pages"]:
+            for part in shown["sections"]:
+                name = shown["item"], part["section"]
+                assert part["start"] == len(joined.get(name, ""))
+                joined[name] = joined.get(name, "") + part["text"]
+    return joined
+
+
+def test_a_small_result_comes_whole() -> None:
+    answer = read(RESULT)
+    assert (answer["totalPages"], answer["nextOffset"]) == (3, None)
+    assert [shown["url"] for shown in answer["pages"]] == ["u", "third"]
+
+
+@given(
+    st.lists(st.lists(st.text(max_size=400), max_size=5), max_size=6),
+    st.integers(100, 900),
+)
+@settings(max_examples=100, deadline=None)
+def test_reading_on_gives_every_character_once(made: list[list[str]], max_chars: int) -> None:
+    answers = all_of({"items": [page(*texts) for texts in made]}, max_chars=max_chars)
+    wanted = {(n, m): text for n, texts in enumerate(made) for m, text in enumerate(texts)}
+    assert texts_of(answers) == wanted
+    shown = [sum(len(s["text"]) for p in a["pages"] for s in p["sections"]) for a in answers]
+    assert max(shown) <= max_chars
+
+
+def test_an_outline_has_headings_and_lengths_alone() -> None:
+    answer = read(RESULT, outline=True)
+    (part, _) = answer["pages"][1]["sections"]
+    assert part == {"section": 0, "heading": "Part 0", "level": 2, "characters": 3600}
+
+
+def test_an_outline_of_many_pages_goes_on() -> None:
+    many = {"items": [page("x" * 500, "y", url=f"u{n}") for n in range(200)]}
+    answers = all_of(many, outline=True, max_chars=1000)
+    items = [shown["item"] for answer in answers for shown in answer["pages"]]
+    assert sorted(set(items)) == list(range(200))
+    assert max(len(orjson.dumps(answer)) for answer in answers) < 4000
+
+
+@pytest.mark.parametrize(
+    ("sections", "texts"),
+    [(["part 1"], ["two fish", "漢字"]), ([1], ["two fish", "漢字"]), (["nothing"], [])],
+)
+def test_sections_are_named_by_heading_or_index(sections: list[Any], texts: list[str]) -> None:
+    assert list(texts_of([read(RESULT, sections=sections)]).values()) == texts
+
+
+def test_one_item_counts_as_in_the_result() -> None:
+    assert [shown["url"] for shown in read(RESULT, item=2)["pages"]] == ["third"]
+    assert read(RESULT, item=1)["pages"] == []
+    with pytest.raises(InvalidInput, match="items 0 to 2"):
+        read(RESULT, item=3)
+
+
+def test_grep_shows_what_is_around_each_match() -> None:
+    answer = read(RESULT, grep="(?i)TWO f.sh")
+    (match,) = answer["matches"]
+    assert (match["item"], match["section"], match["heading"]) == (0, 1, "Part 1")
+    assert (match["at"], match["text"]) == (0, "two fish")
+    assert answer["pages"] == []
+
+
+def test_grep_positions_count_characters_not_bytes() -> None:
+    text = "漢" * 500 + "fish" + "字" * 500
+    (match,) = read({"items": [page(text)]}, grep="fish")["matches"]
+    assert match["at"] == 500
+    assert match["text"] == "漢" * 120 + "fish" + "字" * 120
+
+
+def test_matches_go_on_and_none_is_shown_twice() -> None:
+    answers = all_of(RESULT, grep="red", max_chars=600)
+    found = [match["at"] for answer in answers for match in answer["matches"]]
+    assert len(answers) > 2
+    assert found == sorted(set(found))
+    assert found[-1] > 3300
+
+
+@pytest.mark.parametrize("pattern", ["(?=x)", "(", r"(a)\1", "a{2000}{2000}", "["])
+def test_a_pattern_that_re2_does_not_take_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInput, match=r"grep: .*RE2"):
+        read(RESULT, grep=pattern)
+
+
+@pytest.mark.parametrize("pattern", ["x*", "", "(a|a)*$", "(x+x+)+y"])
+def test_no_pattern_takes_exponential_time(pattern: str) -> None:
+    assert read({"items": [page("x" * 50_000)]}, grep=pattern)["nextOffset"] is None
+
+
+NAMES = st.sampled_from(["url", "success", "content", "sections", "heading", "level", "text"])
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inside: st.lists(inside) | st.dictionaries(NAMES, inside),
+)
+
+
+@given(JSON)
+@settings(max_examples=200, deadline=None)
+def test_any_json_can_be_looked_through(value: Any) -> None:
+    for found in pages_of(value):
+        assert isinstance(found, Page)
+        assert all(isinstance(section, Section) for section in found.sections)
+    read(value, grep="a")
+    read(value, outline=True)
+
+
+def test_deep_json_is_looked_through() -> None:
+    deep: Any = page("down here")
+    for _ in range(1000):
+        deep = [deep]
+    assert read(deep)["totalPages"] == 1
