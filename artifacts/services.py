@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from artifacts.blobs import delete_file, list_old_files, write_blob
 from artifacts.models import Artifact
@@ -81,16 +82,25 @@ def expire_artifacts(*, limit: int = 500) -> int:
     """Turn artifacts past their time into tombstones, audited; return how many. Twice at once is
     safe.
     """
+    due = Artifact.objects.filter(expires_at__lte=datetime.now(UTC), expired_at__isnull=True)
+    expired = some = _expire(due.order_by("expires_at")[:limit])
+    while some == limit:
+        some = _expire(due.order_by("expires_at")[:limit])
+        expired += some
+    return expired
+
+
+def expire_artifacts_of(run_ids: Sequence[str]) -> int:
+    """Leave nothing but tombstones of these runs' artifacts, whatever time they had left."""
+    return _expire(Artifact.objects.filter(run_id__in=run_ids, expired_at__isnull=True))
+
+
+def _expire(rows: QuerySet[Artifact]) -> int:
     now = datetime.now(UTC)
     with transaction.atomic():
-        due = list(
-            Artifact.objects.filter(expires_at__lte=now, expired_at__isnull=True).order_by(
-                "expires_at"
-            )[:limit]
-        )
         mine = [
             row
-            for row in due
+            for row in rows
             if Artifact.objects.filter(id=row.id, expired_at__isnull=True).update(expired_at=now)
         ]
         record_all(

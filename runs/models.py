@@ -21,6 +21,7 @@ TERMINAL = frozenset(
     {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.PARTIAL_SUCCESS, RunStatus.CANCELED}
 )
 ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
+_SEEN = Q(hidden_at__isnull=True)
 _UNCLAIMED = Q(ready=True, lease_owner__isnull=True, status__in=["queued", "running"])
 
 
@@ -91,12 +92,24 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["workspace_id", "-created_at", "-id"], name="run_newest"),
+            # What the API lists: one for each way to filter; runs out of its sight are in none.
             models.Index(
-                fields=["workspace_id", "status", "-created_at", "-id"], name="run_by_status"
+                fields=["workspace_id", "-created_at", "-id"], name="run_seen", condition=_SEEN
             ),
             models.Index(
-                fields=["workspace_id", "template_id", "-created_at", "-id"], name="run_by_template"
+                fields=["workspace_id", "status", "-created_at", "-id"],
+                name="run_seen_by_status",
+                condition=_SEEN,
+            ),
+            models.Index(
+                fields=["workspace_id", "template_id", "-created_at", "-id"],
+                name="run_seen_by_template",
+                condition=_SEEN,
+            ),
+            models.Index(
+                fields=["workspace_id", "status", "template_id", "-created_at", "-id"],
+                name="run_seen_by_both",
+                condition=_SEEN,
             ),
             # For whose turn it is (runs/turn.py): the first of each workspace is one probe.
             models.Index(
@@ -112,12 +125,57 @@ class Run(models.Model):
                 name="run_to_hide",
                 condition=Q(hidden_at__isnull=True, ended_at__isnull=False),
             ),
+            models.Index(
+                fields=["ended_at"], name="run_to_delete", condition=Q(hidden_at__isnull=False)
+            ),
+            # What the admin lists, in every workspace, hidden or not.
             models.Index(fields=["-created_at", "-id"], name="run_newest_of_all"),
             models.Index(fields=["status", "-created_at", "-id"], name="run_by_status_of_all"),
+            models.Index(
+                fields=["template_id", "-created_at", "-id"], name="run_by_template_of_all"
+            ),
+            models.Index(fields=["workspace_id", "-created_at", "-id"], name="run_by_workspace"),
+            models.Index(fields=["session_id"], name="run_by_session"),
         ]
 
     def __str__(self) -> str:
         return self.id
+
+
+class RunTotal(models.Model):
+    """How many runs of a workspace are not hidden, by template and status, as far as
+    `RunTotalChange` was folded (`runs.totals`).
+    """
+
+    workspace_id = models.CharField(max_length=64)
+    template_id = models.CharField(max_length=128)
+    status = models.CharField(max_length=16)
+    number = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace_id", "template_id", "status"], name="run_total_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.status}"
+
+
+class RunTotalChange(models.Model):
+    """A run that came into sight, went from one status to another, or out of sight; written by the
+    triggers of `runs.totals`, never changed, gone when it is folded.
+    """
+
+    workspace_id = models.CharField(max_length=64)
+    template_id = models.CharField(max_length=128)
+    was = models.CharField(max_length=16, null=True)
+    became = models.CharField(max_length=16, null=True)
+    number = models.IntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.was} -> {self.became}"
 
 
 class RunKey(models.Model):
