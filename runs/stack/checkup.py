@@ -26,6 +26,7 @@ from runs.stack.places import places
 from runs.stack.prepare import unapplied_migrations
 from runs.stack.safety import KEY_LENGTH_MIN
 from runs.stack.state import live_info
+from runs.totals import missing_triggers, totals_astray
 
 Verdict = Literal["ok", "note", "bad"]
 MEGABYTE = 1024 * 1024
@@ -51,6 +52,7 @@ def check_parts() -> Iterator[Finding]:
     yield check_home()
     yield check_keys()
     yield check_database()
+    yield check_totals()
     yield check_redis()
     yield check_artifacts()
     yield check_port()
@@ -120,6 +122,18 @@ def check_database() -> Finding:
         what = f"{kind} {where} lacks {len(missing)} migrations"
         return Finding("bad", "database", what, "Run `manage.py migrate`.")
     return Finding("ok", "database", f"{kind} {where}, schema up to date")
+
+
+def check_totals() -> Finding:
+    """How many runs there are, as the lists of runs tell it, against the rows themselves."""
+    try:
+        astray, lacking = totals_astray(), len(missing_triggers())
+    except DatabaseError:
+        return Finding("note", "totals", "not checked: see the database")
+    if astray or lacking:
+        what = f"{astray} totals of runs are wrong, {lacking} triggers are missing"
+        return Finding("bad", "totals", what, "Run `manage.py recount_runs`.")
+    return Finding("ok", "totals", "the lists of runs count what is there")
 
 
 def check_redis() -> Finding:

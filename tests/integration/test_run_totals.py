@@ -4,6 +4,7 @@ also while it is folded.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,6 +20,7 @@ from runs.models import Run, RunTotal, RunTotalChange
 from runs.scheduler import hide_runs
 from runs.selectors import list_runs
 from runs.services import cancel_run
+from runs.stack.checkup import check_totals
 from runs.totals import fold_totals, mend_totals, missing_triggers, totals_astray
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
@@ -144,7 +146,9 @@ def test_triggers_that_went_are_put_back_by_the_next_migrate_and_the_count_with_
     drop_triggers()
     make_run()
     assert (total(principal), totals_astray(), len(missing_triggers())) == (1, 1, 3)
+    assert check_totals().verdict == "bad"
     call_command("migrate", verbosity=0)
+    assert check_totals().verdict == "ok"
     assert (total(principal), totals_astray(), missing_triggers()) == (2, 0, set())
 
 
@@ -152,7 +156,9 @@ def test_mending_corrects_too_many_and_too_few(make_run: MakeRun, principal: Pri
     make_run()
     RunTotalChange.objects.create(workspace_id="gone", template_id="t", became="failed", number=7)
     RunTotalChange.objects.update(number=5)
-    assert mend_totals() == 2
+    assert check_totals().verdict == "bad"
+    call_command("recount_runs", stdout=(told := io.StringIO()))
+    assert told.getvalue().startswith("2 totals were wrong")
     assert (total(principal), totals_astray(), mend_totals()) == (1, 0, 0)
 
 
