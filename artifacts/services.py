@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from artifacts.blobs import delete_file, list_old_files, write_blob
+from artifacts.blobs import blob_name, delete_file, list_old_files, write_blob
 from artifacts.models import Artifact
 from decisions.audit import Deed, record_all
 from decisions.ids import new_id
@@ -116,8 +117,11 @@ def _expire(rows: QuerySet[Artifact]) -> int:
 def collect_blobs() -> int:
     """Delete old bytes that no living row names; return how many files went."""
     gone = 0
-    for path in list_old_files():
-        sha256 = path.rsplit("/", 1)[-1]
-        if not Artifact.objects.filter(sha256=sha256, expired_at__isnull=True).exists():
-            gone += delete_file(path)
+    old = iter(list_old_files())
+    while paths := list(itertools.islice(old, 500)):
+        named = Artifact.objects.filter(
+            sha256__in=[path.rsplit("/", 1)[-1] for path in paths], expired_at__isnull=True
+        )
+        kept = {blob_name(sha256) for sha256 in named.values_list("sha256", flat=True)}
+        gone += sum(delete_file(path) for path in paths if path not in kept)
     return gone

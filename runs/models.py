@@ -21,7 +21,12 @@ TERMINAL = frozenset(
     {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.PARTIAL_SUCCESS, RunStatus.CANCELED}
 )
 ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
-_SEEN = Q(hidden_at__isnull=True)
+_FILTERED = {
+    "": [],
+    "_by_status": ["status"],
+    "_by_template": ["template_id"],
+    "_by_both": ["status", "template_id"],
+}
 _UNCLAIMED = Q(ready=True, lease_owner__isnull=True, status__in=["queued", "running"])
 
 
@@ -92,24 +97,14 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            # What the API lists: one for each way to filter; runs out of its sight are in none.
-            models.Index(
-                fields=["workspace_id", "-created_at", "-id"], name="run_seen", condition=_SEEN
-            ),
-            models.Index(
-                fields=["workspace_id", "status", "-created_at", "-id"],
-                name="run_seen_by_status",
-                condition=_SEEN,
-            ),
-            models.Index(
-                fields=["workspace_id", "template_id", "-created_at", "-id"],
-                name="run_seen_by_template",
-                condition=_SEEN,
-            ),
-            models.Index(
-                fields=["workspace_id", "status", "template_id", "-created_at", "-id"],
-                name="run_seen_by_both",
-                condition=_SEEN,
+            # What the API lists, one for each way to filter; what is out of its sight is in none.
+            *(
+                models.Index(
+                    fields=["workspace_id", *kept, "-created_at", "-id"],
+                    name=f"run_seen{name}",
+                    condition=Q(hidden_at__isnull=True),
+                )
+                for name, kept in _FILTERED.items()
             ),
             # For whose turn it is (runs/turn.py): the first of each workspace is one probe.
             models.Index(
@@ -164,9 +159,7 @@ class RunTotal(models.Model):
 
 
 class RunTotalChange(models.Model):
-    """A run that came into sight, went from one status to another, or out of sight; written by the
-    triggers of `runs.totals`, never changed, gone when it is folded.
-    """
+    """A run that came into sight, changed its status, or went out of sight (`runs.totals`)."""
 
     workspace_id = models.CharField(max_length=64)
     template_id = models.CharField(max_length=128)

@@ -162,7 +162,7 @@ def check_artifacts() -> Finding:
         with storage.open(kept) as file:
             same = file.read() == probe
         storage.delete(kept)
-    except _storage_errors() as error:
+    except (OSError, SuspiciousFileOperation) as error:
         what = f"{kind}: {type(error).__name__}: {str(error)[:200]}"
         return Finding("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
     if not same:
@@ -199,18 +199,6 @@ def check_llm() -> Finding:
     """The model that agent runs use; nothing else needs one."""
     model = os.environ.get("CONTINUITY_LLM_MODEL", "")
     return Finding("ok", "llm", model or "not configured (agents only)")
-
-
-def _storage_errors() -> tuple[type[Exception], ...]:
-    if not str(settings.CONTINUITY_ARTIFACT_STORAGE).startswith("s3:"):
-        return OSError, SuspiciousFileOperation
-    # Slow to import, and rarely needed; botocore's type information is not installed.
-    from botocore.exceptions import (  # type: ignore[import-untyped,unused-ignore]
-        BotoCoreError,
-        ClientError,
-    )
-
-    return OSError, SuspiciousFileOperation, BotoCoreError, ClientError
 
 
 def _installed(name: str) -> str | None:

@@ -184,12 +184,13 @@ def test_every_filter_of_the_list_has_an_index_of_its_own(
     make_run: MakeRun, principal: Principal, filters: dict[str, Any]
 ) -> None:
     one = make_run(status="succeeded")
-    made = [Run(**{field.attname: getattr(one, field.attname) for field in Run._meta.fields})
-            for _ in range(2000)]  # fmt: skip
+    columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
+    made = [Run(**columns) for _ in range(12000)]
     for n, run in enumerate(made):
         run.id, run.created_at = f"run_{n}", one.created_at - timedelta(seconds=n)
-        run.workspace_id = ("other", principal.workspace_id)[n % 2]
-        run.template_id, run.status = "ab"[n // 2 % 2], ("succeeded", "partial_success")[n // 4 % 2]
+        run.workspace_id = f"other{n % 8}" if n % 8 else principal.workspace_id
+        run.template_id, run.status = "abcd"[n // 8 % 4], ("succeeded", "canceled")[n // 32 % 2]
+        run.error = {"errorCode": "RUN_CANCELED"}
     Run.objects.bulk_create(made)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE" if connection.vendor == "sqlite" else "VACUUM ANALYZE runs_run")
