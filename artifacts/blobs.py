@@ -5,15 +5,16 @@ touches them.
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
-from django.core.files.base import ContentFile, File
-from django.core.files.storage import Storage, storages
+from django.core.files.base import File
+from django.core.files.storage import storages
 
-from artifacts.storage import BlobFileStorage
+from artifacts.storage import BlobStorage
 
 YOUNG = timedelta(
     hours=1
@@ -21,8 +22,11 @@ YOUNG = timedelta(
 log = logging.getLogger(__name__)
 
 
-def _storage() -> Storage:
-    return storages["artifacts"]
+def blob_storage() -> BlobStorage:
+    """Return the storage that the settings name."""
+    storage: Any = storages["artifacts"]
+    kept: BlobStorage = storage
+    return kept
 
 
 def blob_name(sha256: str) -> str:
@@ -38,10 +42,7 @@ def write_blob(data: bytes) -> str:
         OSError: The storage is full or gone.
     """
     sha256 = hashlib.sha256(data).hexdigest()
-    name, storage = blob_name(sha256), _storage()
-    if isinstance(storage, BlobFileStorage) and storage.touch(name, size_bytes=len(data)):
-        return sha256
-    storage.save(name, ContentFile(data))
+    blob_storage().keep(blob_name(sha256), io.BytesIO(data), size_bytes=len(data))
     return sha256
 
 
@@ -49,7 +50,7 @@ def open_blob(sha256: str, *, size_bytes: int) -> IO[Any] | None:
     """Open the bytes for reading (seekable), or return None where they are lost or not whole."""
     about = {"sha256": sha256}
     try:
-        file: File[Any] = _storage().open(blob_name(sha256), "rb")
+        file: File[Any] = blob_storage().open(blob_name(sha256), "rb")
     except (FileNotFoundError, NotADirectoryError):
         log.error("the bytes of an artifact are missing from the storage", extra=about)
         return None
@@ -61,29 +62,12 @@ def open_blob(sha256: str, *, size_bytes: int) -> IO[Any] | None:
 
 
 def list_old_files() -> Iterator[str]:
-    """Yield the storage path of every blob, and every draft a dead writer left, that is over an
-    hour old.
+    """Yield the storage path of every blob, and everything that a dead writer left, that is over
+    an hour old.
     """
-    storage, before = _storage(), datetime.now(UTC) - YOUNG
-    for first in _folders(storage, ""):
-        for second in _folders(storage, first):
-            for name in storage.listdir(f"{first}/{second}")[1]:
-                path = f"{first}/{second}/{name}"
-                if storage.get_modified_time(path) < before:
-                    yield path
-
-
-def _folders(storage: Storage, path: str) -> list[str]:
-    try:
-        return storage.listdir(path)[0]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return blob_storage().list_before(datetime.now(UTC) - YOUNG)
 
 
 def delete_file(path: str) -> bool:
     """Delete what `list_old_files` named, unless a writer just found it; tell whether it went."""
-    storage = _storage()
-    if isinstance(storage, BlobFileStorage):
-        return storage.delete_unless_young(path, before=datetime.now(UTC) - YOUNG)
-    storage.delete(path)
-    return True
+    return blob_storage().delete_unless_young(path, before=datetime.now(UTC) - YOUNG)

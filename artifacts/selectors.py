@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import IO, Any
 
 from artifacts.blobs import open_blob
@@ -29,12 +30,19 @@ def get_artifact(*, principal: Principal, artifact_id: str) -> Artifact:
     row = Artifact.objects.filter(id=artifact_id, workspace_id=principal.workspace_id).first()
     if row is None:
         raise ArtifactNotFound(f"There is no artifact {artifact_id[:64]}.")
-    if row.expired_at is not None:
+    if is_expired(row):
         raise ArtifactExpired(
             f"The artifact {artifact_id} expired.",
             details={"runId": row.run_id, "expiredAt": _ms(row.expires_at)},
         )
     return row
+
+
+def is_expired(row: Artifact) -> bool:
+    """Tell whether its time is over, also while its bytes have not been collected yet."""
+    return row.expired_at is not None or (
+        row.expires_at is not None and row.expires_at <= datetime.now(UTC)
+    )
 
 
 def open_content(*, principal: Principal, artifact_id: str) -> tuple[Artifact, IO[Any]]:
@@ -181,7 +189,7 @@ def describe(row: Artifact) -> dict[str, Any]:
         "sha256": row.sha256,
         "createdAt": _ms(row.created_at),
         "expiresAt": _ms(row.expires_at),
-        "expired": row.expired_at is not None,
+        "expired": is_expired(row),
     }
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
-from artifacts.blobs import delete_file, list_old_files, write_blob
+from artifacts.blobs import blob_name, delete_file, list_old_files, write_blob
 from artifacts.models import Artifact
 from decisions.audit import Deed, record_all
 from decisions.ids import new_id
@@ -81,16 +83,25 @@ def expire_artifacts(*, limit: int = 500) -> int:
     """Turn artifacts past their time into tombstones, audited; return how many. Twice at once is
     safe.
     """
+    due = Artifact.objects.filter(expires_at__lte=datetime.now(UTC), expired_at__isnull=True)
+    expired = some = _expire(due.order_by("expires_at")[:limit])
+    while some == limit:
+        some = _expire(due.order_by("expires_at")[:limit])
+        expired += some
+    return expired
+
+
+def expire_artifacts_of(run_ids: Sequence[str]) -> int:
+    """Leave nothing but tombstones of these runs' artifacts, whatever time they had left."""
+    return _expire(Artifact.objects.filter(run_id__in=run_ids, expired_at__isnull=True))
+
+
+def _expire(rows: QuerySet[Artifact]) -> int:
     now = datetime.now(UTC)
     with transaction.atomic():
-        due = list(
-            Artifact.objects.filter(expires_at__lte=now, expired_at__isnull=True).order_by(
-                "expires_at"
-            )[:limit]
-        )
         mine = [
             row
-            for row in due
+            for row in rows
             if Artifact.objects.filter(id=row.id, expired_at__isnull=True).update(expired_at=now)
         ]
         record_all(
@@ -106,8 +117,11 @@ def expire_artifacts(*, limit: int = 500) -> int:
 def collect_blobs() -> int:
     """Delete old bytes that no living row names; return how many files went."""
     gone = 0
-    for path in list_old_files():
-        sha256 = path.rsplit("/", 1)[-1]
-        if not Artifact.objects.filter(sha256=sha256, expired_at__isnull=True).exists():
-            gone += delete_file(path)
+    old = iter(list_old_files())
+    while paths := list(itertools.islice(old, 500)):
+        named = Artifact.objects.filter(
+            sha256__in=[path.rsplit("/", 1)[-1] for path in paths], expired_at__isnull=True
+        )
+        kept = {blob_name(sha256) for sha256 in named.values_list("sha256", flat=True)}
+        gone += sum(delete_file(path) for path in paths if path not in kept)
     return gone

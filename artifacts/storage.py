@@ -1,16 +1,42 @@
-"""The default storage of artifact bytes: files that appear whole or not at all."""
+"""What a storage of artifact bytes can do, and the default one: files that appear whole or not at
+all.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage
+
+
+class BlobStorage(Protocol):
+    """What `artifacts.blobs` asks of STORAGES["artifacts"]; failures are OSErrors."""
+
+    def open(self, name: str, mode: str = ...) -> File[Any]:
+        """Open for reading, from anywhere; FileNotFoundError where there is none."""
+
+    def keep(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
+        """Have the content there durably, and young."""
+
+    def adopt(self, upload: str, name: str, *, size_bytes: int) -> None:
+        """Make an upload the content of that name, durably, and the upload go."""
+
+    def delete(self, name: str) -> None:
+        """Delete; what is not there is no trouble."""
+
+    def delete_unless_young(self, name: str, *, before: datetime) -> bool:
+        """Delete what nobody wrote or found since that time; tell whether it went."""
+
+    def list_before(self, before: datetime) -> Iterator[str]:
+        """Yield what nobody wrote or found since that time."""
 
 
 class BlobFileStorage(FileSystemStorage):
@@ -43,7 +69,20 @@ class BlobFileStorage(FileSystemStorage):
             os.close(folder)
         return name
 
-    def touch(self, name: str, *, size_bytes: int) -> bool:
+    def keep(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
+        """Have the content there, young; it is written only where it is not there whole."""
+        if not self._touch(name, size_bytes=size_bytes):
+            content.seek(0)
+            self._save(name, File(content))
+
+    def adopt(self, upload: str, name: str, *, size_bytes: int) -> None:
+        """Move an uploaded file to the name of its content."""
+        if not self._touch(name, size_bytes=size_bytes):
+            with self.open(upload) as content:
+                self._save(name, content)
+        self.delete(upload)
+
+    def _touch(self, name: str, *, size_bytes: int) -> bool:
         """Make a blob young again, so that the collector leaves it to the writer that just found
         it; False: it is not there, or not whole.
         """
@@ -71,3 +110,13 @@ class BlobFileStorage(FileSystemStorage):
             return True
         aside.rename(path)
         return False
+
+    def list_before(self, before: datetime) -> Iterator[str]:
+        """Yield every blob, upload and draft that nobody touched since that time."""
+        root = Path(self.location)
+        for folder, _, names in os.walk(root):
+            for name in names:
+                path = Path(folder) / name
+                with contextlib.suppress(FileNotFoundError):
+                    if path.stat().st_mtime < before.timestamp():
+                        yield path.relative_to(root).as_posix()

@@ -59,7 +59,7 @@ class Malfunction(Refused):
 
 
 class Unavailable(Malfunction):
-    """The database did not take the call."""
+    """The database, or the storage of artifacts, did not take the call."""
 
     http_status = 503
     retryable = True
@@ -106,6 +106,9 @@ def _translate(error: Exception) -> Refused:
 def _malfunction(error: BaseException | None) -> Malfunction:
     error_id = new_id("err_")
     log.error("a call failed unexpectedly", exc_info=error, extra={"errorId": error_id})
+    if isinstance(error, OSError):
+        details = {"errorId": error_id, "causeCode": "STORAGE"}
+        return Unavailable("The storage of artifacts did not take the call.", details=details)
     if isinstance(error, OperationalError | InterfaceError):
         details = {"errorId": error_id, "causeCode": "STORAGE_UNAVAILABLE"}
         return Unavailable("The database did not take the call.", details=details)

@@ -78,12 +78,25 @@ def artifact_storage(url: str, continuity_home: Path) -> dict[str, Any]:
     """
     parts = urlsplit(url)
     if parts.scheme == "s3":
+        if parts.username or parts.password or not parts.hostname:
+            raise ImproperlyConfigured(
+                "CONTINUITY_ARTIFACT_STORAGE has to be s3://bucket/prefix?endpoint=… without"
+                " credentials; those come as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+            )
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        options: dict[str, Any] = {"bucket_name": parts.netloc, "location": parts.path.strip("/")}
-        options["endpoint_url"] = query.get("endpoint") or None
-        options["region_name"] = query.get("region") or None
-        options["file_overwrite"] = True
-        return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+        endpoint = query.get("endpoint")
+        options: dict[str, Any] = {
+            "bucket_name": parts.netloc,
+            "location": parts.path.strip("/"),
+            "endpoint_url": endpoint,
+            # The address at which callers reach the same server, where that is another.
+            "public_endpoint": query.get("public_endpoint"),
+            "region_name": query.get("region")
+            or os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1")),
+            "signature_version": "s3v4",
+            "addressing_style": "path" if endpoint else "auto",
+        }
+        return {"BACKEND": "artifacts.s3.BlobS3Storage", "OPTIONS": options}
     location = parts.path if parts.scheme == "file" else url
     return {
         "BACKEND": "artifacts.storage.BlobFileStorage",

@@ -128,6 +128,8 @@ CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[]
 FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
 
 # --- artifacts -----------------------------------------------------------------------------------
+# A folder, or s3://bucket/prefix?endpoint=https://…&region=…&public_endpoint=https://…; credentials
+# are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else boto3 finds (a role, a profile).
 CONTINUITY_ARTIFACT_STORAGE = env.str("CONTINUITY_ARTIFACT_STORAGE", "")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -274,5 +276,11 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     # Refusals of bad hosts and the like are answers, not incidents.
-    "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
+    "loggers": {
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        # Their finer levels tell whole requests, signatures and all.
+        "boto3": {"level": "WARNING"},
+        "botocore": {"level": "WARNING"},
+        "urllib3": {"level": "WARNING"},
+    },
 }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+from runs.totals import keep_totals
 
 
 class RunsConfig(AppConfig):
@@ -10,3 +13,7 @@ class RunsConfig(AppConfig):
 
     name = "runs"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Have the counting of runs looked after whenever the tables may have changed."""
+        post_migrate.connect(keep_totals, sender=self)

@@ -21,6 +21,12 @@ TERMINAL = frozenset(
     {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.PARTIAL_SUCCESS, RunStatus.CANCELED}
 )
 ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
+_FILTERED = {
+    "": [],
+    "_by_status": ["status"],
+    "_by_template": ["template_id"],
+    "_by_both": ["status", "template_id"],
+}
 _UNCLAIMED = Q(ready=True, lease_owner__isnull=True, status__in=["queued", "running"])
 
 
@@ -93,12 +99,14 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["workspace_id", "-created_at", "-id"], name="run_newest"),
-            models.Index(
-                fields=["workspace_id", "status", "-created_at", "-id"], name="run_by_status"
-            ),
-            models.Index(
-                fields=["workspace_id", "template_id", "-created_at", "-id"], name="run_by_template"
+            # What the API lists, one for each way to filter; what is out of its sight is in none.
+            *(
+                models.Index(
+                    fields=["workspace_id", *kept, "-created_at", "-id"],
+                    name=f"run_seen{name}",
+                    condition=Q(hidden_at__isnull=True),
+                )
+                for name, kept in _FILTERED.items()
             ),
             # For whose turn it is (runs/turn.py): the first of each workspace is one probe.
             models.Index(
@@ -119,12 +127,55 @@ class Run(models.Model):
                 name="run_shared",
                 condition=Q(shared=True, status="running"),
             ),
+            models.Index(
+                fields=["ended_at"], name="run_to_delete", condition=Q(hidden_at__isnull=False)
+            ),
+            # What the admin lists, in every workspace, hidden or not.
             models.Index(fields=["-created_at", "-id"], name="run_newest_of_all"),
             models.Index(fields=["status", "-created_at", "-id"], name="run_by_status_of_all"),
+            models.Index(
+                fields=["template_id", "-created_at", "-id"], name="run_by_template_of_all"
+            ),
+            models.Index(fields=["workspace_id", "-created_at", "-id"], name="run_by_workspace"),
+            models.Index(fields=["session_id"], name="run_by_session"),
         ]
 
     def __str__(self) -> str:
         return self.id
+
+
+class RunTotal(models.Model):
+    """How many runs of a workspace are not hidden, by template and status, as far as
+    `RunTotalChange` was folded (`runs.totals`).
+    """
+
+    workspace_id = models.CharField(max_length=64)
+    template_id = models.CharField(max_length=128)
+    status = models.CharField(max_length=16)
+    number = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace_id", "template_id", "status"], name="run_total_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.status}"
+
+
+class RunTotalChange(models.Model):
+    """A run that came into sight, changed its status, or went out of sight (`runs.totals`)."""
+
+    workspace_id = models.CharField(max_length=64)
+    template_id = models.CharField(max_length=128)
+    was = models.CharField(max_length=16, null=True)
+    became = models.CharField(max_length=16, null=True)
+    number = models.IntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.was} -> {self.became}"
 
 
 class RunKey(models.Model):

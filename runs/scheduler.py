@@ -14,9 +14,15 @@ from collections.abc import Callable, Hashable
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    close_old_connections,
+    connection,
+    transaction,
+)
 
-from artifacts.services import collect_blobs, expire_artifacts
+from artifacts.services import collect_blobs, expire_artifacts, expire_artifacts_of
 from runs import claims, outbox, portions
 from runs.changes import Transition
 from runs.endings import error_object
@@ -24,7 +30,9 @@ from runs.models import TERMINAL, Run, RunKey, RunStatus, Worker
 from runs.processes import is_gone
 from runs.slots import ensure_slots
 from runs.state import InvalidTransition, move
+from runs.totals import fold_totals
 
+AT_ONCE = 500  # rows that one transaction of a duty takes
 log = logging.getLogger(__name__)
 
 
@@ -60,8 +68,8 @@ class Scheduler:
         duties: list[tuple[float, Callable[[], object]]] = [
             (1.0, outbox.ring_again), (1.0, self.reap), (1.0, self.time_out_queued),
             (1.0, portions.put_back_of_the_lost),
-            (15.0, hide_runs), (15.0, expire_artifacts), (60.0, claims.free_stale_slots),
-            (3600.0, delete_old_runs), (3600.0, collect_blobs),
+            (1.0, fold_totals), (15.0, hide_runs), (15.0, expire_artifacts),
+            (60.0, claims.free_stale_slots), (3600.0, delete_old_runs), (3600.0, collect_blobs),
         ]  # fmt: skip
         due = [0.0] * len(duties)
         while not self.stopping.is_set():
@@ -127,22 +135,44 @@ def time_out_queued_run(run: Run) -> None:
 
 
 def hide_runs() -> int:
-    """Take runs past their runTtl out of the API's sight; the admin keeps them for
-    RUN_RETENTION_DAYS.
+    """Take runs past their runTtl out of the API's sight, and out of its totals; the admin keeps
+    them for RUN_RETENTION_DAYS.
     """
     now = datetime.now(UTC)
     over = now - timedelta(milliseconds=settings.RUN_TTL_MS)
-    return Run.objects.filter(ended_at__lte=over, hidden_at__isnull=True).update(hidden_at=now)
+    due = Run.objects.filter(ended_at__lte=over, hidden_at__isnull=True)
+
+    def hide_some() -> int:
+        ids = list(due.order_by("ended_at").values_list("id", flat=True)[:AT_ONCE])
+        return due.filter(id__in=ids).update(hidden_at=now)
+
+    return _until_done(hide_some)
 
 
-def delete_old_runs(*, limit: int = 500) -> int:
+def delete_old_runs() -> int:
     """Delete runs past their retention with their steps, events and keys; audit rows and tombstones
-    stay.
+    of artifacts stay.
     """
     over = datetime.now(UTC) - timedelta(days=settings.RUN_RETENTION_DAYS)
-    old = Run.objects.filter(ended_at__lte=over, status__in=TERMINAL)
-    ids = list(old.values_list("id", flat=True)[:limit])
-    RunKey.objects.filter(run_id__in=ids).delete()
-    Run.objects.filter(id__in=ids).delete()
+    old = Run.objects.filter(ended_at__lte=over, hidden_at__isnull=False, status__in=TERMINAL)
+
+    def delete_some() -> int:
+        ids = list(old.order_by("ended_at").values_list("id", flat=True)[:AT_ONCE])
+        with transaction.atomic():
+            expire_artifacts_of(ids)
+            RunKey.objects.filter(run_id__in=ids).delete()
+            Run.objects.filter(id__in=ids).delete()
+        return len(ids)
+
+    hide_runs()
     Worker.objects.filter(lost_at__lte=over).delete()
-    return len(ids)
+    return _until_done(delete_some)
+
+
+def _until_done(do_some: Callable[[], int]) -> int:
+    """Do something in portions, each a short transaction of its own; return how much was done."""
+    done = some = do_some()
+    while some >= AT_ONCE:
+        some = do_some()
+        done += some
+    return done

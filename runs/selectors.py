@@ -17,6 +17,7 @@ from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
 from runs.shortening import shorten_result
 from runs.slots import count_free_slots
 from runs.task_templates.registry import get_template, list_templates
+from runs.totals import count_visible
 
 LISTED_RESULT_BYTES = 2048  # of a run's result in a list
 _UNREAD = ("inputs", "options")  # columns that no answer shows
@@ -74,18 +75,22 @@ def list_runs(
     that would exceed them, but has one run at least; nextCursor is the offset to go on at.
     """
     principal.require("runs:read")
-    rows = _visible(principal)
+    over = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
+    counted, overdue = count_visible(
+        principal.workspace_id, status=status, template_id=template_id, over=over
+    )
+    total = counted - overdue
+    rows = Run.objects.filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)
     if status is not None:
         rows = rows.filter(status=status)
     if template_id is not None:
         rows = rows.filter(template_id=template_id)
-    page = list(rows.order_by("-created_at", "-id").defer(*_UNREAD)[offset : offset + limit])
-    # A page that is not full is the last one: nothing has to be counted.
-    is_last = len(page) < limit and (page or offset == 0)
-    total = offset + len(page) if is_last else rows.count()
+    if overdue:
+        rows = rows.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=over))
+    page = _page(rows, offset, min(limit, total - offset), total)
     named = artifact_ids_of(run.id for run in page)
     shown = _first_ones((_listed(run, named.get(run.id, [])) for run in page), max_bytes)
-    more = offset + len(shown) < total
+    more = bool(shown) and offset + len(shown) < total
     return {
         "runs": shown,
         "total": total,
@@ -118,11 +123,19 @@ def _listed(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
     return shown
 
 
-def _visible(principal: Principal) -> QuerySet[Run]:
-    oldest = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
-    return Run.objects.filter(workspace_id=principal.workspace_id, hidden_at__isnull=True).filter(
-        Q(ended_at__isnull=True) | Q(ended_at__gt=oldest)
-    )
+def _page(rows: QuerySet[Run], offset: int, size: int, total: int) -> list[Run]:
+    """Return `size` runs from `offset` on, newest first.
+
+    Skipping reads the index alone, from whichever end of the list is nearer.
+    """
+    if size <= 0:
+        return []
+    behind = total - offset - size
+    if offset <= behind:
+        ids = rows.order_by("-created_at", "-id").values("id")[offset : offset + size]
+    else:
+        ids = rows.order_by("created_at", "id").values("id")[behind : behind + size]
+    return list(Run.objects.filter(id__in=ids).order_by("-created_at", "-id").defer(*_UNREAD))
 
 
 def _queue(run: Run) -> dict[str, Any]:

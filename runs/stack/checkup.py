@@ -26,6 +26,7 @@ from runs.stack.places import places
 from runs.stack.prepare import unapplied_migrations
 from runs.stack.safety import KEY_LENGTH_MIN
 from runs.stack.state import live_info
+from runs.totals import missing_triggers, totals_astray
 
 Verdict = Literal["ok", "note", "bad"]
 MEGABYTE = 1024 * 1024
@@ -51,6 +52,7 @@ def check_parts() -> Iterator[Finding]:
     yield check_home()
     yield check_keys()
     yield check_database()
+    yield check_totals()
     yield check_redis()
     yield check_artifacts()
     yield check_port()
@@ -122,6 +124,18 @@ def check_database() -> Finding:
     return Finding("ok", "database", f"{kind} {where}, schema up to date")
 
 
+def check_totals() -> Finding:
+    """How many runs there are, as the lists of runs tell it, against the rows themselves."""
+    try:
+        astray, lacking = totals_astray(), len(missing_triggers())
+    except DatabaseError:
+        return Finding("note", "totals", "not checked: see the database")
+    if astray or lacking:
+        what = f"{astray} totals of runs are wrong, {lacking} triggers are missing"
+        return Finding("bad", "totals", what, "Run `manage.py recount_runs`.")
+    return Finding("ok", "totals", "the lists of runs count what is there")
+
+
 def check_redis() -> Finding:
     """Redis: the private one or, where REDIS_URL names one, that."""
     if settings.REDIS_SOCKET is None:
@@ -148,7 +162,7 @@ def check_artifacts() -> Finding:
         with storage.open(kept) as file:
             same = file.read() == probe
         storage.delete(kept)
-    except _storage_errors() as error:
+    except (OSError, SuspiciousFileOperation) as error:
         what = f"{kind}: {type(error).__name__}: {str(error)[:200]}"
         return Finding("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
     if not same:
@@ -185,18 +199,6 @@ def check_llm() -> Finding:
     """The model that agent runs use; nothing else needs one."""
     model = os.environ.get("CONTINUITY_LLM_MODEL", "")
     return Finding("ok", "llm", model or "not configured (agents only)")
-
-
-def _storage_errors() -> tuple[type[Exception], ...]:
-    if not str(settings.CONTINUITY_ARTIFACT_STORAGE).startswith("s3:"):
-        return OSError, SuspiciousFileOperation
-    # Slow to import, and rarely needed; botocore's type information is not installed.
-    from botocore.exceptions import (  # type: ignore[import-untyped,unused-ignore]
-        BotoCoreError,
-        ClientError,
-    )
-
-    return OSError, SuspiciousFileOperation, BotoCoreError, ClientError
 
 
 def _installed(name: str) -> str | None:

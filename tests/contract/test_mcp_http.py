@@ -21,7 +21,7 @@ from decisions.throttle import CallCounter
 from runs import hub
 from runs.models import Run
 from tests.contract.mcp_host import structured
-from tests.contract.mcp_web_host import HEADERS, SseHost, WebHost, data_of
+from tests.contract.mcp_web_host import HEADERS, SseHost, WebHost
 from tests.support.rest import bearer, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]

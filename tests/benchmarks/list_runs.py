@@ -1,0 +1,220 @@
+"""What a list of runs costs with a thousand visible runs and with a million, and what the counting
+costs a run.
+
+PostgreSQL with fsync. Three workspaces share the runs: one that has most of them, one whose runs
+are all older than anybody else's, one that has a few among the newest. A list is `list_runs` as the
+doors call it: a page, here of 10 so that a thousand runs fill it too, the exact total, every
+filter. A whole run's writes are those of submit, claim, step and end, with the triggers of
+runs/totals.py and without.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.services import DurablePostgresServer, PostgresServer, redis_server, served
+
+FEW, MANY = 1_000, 1_000_000
+PAGE, CALLS, RUNS = 10, 40, 15
+FILTERS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "status": {"status": "succeeded"},
+    "template": {"template_id": "multi_tab_compare"},
+    "both": {"status": "failed", "template_id": "search_extract"},
+}
+# Rows as they are after their end; ended within the last minute, so that all of them are visible.
+FILL = """
+INSERT INTO runs_run (id, tenant_id, workspace_id, principal_id, trust, template_id,
+    template_version, mode, inputs, options, session_id, owns_session, status, ready, epoch,
+    times_lost, total_steps, done_steps, last_seq, timeout_ms, active_ms, result_summary, result,
+    error, warnings, next_actions, created_at, started_at, updated_at, ended_at)
+SELECT 'run_' || lpad(n::text, 12, '0'), 'ten_bench',
+    CASE WHEN n > {rows} * 8 / 10 THEN 'ws_early' WHEN n % 5 = 2 THEN 'ws_small'
+         ELSE 'ws_big' END,
+    'token:bench', 'local',
+    (ARRAY['batch_extract_pages', 'multi_tab_compare', 'search_extract'])[n % 3 + 1], '1.0.0',
+    'async', '{{"urls": ["https://pages.example/1"]}}', '{{}}', 'sess_' || n, true,
+    (ARRAY['succeeded', 'failed', 'partial_success', 'canceled'])[n / 3 % 4 + 1], false, 1, 0, 1,
+    1, 4, 600000, 1500, 'read 1 page', '{{"summary": {{"total": 1, "succeeded": 1}}}}',
+    '{{"errorCode": "NAVIGATION_TIMEOUT", "message": "late"}}', '[]', '[]',
+    now() - n * interval '1 ms', now() - n * interval '1 ms', now(), now()
+FROM generate_series(1, {rows}) n"""
+
+
+def fill(rows: int) -> None:
+    """Make the table of runs hold just these rows, counted."""
+    from django.db import connection
+
+    from runs.totals import fold_totals, mend_totals
+
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE runs_run, runs_runtotal, runs_runtotalchange CASCADE")
+        cursor.execute("ALTER TABLE runs_run DISABLE TRIGGER USER")
+        cursor.execute(FILL.format(rows=rows))
+        cursor.execute("ALTER TABLE runs_run ENABLE TRIGGER USER")
+        mend_totals()
+        fold_totals()
+        cursor.execute("VACUUM ANALYZE")
+
+
+def caller(workspace_id: str) -> Any:
+    """Return a caller of a workspace."""
+    from decisions.principals import DEFAULT_SCOPES, Principal
+
+    return Principal("token:bench", "ten_bench", workspace_id, DEFAULT_SCOPES, "local")
+
+
+def p95_ms(call: Callable[[], object], calls: int = CALLS) -> float:
+    """Return the 95th percentile of a call's time."""
+    took = []
+    for _ in range(calls):
+        began = time.perf_counter()
+        call()
+        took.append((time.perf_counter() - began) * 1000)
+    return statistics.quantiles(took, n=20)[-1]
+
+
+def use(database: str) -> None:
+    """Go on with another database of the same server."""
+    from django.db import connection
+
+    connection.close()
+    connection.settings_dict["NAME"] = database
+
+
+def lists(workspace: str, filters: dict[str, Any]) -> dict[str, Any]:
+    """Return the p95 in ms with few runs and with many, measured in turn."""
+    from runs.selectors import list_runs
+
+    principal = caller(f"ws_{workspace}")
+
+    def side(database: str) -> float:
+        use(database)
+        for _ in range(5):
+            list_runs(principal=principal, limit=PAGE, **filters)
+        return p95_ms(lambda: list_runs(principal=principal, limit=PAGE, **filters))
+
+    figures = alternate({"few": lambda: side("few"), "many": lambda: side("many")})
+    told = {name: spread(took)["median"] for name, took in figures.items()}
+    return {**told, "ratio": ratio(figures["many"], figures["few"])}
+
+
+def deep_ms() -> dict[str, float]:
+    """Return the median time of a page deep in the list, by its offset."""
+    from runs.selectors import list_runs
+
+    principal = caller("ws_big")
+    total = list_runs(principal=principal, limit=1)["total"]
+    told = {}
+    for share in (1, 10, 50, 90, 99):
+        offset = total * share // 100
+
+        def page(at: int = offset) -> float:
+            return p95_ms(lambda: list_runs(principal=principal, offset=at), calls=5)
+
+        told[str(offset)] = round(statistics.median(page() for _ in range(3)), 1)
+    return told
+
+
+def write_cost() -> dict[str, Any]:
+    """Return whole runs a second with the triggers and without, alternated."""
+    from django.db import connection
+
+    def rate(how: str) -> float:
+        with connection.cursor() as cursor:
+            for name in ("runs_total_added", "runs_total_moved"):
+                cursor.execute(f"ALTER TABLE runs_run {how} TRIGGER {name}")
+        one_whole_run()  # the altered table is planned anew
+        began = time.perf_counter()
+        for _ in range(RUNS):
+            one_whole_run()
+        return RUNS / (time.perf_counter() - began)
+
+    sides = {"counted": lambda: rate("ENABLE"), "uncounted": lambda: rate("DISABLE")}
+    figures = alternate(sides, rounds=31)
+    rate("ENABLE")
+    cost = 1 - ratio(figures["counted"], figures["uncounted"])
+    return {**{name: spread(rates) for name, rates in figures.items()}, "cost": round(cost, 3)}
+
+
+def one_whole_run() -> None:
+    """Write what a run of one step writes from its submit to its end, in the product's own ways."""
+    from runs import claims
+    from runs.changes import NewEvent, Plus, StepChange, Transition
+    from runs.models import RunStatus, StepStatus
+    from runs.services import submit_run
+    from runs.state import move
+
+    submit_run(
+        principal=caller("ws_write"), template_id="batch_extract_pages",
+        inputs={"urls": ["https://pages.example/1"]}, options={"mode": "async"},
+    )  # fmt: skip
+    held = claims.claim("wrk_bench", lambda run: claims.Opening(claims.read_journal(run), []))
+    assert held is not None
+    step = StepChange(0, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"index": 0})], {})
+    guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": held.epoch}
+    change = Transition(
+        held.run, guard, {"result": {"ok": True}, "done_steps": Plus(1)}, events=step.events,
+        steps=[step], worker_id="wrk_bench", epoch=held.epoch, free_slot=True,
+    )  # fmt: skip
+    move(change, RunStatus.SUCCEEDED, actor="worker:wrk_bench")
+
+
+def be_quiet(queue: str, run_id: str) -> None:
+    """Stand in for the doorbell: nobody has to hear it."""
+
+
+def main() -> None:
+    """Measure and report."""
+    with served(DurablePostgresServer, PostgresServer.make) as server, redis_server() as redis:
+        os.environ["DATABASE_URL"] = server.url
+        os.environ["CONTINUITY_SECRET_KEYS"] = "bench-" + "k" * 40
+        os.environ["REDIS_URL"] = redis.url
+        os.environ["CONTINUITY_LOG_LEVEL"] = "ERROR"
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+        measure()
+
+
+def measure() -> None:
+    """Measure in the environment that is set."""
+    import django
+
+    django.setup()
+
+    from django.conf import settings
+    from django.core.management import call_command
+    from django.db import connection
+
+    from runs.slots import ensure_slots
+
+    settings.CONTINUITY_DOORBELL = f"{__name__}.be_quiet"
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE few")
+        cursor.execute("CREATE DATABASE many")
+    for database, rows in (("few", FEW), ("many", MANY)):
+        use(database)
+        call_command("migrate", verbosity=0)
+        ensure_slots()
+        fill(rows)
+    told = {
+        workspace: {name: lists(workspace, filters) for name, filters in FILTERS.items()}
+        for workspace in ("big", "early", "small")
+    }
+    use("many")
+    deep = deep_ms()
+    use("few")
+    report(
+        "list_runs", unit="ms, p95", rows=[FEW, MANY], lists=told, deep_page_ms=deep,
+        writing=write_cost(), goals={"ratio": "<= 1.5", "cost": "<= 0.15"},
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""The total of a list is the number of its rows: whoever writes them, however a transaction ends,
+also while it is folded.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+
+from decisions.principals import Principal
+from runs import totals
+from runs.models import Run, RunTotal, RunTotalChange
+from runs.scheduler import hide_runs
+from runs.selectors import list_runs
+from runs.services import cancel_run
+from runs.stack.checkup import check_totals
+from runs.totals import fold_totals, mend_totals, missing_triggers, totals_astray
+from tests.integration.racing import at_once
+from tests.integration.workers import must_take
+
+MakeRun = Callable[..., Run]
+Submit = Callable[..., str]
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"status": "succeeded"},
+    {"template_id": "b"},
+    {"status": "succeeded", "template_id": "b"},
+]
+
+
+def total(principal: Principal, **filters: Any) -> int:
+    return int(list_runs(principal=principal, limit=1, **filters)["total"])
+
+
+def drop_triggers() -> None:
+    on = " ON runs_run" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        for name in ("runs_total_added", "runs_total_moved", "runs_total_removed"):
+            cursor.execute(f"DROP TRIGGER {name}{on}")
+
+
+@pytest.mark.parametrize("folds", [False, True])
+def test_a_total_follows_a_run_through_its_life(
+    submit: Submit, principal: Principal, folds: bool
+) -> None:
+    run_id = submit()
+    for status, change in (
+        ("queued", lambda: None),
+        ("running", lambda: must_take("w1")),
+        ("canceled", lambda: cancel_run(principal=principal, run_id=run_id)),
+    ):
+        change()
+        if folds:
+            assert fold_totals() == 1
+        for other in ("queued", "running", "canceled"):
+            assert total(principal, status=other) == (other == status)
+        assert total(principal) == 1
+    assert RunTotalChange.objects.count() == (0 if folds else 3)
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_a_total_counts_what_its_filter_keeps_and_no_other_workspace(
+    make_run: MakeRun, principal: Principal, stranger: Principal, filters: dict[str, Any]
+) -> None:
+    for workspace_id in (principal.workspace_id, stranger.workspace_id):
+        for status, template_id in (("succeeded", "a"), ("succeeded", "b"), ("running", "b")):
+            make_run(status=status, template_id=template_id, workspace_id=workspace_id)
+    wanted = sum(
+        filters.items() <= {"status": status, "template_id": template_id}.items()
+        for status, template_id in (("succeeded", "a"), ("succeeded", "b"), ("running", "b"))
+    )
+    assert total(principal, **filters) == wanted
+    fold_totals()
+    assert total(principal, **filters) == wanted
+
+
+def test_what_is_rolled_back_was_never_counted(make_run: MakeRun, principal: Principal) -> None:
+    with transaction.atomic():
+        make_run()
+        transaction.set_rollback(True)
+    assert total(principal) == 0
+    assert totals_astray() == 0
+
+
+def test_a_hidden_run_leaves_the_total_once_and_its_deletion_changes_nothing(
+    make_run: MakeRun, principal: Principal
+) -> None:
+    old = make_run(status="succeeded", ended_at=datetime.now(UTC) - timedelta(hours=1))
+    make_run()
+    assert total(principal) == 1  # past its time, though nobody has hidden it yet
+    hide_runs()
+    assert total(principal) == 1
+    old.delete()
+    assert (total(principal), totals_astray()) == (1, 0)
+
+
+def test_a_run_deleted_before_it_was_hidden_leaves_the_total(
+    make_run: MakeRun, principal: Principal
+) -> None:
+    make_run().delete()
+    assert (total(principal), totals_astray()) == (0, 0)
+
+
+def test_progress_writes_no_line(make_run: MakeRun) -> None:
+    run = make_run()
+    fold_totals()
+    Run.objects.filter(id=run.id).update(done_steps=1, active_ms=5, status=run.status)
+    assert not RunTotalChange.objects.exists()
+
+
+def test_writers_and_folders_at_once_lose_nothing(make_run: MakeRun, principal: Principal) -> None:
+    def live() -> None:
+        run = make_run()
+        Run.objects.filter(id=run.id).update(status="running")
+        assert total(principal) >= 1
+
+    calls: list[Callable[[], object]] = [partial(live) for _ in range(6)]
+    at_once([*calls, *[fold_totals] * 3])
+    assert totals_astray() == 0
+    fold_totals()
+    assert (total(principal), total(principal, status="running")) == (6, 6)
+    assert RunTotal.objects.get(status="running").number == 6
+
+
+def test_folding_goes_on_in_portions(
+    make_run: MakeRun, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals, "FOLDED_AT_ONCE", 3)
+    for _ in range(7):
+        make_run()
+    assert fold_totals() == 7
+    assert (total(principal), RunTotalChange.objects.count()) == (7, 0)
+
+
+def test_triggers_that_went_are_put_back_by_the_next_migrate_and_the_count_with_them(
+    make_run: MakeRun, principal: Principal
+) -> None:
+    make_run()
+    drop_triggers()
+    make_run()
+    assert (total(principal), totals_astray(), len(missing_triggers())) == (1, 1, 3)
+    assert check_totals().verdict == "bad"
+    call_command("migrate", verbosity=0)
+    assert check_totals().verdict == "ok"
+    assert (total(principal), totals_astray(), missing_triggers()) == (2, 0, set())
+
+
+def test_mending_corrects_too_many_and_too_few(make_run: MakeRun, principal: Principal) -> None:
+    make_run()
+    RunTotalChange.objects.create(workspace_id="gone", template_id="t", became="failed", number=7)
+    RunTotalChange.objects.update(number=5)
+    assert check_totals().verdict == "bad"
+    call_command("recount_runs", stdout=(told := io.StringIO()))
+    assert told.getvalue().startswith("2 totals were wrong")
+    assert (total(principal), totals_astray(), mend_totals()) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("offset", [0, 2, 5, 8, 9, 10, 2**53 - 1])
+@pytest.mark.parametrize("overdue", [0, 3])
+def test_a_page_is_the_same_from_whichever_end_it_is_reached(
+    make_run: MakeRun, principal: Principal, offset: int, overdue: int
+) -> None:
+    began = datetime.now(UTC)
+    ids = [make_run(created_at=began - timedelta(seconds=n)).id for n in range(10)]
+    for n in range(overdue):
+        ended_at = began - timedelta(hours=1)
+        make_run(status="failed", created_at=ended_at + timedelta(seconds=n), ended_at=ended_at)
+    page = list_runs(principal=principal, limit=3, offset=offset)
+    assert [run["runId"] for run in page["runs"]] == ids[offset : offset + 3]
+    more = offset + 3 < 10
+    assert (page["total"], page["hasMore"]) == (10, more)
+    assert page["nextCursor"] == (str(offset + 3) if more else None)
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_every_filter_of_the_list_has_an_index_of_its_own(
+    make_run: MakeRun, principal: Principal, filters: dict[str, Any]
+) -> None:
+    one = make_run(status="succeeded")
+    columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
+    made = [Run(**columns) for _ in range(12000)]
+    for n, run in enumerate(made):
+        run.id, run.created_at = f"run_{n}", one.created_at - timedelta(seconds=n)
+        run.workspace_id = f"other{n % 8}" if n % 8 else principal.workspace_id
+        run.template_id, run.status = "abcd"[n // 8 % 4], ("succeeded", "canceled")[n // 32 % 2]
+        run.error = {"errorCode": "RUN_CANCELED"}
+    Run.objects.bulk_create(made)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE" if connection.vendor == "sqlite" else "VACUUM ANALYZE runs_run")
+    rows = Run.objects.filter(
+        workspace_id=principal.workspace_id, hidden_at__isnull=True, **filters
+    )
+    plan = rows.order_by("-created_at", "-id").values("id")[:50].explain()
+    kept = {"": "run_seen", "status": "run_seen_by_status", "template_id": "run_seen_by_template"}
+    assert kept.get("".join(filters), "run_seen_by_both") in plan.split()
+    assert "Sort" not in plan
+    assert "TEMP B-TREE" not in plan

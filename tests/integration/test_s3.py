@@ -1,0 +1,242 @@
+"""Artifacts in a bucket: kept once, read in ranges, collected only when nobody wants them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test import override_settings
+
+from artifacts import blobs
+from artifacts.blobs import blob_name
+from artifacts.models import Artifact
+from artifacts.s3 import AHEAD_MAX
+from artifacts.selectors import open_content, read_chunk
+from artifacts.services import collect_blobs, expire_artifacts, keep_blob
+from config.home import artifact_storage
+from decisions.principals import Principal
+from runs.models import Run
+from runs.stack.checkup import check_artifacts
+from tests.integration.racing import at_once
+from tests.support.rest import refusal
+from tests.support.s3_bucket import SECRET, Bucket
+
+pytest_plugins = ["tests.support.s3_fixtures", "tests.support.rest_fixtures"]
+MakeArtifact = Callable[..., str]
+
+
+@pytest.fixture
+def everything_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an hour pass for the collector: what was written until now is old."""
+    monkeypatch.setattr(blobs, "YOUNG", timedelta(seconds=-5))
+
+
+def expire(artifact_id: str) -> None:
+    Artifact.objects.filter(id=artifact_id).update(expires_at=datetime.now(UTC))
+    assert expire_artifacts() == 1
+
+
+def test_bytes_are_sent_once_and_found_afterwards(
+    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
+) -> None:
+    first = make_artifact(b"the same")
+    assert bucket.deeds() == ["HeadObject", "PutObject"]
+    make_artifact(b"the same")
+    assert bucket.deeds() == ["HeadObject", "CopyObject"]
+    assert bucket.keys() == ["kept/here/" + blob_name(hashlib.sha256(b"the same").hexdigest())]
+    assert read_chunk(principal=principal, artifact_id=first)["data"] == "the same"
+
+
+def test_a_chunk_fetches_its_own_bytes_alone(
+    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
+) -> None:
+    artifact_id = make_artifact(bytes(range(256)) * 4096, mime_type="image/png")
+    bucket.calls.clear()
+    chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=1000, limit=300)
+    assert chunk["length"] == 300
+    ranges = [params["Range"] for name, params in bucket.calls if name == "GetObject"]
+    assert ranges == ["bytes=1000-1299"]
+
+
+def test_whoever_reads_on_is_given_more_at_once(
+    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
+) -> None:
+    data = os.urandom(20 << 20)
+    _, file = open_content(principal=principal, artifact_id=make_artifact(data))
+    bucket.calls.clear()
+    with file:
+        read = b"".join(iter(partial(file.read, 256 * 1024), b""))
+    assert read == data
+    sizes = [
+        int(params["Range"].split("-")[1]) - int(params["Range"].split("=")[1].split("-")[0]) + 1
+        for _, params in bucket.calls
+    ]
+    assert len(sizes) <= 7
+    assert max(sizes) <= AHEAD_MAX
+
+
+@pytest.mark.parametrize("at", [0, 5, 3999, 4000, 9000])
+def test_any_read_answers_what_a_file_would(
+    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact, at: int
+) -> None:
+    data = os.urandom(4000)
+    _, file = open_content(principal=principal, artifact_id=make_artifact(data))
+    with file:
+        for size in (1, 10, 0, 5000):
+            file.seek(at)
+            assert file.read(size) == data[at : at + size]
+            assert file.read(3) == data[at + size : at + size + 3]
+        file.seek(at)
+        assert file.read() == data[at:]
+
+
+def test_bytes_that_are_lost_or_cut_short_read_as_not_found(
+    bucket: Bucket, api: httpx.Client, make_artifact: MakeArtifact
+) -> None:
+    artifact_id = make_artifact(b"x" * 100)
+    bucket.storage.connection.meta.client.put_object(
+        Bucket=bucket.name, Key=bucket.keys()[0], Body=b"x"
+    )
+    assert refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 404)
+    make_artifact(b"x" * 100)
+    assert api.get(f"/api/v1/artifacts/{artifact_id}").status_code == 200
+    bucket.storage.delete(bucket.keys()[0].removeprefix("kept/here/"))
+    assert refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 404)
+
+
+def test_old_bytes_that_no_row_names_go_and_the_others_stay(
+    bucket: Bucket, make_artifact: MakeArtifact, everything_is_old: None
+) -> None:
+    gone, shared, stays = (make_artifact(data) for data in (b"gone", b"shared", b"shared"))
+    expire(gone)
+    expire(shared)
+    assert collect_blobs() == 1
+    assert bucket.keys() == ["kept/here/" + blob_name(Artifact.objects.get(id=stays).sha256)]
+
+
+def test_young_bytes_stay(bucket: Bucket, make_artifact: MakeArtifact) -> None:
+    expire(make_artifact(b"young"))
+    assert collect_blobs() == 0
+    assert len(bucket.keys()) == 1
+
+
+def test_a_writer_waits_for_a_collector_and_then_finds_nothing_to_rely_on(
+    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact,
+    everything_is_old: None, monkeypatch: pytest.MonkeyPatch,
+    in_background: Callable[[Callable[[], object]], threading.Thread],
+) -> None:  # fmt: skip
+    """Between the collector's look and its deletion somebody keeps the same bytes."""
+    expire(make_artifact(b"wanted again"))
+    genuine, made = bucket.storage.delete, list[str]()
+
+    def delete(name: str) -> None:
+        writer = in_background(lambda: made.append(make_artifact(b"wanted again")))
+        writer.join(0.5)
+        assert not made, "the writer did not wait"
+        genuine(name)
+
+    monkeypatch.setattr(bucket.storage, "delete", delete)
+    collect_blobs()
+    while not made:
+        threading.Event().wait(0.05)
+    assert read_chunk(principal=principal, artifact_id=made[0])["data"] == "wanted again"
+
+
+def test_many_who_keep_the_same_bytes_at_once_do_no_harm(
+    bucket: Bucket, principal: Principal
+) -> None:
+    at_once([partial(keep_blob, b"same", name="n", mime_type="a/b")] * 6)
+    assert len(bucket.keys()) == 1
+
+
+def test_a_storage_that_is_gone_refuses_without_a_secret(
+    bucket: Bucket, api: httpx.Client, make_artifact: MakeArtifact,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    caplog.set_level(logging.DEBUG)
+    artifact_id = make_artifact(b"x")
+    bucket.storage.bucket_name = "no-such-bucket-" + "x" * 10
+    with pytest.raises(OSError, match="S3"):
+        keep_blob(b"y", name="n", mime_type="a/b")
+    bucket.storage.client_config.retries = {"max_attempts": 0}
+    bucket.storage.endpoint_url = "http://127.0.0.1:9"
+    bucket.storage._connections = threading.local()
+    answer = refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 503)
+    assert (answer["details"]["causeCode"], answer["retryable"]) == ("STORAGE", True)
+    ours = [record for record in caplog.records if record.name.split(".")[0] not in QUIET]
+    assert SECRET not in "".join(record.getMessage() + str(record.exc_info) for record in ours)
+
+
+QUIET = {"boto3", "botocore", "urllib3"}  # the settings keep their finer levels out of every log
+
+
+def test_the_libraries_that_log_requests_are_kept_quiet(bucket: Bucket) -> None:
+    assert {logging.getLogger(name).getEffectiveLevel() for name in QUIET} == {logging.WARNING}
+
+
+def test_a_run_whose_result_cannot_be_kept_fails_with_storage_as_the_cause(
+    bucket: Bucket, submit: Callable[..., str], ended: Callable[[str], Run]
+) -> None:
+    run_id = submit("ok")
+    bucket.storage.bucket_name = "no-such-bucket-" + "x" * 10
+    run = ended(run_id)
+    assert run.error is not None
+    assert run.error["errorCode"] == "EXECUTION_ERROR"
+    assert run.error["details"]["causeCode"] == "STORAGE"
+
+
+def test_doctor_writes_reads_and_deletes(bucket: Bucket) -> None:
+    assert check_artifacts().verdict == "ok"
+    assert {"PutObject", "GetObject", "DeleteObject"} <= set(bucket.deeds())
+    assert bucket.keys() == []
+
+
+def test_doctor_says_what_is_wrong(bucket: Bucket) -> None:
+    bucket.storage.bucket_name = "no-such-bucket-" + "x" * 10
+    finding = check_artifacts()
+    assert finding.verdict == "bad"
+    assert SECRET not in str(finding)
+
+
+@pytest.mark.parametrize("url", ["s3://key:secret@bucket/x", "s3:///x", "s3://key@bucket", "s3://"])
+def test_an_address_with_credentials_or_without_a_bucket_is_refused(
+    url: str, settings: Any
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        artifact_storage(url, settings.CONTINUITY_HOME)
+    assert "secret@" not in str(refused.value)
+
+
+def test_boto3_is_not_loaded_before_the_first_artifact() -> None:
+    look = "import django, sys; django.setup(); import mcp_server.server, artifacts.services;" \
+        " print([name for name in sys.modules if name.startswith('boto')])"  # fmt: skip
+    env = {**os.environ, "CONTINUITY_ARTIFACT_STORAGE": "s3://b/p", "CONTINUITY_LEAN": "1",
+           "DJANGO_SETTINGS_MODULE": "config.settings"}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", look], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@override_settings(MAX_CONCURRENT_RUNS=1)
+def test_a_whole_download_comes_from_the_bucket(
+    bucket: Bucket, api: httpx.Client, make_artifact: MakeArtifact
+) -> None:
+    data = os.urandom(3_000_000)
+    artifact_id = make_artifact(data, mime_type="image/png", name="a.png")
+    answer = api.get(f"/api/v1/artifacts/{artifact_id}/content")
+    assert answer.content == data
+    assert answer.headers["content-disposition"] == 'attachment; filename="a.png"'
+    part = api.get(f"/api/v1/artifacts/{artifact_id}/content", headers={"Range": "bytes=10-19"})
+    assert part.content == data[10:20]

@@ -1,0 +1,146 @@
+"""Runs, keys and artifacts to the end of their time, as the doors and the admin see them. Time is
+moved by moving what it is counted from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.test import Client, override_settings
+
+from artifacts.models import Artifact
+from artifacts.services import collect_blobs, expire_artifacts
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.models import Run
+from runs.scheduler import delete_old_runs, hide_runs
+from runs.services import cancel_run
+from tests.support.rest import refusal, submission, told
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.admin_fixtures"]
+MakeArtifact = Callable[..., str]
+Submit = Callable[..., str]
+
+
+def let_pass(run_id: str, **time: float) -> None:
+    """Put the end of a run, and all that counts from it, this much further back."""
+    run = Run.objects.get(id=run_id)
+    assert run.ended_at is not None
+    passed = timedelta(**time)
+    Run.objects.filter(id=run_id).update(ended_at=run.ended_at - passed)
+    for row in Artifact.objects.filter(run_id=run_id):
+        assert row.expires_at is not None
+        Artifact.objects.filter(id=row.id).update(expires_at=row.expires_at - passed)
+
+
+@pytest.fixture
+def ended_run(submit: Submit, principal: Principal, make_artifact: MakeArtifact) -> str:
+    """A run that was canceled just now and kept an artifact."""
+    run_id = submit()
+    make_artifact(b"kept", run_id=run_id)
+    cancel_run(principal=principal, run_id=run_id)
+    return run_id
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_past_its_time_a_run_is_unknown_to_every_call_of_the_api(
+    api: httpx.Client, ended_run: str, hidden: bool
+) -> None:
+    place = f"/api/v1/runs/{ended_run}"
+    let_pass(ended_run, minutes=29, seconds=50)
+    assert told(api.get(place))["status"] == "canceled"
+    assert told(api.get("/api/v1/runs"))["total"] == 1
+    let_pass(ended_run, seconds=10)
+    if hidden:
+        assert hide_runs() == 1
+    for method, path in (("GET", ""), ("GET", "/wait"), ("GET", "/events"), ("POST", "/cancel"),
+                         ("POST", "/retry"), ("POST", "/answer")):  # fmt: skip
+        body = {"json": {"answer": "x"} if path == "/answer" else {}} if method == "POST" else {}
+        answer = refusal(api.request(method, place + path, **body), 404)  # type: ignore[arg-type]
+        assert answer["errorCode"] == "RUN_NOT_FOUND", path
+    assert told(api.get("/api/v1/runs")) == {
+        "runs": [], "total": 0, "hasMore": False, "nextCursor": None,
+    }  # fmt: skip
+
+
+def test_the_admin_shows_a_run_to_the_end_of_its_retention(boss: Client, ended_run: str) -> None:
+    page = f"/admin/runs/run/{ended_run}/change/"
+    let_pass(ended_run, days=29, hours=23)
+    assert (hide_runs(), delete_old_runs()) == (1, 0)
+    assert boss.get(page).status_code == 200
+    assert ended_run in boss.get("/admin/runs/run/").content.decode()
+    let_pass(ended_run, hours=1)
+    assert delete_old_runs() == 1
+    assert boss.get(page).status_code == 404
+
+
+def test_a_person_may_retry_a_run_that_the_api_no_longer_knows(
+    boss: Client, ended_run: str
+) -> None:
+    let_pass(ended_run, days=2)
+    hide_runs()
+    boss.post(f"/admin/runs/run/{ended_run}/retry/")
+    assert Run.objects.get(retry_of=ended_run).status == "queued"
+
+
+def test_a_key_is_taken_while_its_run_lives_and_free_afterwards(
+    api: httpx.Client, principal: Principal
+) -> None:
+    body = submission(idempotencyKey="k")
+    first = told(api.post("/api/v1/runs", json=body), 202)["runId"]
+    assert told(api.post(f"/api/v1/runs/{first}/cancel", json={}))["success"]
+    let_pass(first, minutes=29)
+    assert told(api.post("/api/v1/runs", json=body))["runId"] == first
+    let_pass(first, minutes=1)
+    second = told(api.post("/api/v1/runs", json=body), 202)
+    assert second["runId"] != first
+    assert not second["deduplicated"]
+
+
+@pytest.mark.parametrize("swept", [False, True])
+def test_an_artifact_is_read_for_a_day_and_then_says_that_it_expired(
+    api: httpx.Client, ended_run: str, swept: bool
+) -> None:
+    row = Artifact.objects.get(run_id=ended_run)
+    let_pass(ended_run, hours=23, minutes=59)
+    assert told(api.get(f"/api/v1/artifacts/{row.id}"))["data"] == "kept"
+    let_pass(ended_run, minutes=1)
+    if swept:
+        assert expire_artifacts() == 1
+    for path in ("", "/content"):
+        gone = refusal(api.get(f"/api/v1/artifacts/{row.id}{path}"), 410)
+        assert (gone["errorCode"], gone["details"]["runId"]) == ("ARTIFACT_EXPIRED", ended_run)
+    listed = told(api.get(f"/api/v1/runs/{ended_run}/artifacts"))["artifacts"]
+    assert [(one["artifactId"], one["expired"]) for one in listed] == [(row.id, True)]
+
+
+@override_settings(RUN_RETENTION_DAYS=1, ARTIFACT_TTL_MS=7 * 24 * 3600 * 1000)
+def test_what_is_left_of_a_removed_run_are_tombstones_and_its_audit(
+    api: httpx.Client, submit: Submit, principal: Principal, make_artifact: MakeArtifact
+) -> None:
+    run_id = submit()
+    artifact_id = make_artifact(b"kept longer than its run", run_id=run_id)
+    cancel_run(principal=principal, run_id=run_id)
+    let_pass(run_id, days=1)
+    assert delete_old_runs() == 1
+    gone = refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 410)
+    assert gone["errorCode"] == "ARTIFACT_EXPIRED"
+    assert AuditEntry.objects.get(action="artifact.expired").resource_id == artifact_id
+    assert AuditEntry.objects.filter(resource_id=run_id).count() == 2
+    assert not Run.objects.exists()
+    assert collect_blobs() == 0  # its bytes are young; they go an hour later
+
+
+@override_settings(RUN_RETENTION_DAYS=0)
+def test_more_runs_than_one_portion_are_hidden_and_removed_in_one_round(
+    make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.scheduler.AT_ONCE", 3)
+    long_ago: dict[str, Any] = {"ended_at": datetime.now(UTC) - timedelta(hours=1)}
+    for _ in range(7):
+        make_run(status="succeeded", **long_ago)
+    assert (hide_runs(), delete_old_runs(), Run.objects.count()) == (7, 7, 0)

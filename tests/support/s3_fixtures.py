@@ -1,0 +1,47 @@
+"""Fixtures with a server that speaks like S3, in this process. A test module names this one in
+`pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+from moto.server import ThreadedMotoServer
+
+from config.home import artifact_storage
+from decisions.ids import new_id
+from tests.support.s3_bucket import SECRET, Bucket
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The address of the server."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """Keep artifacts in a fresh bucket for the length of a test."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-key-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    made = Bucket(s3_endpoint, new_id("bucket-").replace("_", "-"))
+    chosen = copy.deepcopy(settings.STORAGES)
+    chosen["artifacts"] = artifact_storage(made.url, settings.CONTINUITY_HOME)
+    with override_settings(STORAGES=chosen, CONTINUITY_ARTIFACT_STORAGE=made.url):
+        client = made.storage.connection.meta.client
+        client.create_bucket(Bucket=made.name)
+        client.meta.events.register(
+            "provide-client-params.s3",
+            lambda params, model, **_: made.calls.append((model.name, dict(params))),
+        )
+        yield made
