@@ -171,3 +171,112 @@ def test_words_mean_what_a_person_would_take(
     found, match = finder.find(page, semantic(words), purpose)
     assert (found, match["by"]) == (wanted, by), match
     assert 0.5 <= match["score"] <= 1
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(CASES) >= 60
+    assert min(len(IN_ENGLISH), len(IN_CHINESE)) >= 25
+
+
+@pytest.mark.parametrize(
+    ("page", "words", "purpose"),
+    [
+        ("/en", "credit card number", "field"),
+        ("/en", "zip code", "field"),
+        ("/en", "print receipt", "clickable"),
+        ("/en", "!!!", "any"),
+        ("/en", "🚀", "clickable"),
+        ("/zh", "身份证号码", "field"),
+        ("/zh", "打印发票", "clickable"),
+    ],
+)
+def test_words_for_what_is_not_there_find_nothing(
+    finder: Finder, *, page: str, words: str, purpose: str
+) -> None:
+    error = finder.miss(page, semantic(words), purpose)
+    assert (error["errorCode"], error["retryable"]) == ("ELEMENT_NOT_FOUND", True)
+    assert error["details"]["reason"] == "no_match"
+    assert error["details"]["candidates"], "an agent needs something to mend its call with"
+    assert words in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("page", "locator", "purpose", "reason"),
+    [
+        ("/en", semantic("Delete account"), "clickable", "disabled"),
+        ("/en", semantic("Download invoice"), "clickable", "hidden"),
+        ("/en", semantic("old name"), "field", "disabled"),
+        ("/en", semantic("customer number"), "field", "readonly"),
+        ("/zh", semantic("提交订单"), "clickable", "disabled"),
+        ("/en", selector("#off"), "clickable", "disabled"),
+        ("/en", selector("#ghost"), "any", "hidden"),
+        ("/en", selector("#fixed"), "field", "readonly"),
+        ("/en", selector("h1.none"), "any", "no_match"),
+        ("/en", selector("nav"), "field", "not_a_field"),
+    ],
+)
+def test_what_cannot_be_used_is_not_taken_and_told_why(
+    finder: Finder, *, page: str, locator: dict[str, str], purpose: str, reason: str
+) -> None:
+    details = finder.miss(page, locator, purpose)["details"]
+    assert details["reason"] == reason
+    assert details["locator"] == locator
+
+
+def test_of_equals_the_first_of_the_document_is_taken_and_their_number_told(
+    finder: Finder,
+) -> None:
+    found, match = finder.find("/en", semantic("edit"), "clickable")
+    assert (found, match["equals"], match["score"]) == ("r1", 2, 1)
+    found, match = finder.find("/parts", semantic("save"), "clickable")
+    assert (found, match["equals"]) == ("shsave", 3)
+
+
+def test_a_purpose_narrows_what_is_looked_at(finder: Finder) -> None:
+    assert finder.find("/zh", semantic("搜索"), "clickable")[0] == "go"
+    assert finder.find("/zh", semantic("搜索"), "field")[0] == "q"
+
+
+@pytest.mark.parametrize(
+    ("page", "css", "purpose", "wanted"),
+    [
+        ("/en", "input[type=checkbox]", "field", "terms"),
+        ("/en", "label:has(#letter)", "field", "letter"),
+        ("/parts", "#deep", "field", "deep"),
+        ("/parts", "#pay", "clickable", "pay"),
+        ("/parts", "button", "clickable", "first"),
+        ("/zh", "[placeholder*=手机]", "field", "mobile"),
+    ],
+)
+def test_a_selector_takes_the_first_that_can_be_used(
+    finder: Finder, *, page: str, css: str, purpose: str, wanted: str
+) -> None:
+    found, match = finder.find(page, selector(css), purpose)
+    assert (found, match["by"], match["matched"]) == (wanted, "selector", css)
+
+
+@pytest.mark.parametrize("css", ["a[[", ">>", "div:has(", "::", "1"])
+def test_a_selector_that_is_none_is_an_invalid_parameter(finder: Finder, css: str) -> None:
+    assert finder.miss("/en", selector(css))["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_a_page_whose_fields_have_the_names_of_properties_is_searched_all_the_same(
+    finder: Finder,
+) -> None:
+    traps = "".join(
+        f"<input name={name}>" for name in ("elements", "labels", "parentNode", "querySelectorAll")
+    )
+    finder.server.add("/traps", f"<form>{traps}<label>Town <input id=town></label></form>")
+    assert finder.find("/traps", semantic("town"), "field")[0] == "town"
+    finder.page = ""
+
+
+def test_no_page_that_was_opened_is_a_failure(
+    browser_loop: LoopThread, browser_runtime: BrowserRuntime
+) -> None:
+    opening = browser_runtime.open_session(run_id="run_test", trust="local")
+    session = browser_loop.submit(opening).result(30)
+    result = Reader(browser_loop, session).call("find_element", locator=semantic("x"))
+    assert result.error is not None
+    assert result.error["errorCode"] == "PAGE_CRASHED"
+    browser_loop.submit(session.close()).result(30)

@@ -121,7 +121,9 @@ const isLeaving = () => ({ leaving: asks("leaving") });
 // One short text for all that the page says and where it leads: the same page gives the same.
 const fingerprint = () => {
   const said = findRoots(document).map(({ root }) => {
-    const links = [...all(root, "a[href]")].map((link) => attr(link, "href")).join(" ");
+    // Links to the same page with other numbers differ also where the page beyond the last one repeats.
+    const links = [...all(root, "a[href],img[src]")].map((node) => URL.parse(attr(node, "href") ?? attr(node, "src"), location.href))
+      .filter((address) => address && address.pathname !== location.pathname).map((address) => address.href).join(" ");
     const body = nodeKind(root) === DOCUMENT ? bodyOf(root) : null;
     return `${body ? body.innerText : rawText(root)} ${links}`;
   }).join(" ");

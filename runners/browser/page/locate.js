@@ -2,7 +2,9 @@
 // by words matched against role, accessible name, label, placeholder and text, in one ranking.
 const GOOD_ENOUGH = 0.5;
 const CANDIDATES_TOLD = 5;
-const WEIGHTS = { label: 1, name: 1, placeholder: 0.95, text: 0.9, role: 0.75, attribute: 0.6 };
+// `text` is what a button or a link says, which is its name; of a field it is what stands before it.
+const WEIGHTS = { label: 1, name: 1, placeholder: 0.95, text: 1, role: 0.75, attribute: 0.6 };
+const TEXT_BEFORE_A_FIELD = 0.9;
 const FIELD = `${FIELDS},[role=checkbox],[role=radio],[role=switch],[role=combobox]`;
 const TOGGLES = new Set(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio"]);
 const TYPE_WORDS = {
@@ -81,7 +83,7 @@ const fitOf = (element, query) => {
     const words = wordsOf(said);
     let score = similarity(query.whole, words);
     if (query.kinds.size) score = Math.max(score, similarity(query.rest, words) * (agrees ? 1 : 0.85));
-    score *= WEIGHTS[by];
+    score *= by === "text" && AS_FIELD(element) ? TEXT_BEFORE_A_FIELD : WEIGHTS[by];
     if (score > best.score) best = { score, by, matched: shorten(collapse(said).trim(), LABEL_LIMIT) };
   }
   if (!agrees) return best;
