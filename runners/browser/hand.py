@@ -85,7 +85,7 @@ class Hand:
     async def _aim_to_press(self, locator: Locator | None) -> Aimed:
         try:
             return await aim(self.tab, locator, "clickable", until=self.patience, will_press=True)
-        except (ElementNotFound, NavigationTimeout, PageCrashed) as failure:
+        except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:
             failure.details.setdefault("effect", "none")
             raise
 

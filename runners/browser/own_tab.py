@@ -11,6 +11,8 @@ from runners.browser.failures import browser_is_gone
 from runners.browser.hand import Hand
 from runners.browser.tab import Tab
 
+RESERVE_SECONDS = 0.5  # so that the hand itself tells what a press may have done when time is up
+
 
 @contextlib.asynccontextmanager
 async def own_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab]:
@@ -30,6 +32,6 @@ async def own_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab
 
 def hand_on(tab: Tab, ctx: ToolContext, *, timeout_ms: int) -> Hand:
     """Return the hand that works on the tab and looks for elements for so long at most."""
-    end = ctx.deadline
+    end = ctx.deadline - RESERVE_SECONDS
     return Hand(tab, patience=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
                 deadline=end)  # fmt: skip

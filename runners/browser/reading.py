@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.failures import ContextLost, is_unreadable
-from runners.browser.locating import ask
 from runners.browser.tab import Tab
 from runners.browser.vocabulary import ExtractOptions, WaitCondition
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, ToolFailed
@@ -72,8 +71,9 @@ class Reading:
         """
         parse_by = min(time.monotonic() + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
         await next_document(tab, parse_by)
+        documents = tab.documents
         page = await self._read_on(tab, tab.page.url, parse_by)
-        if _UNSETTLED["network"] in page["warnings"] and await is_leaving(tab):
+        if tab.is_leaving and tab.documents == documents:
             # A script sent the page on while it was waited for.
             await next_document(tab, parse_by)
             page = await self._read_on(tab, tab.page.url, parse_by)
@@ -117,11 +117,14 @@ class Reading:
     async def _ask(
         self, tab: Tab, options: dict[str, Any], parse_by: float, met_by: float
     ) -> dict[str, Any]:
+        began = time.monotonic()
+
         def seconds_left() -> float:
             now = time.monotonic()
             end = parse_by
             if tab.parsed_at is not None:
-                end = max(tab.parsed_at + IDLE_SECONDS, met_by) + ANSWER_SECONDS
+                parsed_at = max(tab.parsed_at, began)  # a page may be read long after it came
+                end = max(parsed_at + IDLE_SECONDS, met_by) + ANSWER_SECONDS
             return min(end, self.deadline) - now
 
         text = await tab.read(options, seconds_left)
@@ -179,15 +182,6 @@ class Reading:
         raise failure
 
 
-async def is_leaving(tab: Tab) -> bool:
-    """Say whether the page was sent on to another document that has not arrived yet."""
-    try:
-        asked = await ask(tab, "isLeaving", seconds=ANSWER_SECONDS)
-    except ContextLost:
-        return False
-    return bool(asked["leaving"]) and tab.is_loading
-
-
 async def next_document(tab: Tab, until: float) -> None:
     """Wait while a document is on its way that a press or a key asked for.
 
@@ -197,13 +191,13 @@ async def next_document(tab: Tab, until: float) -> None:
     """
     documents = tab.documents
     await asyncio.sleep(GRACE_SECONDS)
-    while tab.documents == documents and await is_leaving(tab):
+    while tab.documents == documents and tab.is_leaving:
         if time.monotonic() >= until:
             raise NavigationTimeout(
                 "The page was sent on, and the next one did not arrive in time.",
                 details={"url": tab.page.url},
             )
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.02)
 
 
 def _milliseconds(seconds: float) -> int:

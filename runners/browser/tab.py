@@ -42,7 +42,7 @@ class Tab:
         used_at: `time.monotonic()` of its last lease.
         parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
         documents: how many documents (of the page itself, not of frames) it has shown.
-        is_loading: whether a document is on its way, or not loaded to its end.
+        is_leaving: whether it was sent on to another document that has not begun to arrive.
     """
 
     def __init__(self, page: Page, line: CDPSession, frame_id: str) -> None:
@@ -53,14 +53,16 @@ class Tab:
         self._line = line
         self._frame_id = frame_id
         self.documents = 0
-        self.is_loading = False
+        self.is_leaving = False
         self._is_dirty = False
         self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
         page.on("framenavigated", self._note_committed)
         page.on("domcontentloaded", lambda _: self._note_parsed())
-        line.on("Page.frameStartedLoading", lambda told: self._note_loading(told, True))
-        line.on("Page.frameStoppedLoading", lambda told: self._note_loading(told, False))
+        for event in ("frameRequestedNavigation", "frameStartedNavigating"):
+            line.on(f"Page.{event}", lambda told: self._note_leaving(told, True))
+        line.on("Page.frameNavigated", self._note_document)
+        line.on("Page.frameStoppedLoading", lambda told: self._note_leaving(told, False))
 
     @classmethod
     async def open(cls, context: BrowserContext) -> Tab:
@@ -262,12 +264,17 @@ class Tab:
         """Close the page, whatever it is doing."""
         await self.page.close(run_before_unload=False)
 
-    def _note_loading(self, told: dict[str, Any], is_loading: bool) -> None:
-        if told.get("frameId") == self._frame_id:
-            self.is_loading = is_loading
+    def _note_leaving(self, told: dict[str, Any], is_leaving: bool) -> None:
+        is_same = told.get("navigationType") in ("sameDocument", "historySameDocument")
+        if told.get("frameId") == self._frame_id and not is_same:
+            self.is_leaving = is_leaving
+
+    def _note_document(self, told: dict[str, Any]) -> None:
+        if told.get("frame", {}).get("id") == self._frame_id:
+            self.documents += 1
+            self.is_leaving, self.parsed_at = False, None
 
     def _note_committed(self, frame: Frame) -> None:
-        self.documents += frame.parent_frame is None
         if self._looking is not None and frame.parent_frame is None:
             self._looking.cancel()
             self._looking = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr, model_validator
+from pydantic.config import JsonDict
 
 from runners.base import Closed
 
@@ -42,8 +43,8 @@ class ExtractOptions(Closed):
     )
 
 
-_TEXT = {"type": "string", "pattern": "\\S"}
-_ABSENT = {"type": "null"}
+_TEXT: JsonDict = {"type": "string", "pattern": "\\S"}
+_ABSENT: JsonDict = {"type": "null"}
 
 
 class Locator(Closed):

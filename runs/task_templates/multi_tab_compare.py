@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field, StrictFloat, StrictInt
+from pydantic import BaseModel, Field
 
 from runners.base import Closed
 from runners.browser.vocabulary import Whole
@@ -21,11 +21,10 @@ from runs.task_templates.registry import (
     template,
 )
 
-FIELDS = ("title", "elementCount", "topSections")
 TOP_SECTIONS = 3
 SECTIONS_LENGTH = 20_000  # characters of content that are read for their headings alone
 Compared = Literal["title", "elementCount", "topSections"]
-Tolerance = Annotated[StrictInt | StrictFloat, Field(ge=0, le=1_000_000)]
+FIELDS: tuple[Compared, ...] = ("title", "elementCount", "topSections")
 
 
 class Compare(Closed):
@@ -45,8 +44,10 @@ class Compare(Closed):
         alias="topSections",
         description="How many headings of each page are compared.",
     )
-    numeric_tolerance: Tolerance = Field(
+    numeric_tolerance: float = Field(
         default=0,
+        ge=0,
+        le=1_000_000,
         alias="numericTolerance",
         description="Element counts that differ by no more than this are the same.",
     )

@@ -180,8 +180,9 @@ class PaginatedExtract(TaskTemplate):
         done = [step for step in steps if step.succeeded]
         pages = [_page(step) for step in done if "url" in (step.output or {})]
         if not pages:
-            told = {"template_id": self.template_id, "inputs": inputs}
-            return ends_with(broken, **told) if broken else Conclusion(RunStatus.FAILED)
+            if broken is None:  # the run's time was up before
+                return Conclusion(RunStatus.FAILED)
+            return ends_with(broken, template_id=self.template_id, inputs=inputs)
         if broken is not None:
             pages.append(_page(broken))
         read = sum(page["success"] for page in pages)

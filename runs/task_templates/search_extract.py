@@ -129,7 +129,7 @@ class SearchExtract(TaskTemplate):
             condition = inputs.get("waitForResults")
             asked = {"extract": JUST_TITLE, **({"waitFor": condition} if condition else {})}
             return await ctx.call("read_current_page", asked)
-        opened = {}
+        opened: Mapping[str, Any] = {}
         if inputs.get("openResult"):
             opened = await ctx.call("click_element", {"locator": inputs["openResult"]})
         read = await ctx.call("read_current_page", extract_of(inputs))

@@ -30,6 +30,11 @@ from runs.task_templates.registry import (
     template,
 )
 
+# Codes of a submit that never pressed anything.
+NOTHING_DONE = frozenset({
+    "ELEMENT_NOT_FOUND", "INVALID_PARAMETER", "POLICY_DENIED", "TRUST_LEVEL_NOT_ALLOWED",
+})  # fmt: skip
+
 
 class FormField(Closed):
     """A field and what to put there."""
@@ -191,8 +196,7 @@ class SubmitAndVerify(TaskTemplate):
         submit = steps[-2]
         broken = failed_step(steps)
         if broken is not None:
-            effect = ((submit.error or {}).get("details") or {}).get("effect", "none")
-            submitted = "yes" if submit.succeeded else {"unknown": "unknown"}.get(effect, "no")
+            submitted = _submitted(submit)
             return ends_with(
                 broken, template_id=self.template_id, inputs=_without_secrets(inputs),
                 again=submitted == "no" and not _has_secrets(inputs), submitted=submitted,
@@ -227,6 +231,17 @@ class SubmitAndVerify(TaskTemplate):
             summary=f"The form was submitted and {told}: {read.get('title')}",
             warnings=[*notes, *warnings_of(steps)],
         )
+
+
+def _submitted(submit: StepView) -> str:
+    """Return whether the form was sent: yes, no or unknown."""
+    if submit.succeeded:
+        return "yes"
+    error = submit.error or {"errorCode": "never begun", "details": {"effect": "none"}}
+    details = error.get("details") or {}
+    if error["errorCode"] in NOTHING_DONE or details.get("effect") == "none":
+        return "no"
+    return "no" if "restoring" in details else "unknown"
 
 
 def _has_secrets(inputs: Mapping[str, Any]) -> bool:

@@ -102,7 +102,12 @@ def test_a_list_is_paged_through_again_and_keeps_what_was_read(
         startUrl=site.url("/list"),
         pagination={"next": css("#next"), "maxPages": 3},
     )
-    read = {"url": "http://before/", "title": "as it was", "warnings": [], "stop": None}
+    read: dict[str, Any] = {
+        "url": "http://before/",
+        "title": "as it was",
+        "warnings": [],
+        "stop": None,
+    }
     run = go_on(
         run_id,
         ("succeeded", {**read, "fingerprint": "1"}),

@@ -7,7 +7,7 @@ from typing import Any
 
 from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunStep
-from runs.task_templates.registry import get_template
+from runs.task_templates.submit_and_verify import SubmitAndVerify
 from tests.integration.workers import error_of
 from tests.support.template_sites import CarryOut, Site, css, words
 
@@ -151,8 +151,7 @@ def test_a_button_that_is_disabled_is_not_pressed(carry_out: CarryOut, site: Sit
 
 
 def test_values_that_are_flagged_are_secret_inputs_of_their_steps_alone() -> None:
-    template = get_template("submit_and_verify")
-    assert template is not None
+    template = SubmitAndVerify()
     fields = [NAME, field("code", "***", words("code"), secret=True)]
     inputs = {"startUrl": "https://example.org/", "fields": fields}
     assert template.secret_paths(inputs) == {("fields", 1, "value")}

@@ -115,9 +115,6 @@ const refusedFields = () => ({
     }),
 });
 
-// Whether the page was sent on to another document, which has not arrived yet.
-const isLeaving = () => ({ leaving: asks("leaving") });
-
 // One short text for all that the page says and where it leads: the same page gives the same.
 const fingerprint = () => {
   const said = findRoots(document).map(({ root }) => {
@@ -136,5 +133,5 @@ const fingerprint = () => {
   return { fingerprint: `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${said.length}` };
 };
 
-const DEEDS = { fingerprint, aim, isLeaving, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields };
+const DEEDS = { fingerprint, aim, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields };
 const handle = async ({ deed, given }) => JSON.stringify(await DEEDS[deed](given)).replace(/\\u0000/g, "");

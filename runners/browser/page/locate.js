@@ -59,7 +59,8 @@ const propertiesOf = (element) => {
   const isField = isTextField(element) || TOGGLES.has(typeOfElement(element));
   const isInputButton = tag === "input" && typeOfElement(element) === "button";
   const labels = element.labels ? [...element.labels].map((label) => lineOfText(label, LABEL_LIMIT)).join(" ") : "";
-  const text = isField ? (labels ? "" : textBefore(element)) : lineOfText(element, MOST_WORDS);
+  const isEmpty = isTextField(element) || tag === "input"; // what it says is its value, not its name
+  const text = isEmpty && isField ? (labels ? "" : textBefore(element)) : lineOfText(element, MOST_WORDS);
   const inside = isField || text ? "" : imagesIn(element);
   const type = tag === "input" || tag === "button" ? (attr(element, "type") ?? "").toLowerCase() : "";
   const roleWords = [isField ? "" : typeOfElement(element), TYPE_WORDS[type] ?? "", isField && searches(element) ? "search" : ""];
