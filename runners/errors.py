@@ -7,6 +7,7 @@
     ├── NavigationTimeout     the page did not arrive in time
     ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
     ├── PageCrashed           the page, its browser or its driver died
+    ├── PageLost              it died after a step that is never repeated
     ├── ToolTimeout           the call's own deadline passed
     └── ToolBroken            a defect of ours: unexpected exception inside a tool
 
@@ -85,6 +86,13 @@ class PageCrashed(ToolFailed):
     code = "PAGE_CRASHED"
     retryable = True
     recovery = "Make the tab or session anew and go on from a safe step."
+
+
+class PageLost(ToolFailed):
+    """The page of earlier steps is gone, and one of them must not be done again to have it back."""
+
+    code = "STEP_EXECUTION_FAILED"
+    recovery = "Look at the site what came of the step named in the message; do not submit blindly."
 
 
 class ToolTimeout(ToolFailed):

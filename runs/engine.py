@@ -12,7 +12,6 @@ import queue
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from decisions.storable import storable
@@ -20,13 +19,14 @@ from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runs import claims, journal, step_lines
 from runs.changes import NewEvent, StepChange
-from runs.claims import Claim, LeaseLost, Opening
+from runs.claims import Claim, LeaseLost
 from runs.endings import ending_of, error_object, fail_over_defect, failed
 from runs.failpoints import hit
 from runs.journal import Ending
-from runs.models import Run, RunStep, StepStatus
+from runs.models import RunStep, StepStatus
+from runs.opening import ms_left
 from runs.slots import release_slot
-from runs.task_templates.registry import get_template
+from runs.task_templates.registry import StepView, get_template
 from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay
 
 ONCE_GRACE_S = 4.0  # a step that must not be repeated may finish within this when the worker drains
@@ -43,31 +43,6 @@ class Stopped(Exception):
 
 class TimedOut(Exception):
     """The run's own time is over."""
-
-
-def _ms_left(run: Run) -> float:
-    left = float(run.timeout_ms - run.active_ms)
-    if run.mode == "sync":  # queue time counts for sync only (runs.md)
-        waited = (datetime.now(UTC) - run.created_at).total_seconds() * 1000
-        left = min(left, run.timeout_ms - max(0.0, waited))
-    return left
-
-
-def open_run(run: Run) -> Opening:
-    """Read the journal of a run about to be claimed, and choose the steps that start with it."""
-    steps = claims.read_journal(run)
-    template = get_template(run.template_id)
-    if run.epoch > 0 or template is None or _ms_left(run) <= 0:
-        return Opening(steps, [])
-    pending = [row for row in steps if row.status == StepStatus.PENDING]
-    try:
-        first = pending[: template.concurrency(run.inputs)]
-    except Exception:  # raised again under the lease, where it fails this run and no other
-        log.exception("a template does not open its run", extra={"runId": run.id})
-        return Opening(steps, [])
-    for row in first:
-        row.attempts += 1
-    return Opening(steps, [step_lines.started(row) for row in first])
 
 
 class Execution:
@@ -95,7 +70,7 @@ class Execution:
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
         self._slot_is_free = False
         self._start = time.monotonic()
-        self._deadline = self._start + _ms_left(held.run) / 1000
+        self._deadline = self._start + ms_left(held.run) / 1000
 
     @property
     def active_ms(self) -> int:
@@ -180,11 +155,25 @@ class Execution:
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
         if broken and self.template.stops_at_failed_step:
             return []
+        if self.template.shares_page and self.todo and not self.under_way:
+            reason = self.template.leaves_out(self.inputs, self._before(len(self.steps)))
+            if reason:
+                self.unwritten += [step_lines.skipped(self.steps[n], reason) for n in self.todo]
+                self.todo.clear()
         free = max(0, self.limiter.current() - len(self.under_way))
-        chosen = [self.steps[self.todo.popleft()] for _ in range(min(free, len(self.todo)))]
+        chosen: list[RunStep] = []
+        while self.todo and len(chosen) < free and not self._must_wait(chosen):
+            chosen.append(self.steps[self.todo.popleft()])
         for row in chosen:
             row.attempts += 1
         return chosen
+
+    def _must_wait(self, chosen: list[RunStep]) -> bool:
+        is_last = self.todo[0] == len(self.steps) - 1
+        return self.template.last_step_waits and is_last and bool(chosen or self.under_way)
+
+    def _before(self, index: int) -> list[StepView]:
+        return [step_lines.view(row) for n, row in sorted(self.steps.items()) if n < index]
 
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
         lines = [*self.unwritten, *changes]
@@ -194,9 +183,8 @@ class Execution:
         self._slot_is_free = ending is not None  # the end of a run gives its slot back
 
     def _conclude(self) -> None:
-        views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
-        conclusion = self.template.conclude(self.inputs, views)
-        ending = ending_of(conclusion, self.template.result_schema)
+        views = self._before(len(self.steps))
+        ending = ending_of(self.template.conclude(self.inputs, views), self.template.result_schema)
         hit("before_ending")
         self._write([], ending)
         hit("after_ending")
@@ -205,7 +193,11 @@ class Execution:
 
     def _launch(self, row: RunStep) -> None:
         self.tries[row.index] += 1
-        self.under_way.launch(row, run_deadline=self._deadline)
+        looks_back = self.template.shares_page or (
+            self.template.last_step_waits and row.index == len(self.steps) - 1
+        )
+        earlier = self._before(row.index) if looks_back else []
+        self.under_way.launch(row, run_deadline=self._deadline, earlier=earlier)
 
     def _listen(self) -> None:
         """Wait for news, take all there is, and note the journal lines that it makes."""
@@ -270,7 +262,7 @@ class Execution:
             error["step"] = step_lines.about(self.steps[under_way[0]])
         self.under_way.cancel(under_way)
         changes = [step_lines.failed(self.steps[index], error) for index in under_way]
-        views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
+        views = self._before(len(self.steps))
         partial = self.template.conclude(self.inputs, views).result
         self._write(changes, failed(error, partial=partial))
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import orjson
 from django.conf import settings
+from pydantic import ValidationError
 
 from decisions.audit import Deed, record
 from decisions.errors import (
@@ -65,10 +66,7 @@ def judge_submission(
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
     check(template.inputs_validator, inputs, where="inputs")
-    # JSON's 3.0 is an integer; the model makes it one, and fills nothing in.
-    plain = template.inputs_model.model_validate(inputs).model_dump(
-        mode="json", by_alias=True, exclude_unset=True
-    )
+    plain = _plain(template, inputs)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     return Submission(
         principal=principal,
@@ -88,6 +86,19 @@ def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:
     """Return a keyed digest of inputs, for telling whether two submits ask for the same."""
     raw = orjson.dumps([inputs, session_id], option=orjson.OPT_SORT_KEYS)
     return mac("inputs", hashlib.sha256(raw).digest())
+
+
+def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs as the template's model has them, with nothing filled in: JSON's 3.0 is an
+    integer, and the model makes it one. What the schema cannot say, the model refuses here.
+    """
+    try:
+        read = template.inputs_model.model_validate(inputs)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(["inputs", *map(str, first["loc"])])
+        raise InvalidInput(f"{place}: {first['msg']}"[:300]) from None
+    return read.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def _template(template_id: str, version: str | None) -> TaskTemplate:

@@ -31,10 +31,11 @@ from runners.loop import get_loop
 from runs import claims, portions
 from runs.claims import Claim, LeaseLost
 from runs.endings import fail_over_defect
-from runs.engine import Execution, open_run
+from runs.engine import Execution
 from runs.failpoints import hit
 from runs.journal import save_active_ms
 from runs.models import Run, RunStatus, Worker
+from runs.opening import open_run
 from runs.processes import is_gone, this_process
 from runs.shared_execution import execution_of
 from runs.slots import ensure_slots

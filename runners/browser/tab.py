@@ -7,7 +7,7 @@ import base64
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runners.browser.failures import (
@@ -45,6 +45,8 @@ class Tab:
         requested_url: what it was last asked to open.
         used_at: `time.monotonic()` of its last lease.
         parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
+        documents: how many documents (of the page itself, not of frames) it has shown.
+        is_leaving: whether it was sent on to another document that has not begun to arrive.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Tab:
         self.parsed_at: float | None = None
         self._line = line
         self._frame_id = frame_id
+        self.documents = 0
+        self.is_leaving = False
         self._is_dirty = False
         self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
@@ -63,6 +67,10 @@ class Tab:
         self._refusals = Refusals(page, outcomes, self._trouble.fail) if outcomes else None
         page.on("framenavigated", self._note_committed)
         page.on("domcontentloaded", lambda _: self._note_parsed())
+        for event in ("frameRequestedNavigation", "frameStartedNavigating"):
+            line.on(f"Page.{event}", lambda told: self._note_leaving(told, True))
+        line.on("Page.frameNavigated", self._note_document)
+        line.on("Page.frameStoppedLoading", lambda told: self._note_leaving(told, False))
 
     @classmethod
     async def open(cls, context: BrowserContext, outcomes: Outcomes | None = None) -> Tab:
@@ -83,9 +91,19 @@ class Tab:
         return cls(page, line, tree["frameTree"]["frame"]["id"], outcomes)
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the page is still there, at rest or not."""
+        return not (self._trouble.has_come or self.page.is_closed())
+
+    @property
+    def dialogs(self) -> list[str]:
+        """What the page asked in dialogs since the lease began; all were answered with no."""
+        return self._trouble.dialogs
+
+    @property
     def is_usable(self) -> bool:
         """Whether the tab can be leased again: alive, and at rest."""
-        return not (self._is_dirty or self._trouble.has_come or self.page.is_closed())
+        return self.is_alive and not self._is_dirty
 
     def begin_lease(self) -> None:
         """Count dialogs and popups anew for the next caller."""
@@ -203,6 +221,20 @@ class Tab:
             raise ReaderMissing if READ in told else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
 
+    async def handle(self, work: Coroutine[Any, Any, None], *, seconds: float) -> None:
+        """Do something with the page's mouse or keyboard.
+
+        Raises:
+            TimeoutError: The page did not take it in time; what it was may have had its effect.
+            ToolFailed: The page is lost.
+        """
+        try:
+            await self._trouble.watch(work, within(seconds))
+        except TimeoutError:
+            raise
+        except browser_errors():
+            raise browser_is_gone() from None
+
     async def interrupt(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""
         with contextlib.suppress(*browser_errors()):
@@ -258,6 +290,16 @@ class Tab:
     async def close(self) -> None:
         """Close the page, whatever it is doing."""
         await self.page.close(run_before_unload=False)
+
+    def _note_leaving(self, told: dict[str, Any], is_leaving: bool) -> None:
+        is_same = told.get("navigationType") in ("sameDocument", "historySameDocument")
+        if told.get("frameId") == self._frame_id and not is_same:
+            self.is_leaving = is_leaving
+
+    def _note_document(self, told: dict[str, Any]) -> None:
+        if told.get("frame", {}).get("id") == self._frame_id:
+            self.documents += 1
+            self.is_leaving, self.parsed_at = False, None
 
     def _note_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:

@@ -29,11 +29,16 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """A step as it will stand in the journal before anything is done."""
+    """A step as it will stand in the journal before anything is done.
+
+    Attributes:
+        needs_secrets: it uses the run's secret inputs; they are deleted after the last such step.
+    """
 
     name: str
     input: Mapping[str, Any]
     effect: Effect = Effect.READ
+    needs_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class StepView:
     succeeded: bool
     output: Mapping[str, Any] | None
     error: Mapping[str, Any] | None
+    effect: Effect = Effect.READ
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,10 @@ class StepContext(Protocol):
     def inputs(self) -> Mapping[str, Any]:
         """The run's inputs."""
 
+    @property
+    def earlier(self) -> Sequence[StepView]:
+        """The steps before this one, for templates that share a page or whose last step waits."""
+
     def call(self, tool: str, args: Mapping[str, Any]) -> Awaitable[Mapping[str, Any]]:
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
 
@@ -74,6 +84,12 @@ class StepContext(Protocol):
 class TaskTemplate(ABC):
     """A kind of run. Class attributes say what it is; one instance serves every run, so it keeps no
     state.
+
+    Attributes:
+        shares_page: its steps work on one page after another, in the same tab. When that page is
+            lost with its worker, the steps before are done again first, unless one of them has the
+            effect `once`.
+        last_step_waits: its last step begins when all others are over.
     """
 
     template_id: ClassVar[str]
@@ -85,6 +101,8 @@ class TaskTemplate(ABC):
     example_inputs: ClassVar[Sequence[Mapping[str, Any]]]
     trust_levels: ClassVar[Sequence[str]] = ("local", "remote")
     uses_browser: ClassVar[bool] = False
+    shares_page: ClassVar[bool] = False
+    last_step_waits: ClassVar[bool] = False
     stops_at_failed_step: ClassVar[bool] = True
     step_retries: ClassVar[int] = 0
     step_timeout_ms: ClassVar[int] = 120_000
@@ -111,6 +129,12 @@ class TaskTemplate(ABC):
     @abstractmethod
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return what the run amounts to; called when no step is left to do."""
+
+    def leaves_out(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
+        """Return why the steps that are left need not be done, or "" where they do; asked between
+        the steps of templates that share a page.
+        """
+        return ""
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return how many steps may be under way at once."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
 from tests.support.page_texts import PAGES
 
@@ -49,6 +50,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(answer or html("<title>Not found</title><h1>Not found</h1>", status=404))
 
     def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        self.server.forms.append((self.path, dict(parse_qsl(body, keep_blank_values=True))))
         self.do_GET()
 
     def _send(self, answer: Answer) -> None:
@@ -80,7 +83,7 @@ Page = Answer | Callable[[str], Answer]
 
 
 class PageServer(http.server.ThreadingHTTPServer):
-    """The server; `hits` counts requests by path."""
+    """The server; `hits` counts requests by path, `forms` keeps what was posted where."""
 
     daemon_threads = True
     block_on_close = False
@@ -89,6 +92,7 @@ class PageServer(http.server.ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.hits: Counter[str] = Counter()
+        self.forms: list[tuple[str, dict[str, str]]] = []
         self.closing = threading.Event()
         self.pages: dict[str, Page] = {path: html(text) for path, text in PAGES.items()}
         self.pages.update(ODD)

@@ -1,0 +1,164 @@
+"""Filling fields of every kind, by real typing where a keyboard can do it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.browsing import Reader
+from tests.support.on_page import evaluate, failed, fill, press, show
+from tests.support.pages import PageServer
+from tests.support.template_sites import css, words
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+def test_text_is_typed_in_place_of_what_was_there(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<input id=a value=before><input id=b>")
+    fill(read, css("#a"), "after 后")
+    assert evaluate(read, "a.value") == "after 后"
+    seen = evaluate(read, "log")
+    assert "keydown:a:true" in seen
+    assert "input:a:true" in seen
+    fill(read, css("#a"), "")
+    assert evaluate(read, "a.value") == ""
+
+
+@pytest.mark.parametrize(
+    ("markup", "value", "shown"),
+    [
+        ("<textarea id=f>old</textarea>", "one\ntwo", "one\ntwo"),
+        ("<input id=f>", "x" * 500, "x" * 500),
+        ("<input id=f type=number value=3>", "42", "42"),
+        ("<input id=f type=password>", "s3cret-ß", "s3cret-ß"),
+        ("<input id=f type=date>", "2026-02-28", "2026-02-28"),
+        ("<input id=f type=time>", "13:45", "13:45"),
+        ("<input id=f type=datetime-local>", "2026-02-28T13:45", "2026-02-28T13:45"),
+        ("<input id=f type=month>", "2026-02", "2026-02"),
+        ("<input id=f type=color>", "#ff0080", "#ff0080"),
+        ("<input id=f type=range min=0 max=10>", "7", "7"),
+        ("<select id=f><option value=1>One<option value=2>Two</select>", "Two", "2"),
+        ("<select id=f><option value=1>One<option value=2>Two</select>", "2", "2"),
+        ("<select id=f><option value=b>北京<option value=s>上海市</select>", "上海", "s"),
+        ("<input id=f type=email>", "名@例子.公司", "名@例子.公司"),
+    ],
+)
+def test_each_kind_of_field_takes_its_value(
+    read: Reader, page_server: PageServer, *, markup: str, value: str, shown: str
+) -> None:
+    show(read, page_server, markup)
+    fill(read, css("#f"), value)
+    assert evaluate(read, "document.querySelector('#f').value") == shown
+    assert any(entry.startswith(("input:f", "change:f")) for entry in evaluate(read, "log"))
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [("", "true", True), ("checked", "true", True), ("checked", "否", False), ("", "no", False)],
+)
+def test_a_box_is_pressed_only_when_it_must(
+    read: Reader, page_server: PageServer, *, before: str, value: str, after: bool
+) -> None:
+    show(read, page_server, f"<label><input id=c type=checkbox {before}> Agree</label>")
+    fill(read, words("agree"), value)
+    assert evaluate(read, "c.checked") is after
+    pressed = "click:c:true" in evaluate(read, "log")
+    assert pressed is (after != bool(before))
+
+
+def test_a_box_behind_its_label_is_pressed_by_its_label(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(read, page_server, "<input id=c type=checkbox style=display:none><label for=c>Yes</label>")
+    fill(read, words("yes"), "true")
+    assert evaluate(read, "c.checked") is True
+
+
+def test_a_radio_is_chosen_by_itself_or_by_its_groups_option(
+    read: Reader, page_server: PageServer
+) -> None:
+    radios = "".join(
+        f"<label><input id={name} type=radio name=g value={name}> {name} one</label>"
+        for name in ("red", "blue")
+    )
+    show(read, page_server, radios)
+    fill(read, words("red one"), "true")
+    assert evaluate(read, "[red.checked, blue.checked]") == [True, False]
+    fill(read, css("#red"), "blue")
+    assert evaluate(read, "[red.checked, blue.checked]") == [False, True]
+
+
+def test_a_switch_made_of_a_div_is_pressed(read: Reader, page_server: PageServer) -> None:
+    show(
+        read,
+        page_server,
+        "<div id=s role=switch aria-checked=false tabindex=0>Dark mode</div><script>"
+        "s.onclick = () => s.setAttribute('aria-checked', s.ariaChecked !== 'true')</script>",
+    )
+    fill(read, words("dark mode"), "true")
+    assert evaluate(read, "s.ariaChecked") == "true"
+
+
+def test_a_rich_editor_is_written_into(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<div id=e contenteditable=true aria-label=Note><b>old</b></div>")
+    fill(read, words("note"), "new 文字")
+    assert evaluate(read, "e.innerText.trim()") == "new 文字"
+
+
+def test_fields_in_shadow_roots_and_frames_are_typed_into(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(
+        read,
+        page_server,
+        "<my-box></my-box><iframe id=i style='margin:300px' srcdoc='<label>Inner <input id=f>"
+        '</label><button id=b onclick="this.textContent=1">Do it</button>\'></iframe><script>'
+        "document.querySelector('my-box').attachShadow({mode: 'open'}).innerHTML ="
+        " '<label>Nick <input id=n></label>'</script>",
+    )
+    fill(read, words("nick"), "ada")
+    fill(read, words("inner"), "eve")
+    press(read, words("do it"))
+    assert evaluate(read, "document.querySelector('my-box').shadowRoot.querySelector('#n').value")
+    assert evaluate(read, "i.contentDocument.querySelector('#f').value") == "eve"
+    assert evaluate(read, "i.contentDocument.querySelector('#b').textContent") == "1"
+
+
+def test_what_a_page_makes_of_a_value_is_warned_of(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<input id=a maxlength=3 aria-label=Code>")
+    assert fill(read, css("#a"), "12345")["warnings"] == [
+        "The field “Code” made something else of the value: 123"
+    ]
+
+
+def test_secret_values_are_masked_in_what_is_told(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<input id=p type=password maxlength=4><input id=t aria-label=Name>")
+    told = fill(read, css("#p"), "hunter22")
+    assert told["value"] == "***"
+    assert "hunt" not in str(told)
+    read.secrets["fields.0.value"] = "canary-7"
+    result = read.call("fill_field", locator=css("#t"), secret="fields.0.value")
+    assert result.output is not None, result.error
+    assert result.output["value"] == "***"
+    assert evaluate(read, "t.value") == "canary-7"
+    missing = failed(read, "fill_field", locator=css("#t"), secret="other")
+    assert missing["errorCode"] == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize(
+    ("markup", "value", "code"),
+    [
+        ("<input id=f type=date>", "28.2.2026", "INVALID_PARAMETER"),
+        ("<input id=f type=number>", "many", "INVALID_PARAMETER"),
+        ("<input id=f type=checkbox>", "perhaps", "ELEMENT_NOT_FOUND"),
+        ("<select id=f><option>One</select>", "Three", "ELEMENT_NOT_FOUND"),
+        ("<select id=f><option disabled>One</select>", "One", "ELEMENT_NOT_FOUND"),
+        ("<input id=f type=file>", "/etc/passwd", "ELEMENT_NOT_FOUND"),
+        ("<input id=f readonly>", "x", "ELEMENT_NOT_FOUND"),
+        ("<div id=f>no field</div>", "x", "ELEMENT_NOT_FOUND"),
+    ],
+)
+def test_a_value_that_a_field_does_not_take_is_refused(
+    read: Reader, page_server: PageServer, *, markup: str, value: str, code: str
+) -> None:
+    show(read, page_server, markup)
+    assert failed(read, "fill_field", locator=css("#f"), value=value)["errorCode"] == code

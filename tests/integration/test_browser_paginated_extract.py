@@ -1,0 +1,114 @@
+"""The template `paginated_extract` on lists of links and on one that a script fills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runs.models import Run, RunStep
+from tests.integration.workers import error_of
+from tests.support.template_sites import CarryOut, Site, css, words
+
+pytest_plugins = ["tests.support.template_fixtures"]
+
+
+def result_of(run: Run) -> dict[str, Any]:
+    assert run.result is not None, run.error
+    result: dict[str, Any] = run.result
+    return result
+
+
+def statuses(run: Run) -> list[str]:
+    return list(RunStep.objects.filter(run=run).order_by("index").values_list("status", flat=True))
+
+
+def paging(next_: dict[str, str], most: int, **more: Any) -> dict[str, Any]:
+    return {"next": next_, "maxPages": most, **more}
+
+
+def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
+    carry_out: CarryOut, site: Site
+) -> None:
+    run = carry_out(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(words("next page"), 9)
+    )
+    result = result_of(run)
+    assert run.status == "succeeded"
+    assert (result["stoppedReason"], result["summary"]["pagesRead"]) == ("next_unavailable", 4)
+    assert [page["title"] for page in result["pages"]] == ["List 1", "List 2", "List 3", "List 4"]
+    assert "Item 3-0" in str(result["pages"][2]["content"])
+    assert statuses(run) == ["succeeded"] * 4 + ["skipped"] * 5
+    assert (run.done_steps, run.total_steps) == (9, 9)
+
+
+def test_it_stops_at_the_most_pages_asked_for(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("#next"), 2)
+    )
+    result = result_of(run)
+    assert (result["stoppedReason"], len(result["pages"])) == ("max_pages", 2)
+    assert site.server.hits["/list"] == 2
+
+
+def test_a_page_that_repeats_ends_it_and_is_not_told_twice(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "paginated_extract", startUrl=site.url("/circle"), pagination=paging(words("next"), 20)
+    )
+    result = result_of(run)
+    assert (result["stoppedReason"], len(result["pages"])) == ("repeated_page", 3)
+    assert run.status == "succeeded"
+
+
+def test_a_list_that_a_script_fills_is_read_page_by_page(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "paginated_extract",
+        startUrl=site.url("/feed"),
+        pagination=paging(words("下一页"), 10, waitFor={"type": "textIncludes", "value": "文章"}),
+    )
+    result = result_of(run)
+    told = [str(page["content"]["sections"]) for page in result["pages"]]
+    assert ["第1页" in told[0], "第2页" in told[1], "第3页" in told[2]] == [True] * 3
+    assert (result["stoppedReason"], len(told)) == ("next_unavailable", 3)
+
+
+def test_pages_that_were_read_are_kept_when_a_later_one_fails(
+    carry_out: CarryOut, site: Site
+) -> None:
+    wait = {"type": "selector", "value": "#next", "timeoutMs": 1000}
+    run = carry_out(
+        "paginated_extract",
+        startUrl=site.url("/list"),
+        pagination=paging(words("next page"), 6, waitFor=wait),
+    )
+    result = result_of(run)
+    assert (run.status, run.error) == ("partial_success", None)
+    assert [page["success"] for page in result["pages"]] == [True, True, True, False]
+    assert result["pages"][3]["error"]["errorCode"] == "NAVIGATION_TIMEOUT"
+    assert result["stoppedReason"] is None
+    assert result["summary"] == {"pagesRead": 3, "failed": 1, "maxPages": 6}
+
+
+def test_a_first_page_that_fails_fails_the_run(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "paginated_extract", startUrl=site.url("/hang-up"), pagination=paging(words("next"), 3)
+    )
+    error = error_of(run)
+    assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert error["step"] == {"step": 0, "name": "read page 1"}
+
+
+def test_words_that_lead_nowhere_on_the_first_page_are_warned_of(
+    carry_out: CarryOut, site: Site
+) -> None:
+    run = carry_out(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(words("forward"), 3)
+    )
+    assert result_of(run)["stoppedReason"] == "next_unavailable"
+    assert any("nothing on page 1" in warning for warning in run.warnings)
+
+
+def test_a_selector_that_is_none_is_told_as_such(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("a[[["), 3)
+    )
+    assert error_of(run)["errorCode"] == "INVALID_PARAMETER"
+    assert run.next_actions[0]["tool"] == "list_task_templates"

@@ -1,0 +1,209 @@
+"""Pressing things on a page that moves, covers, hangs or goes on, and waiting for what comes."""
+
+from __future__ import annotations
+
+from tests.support.browsing import Reader
+from tests.support.on_page import evaluate, failed, fill, press, show
+from tests.support.pages import PageServer, html
+from tests.support.template_sites import css, words
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+def test_a_press_reaches_what_is_far_down_the_page(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<p style='height:5000px'>long</p><button id=b>Far</button>")
+    press(read, words("far"))
+    assert evaluate(read, "log").count("click:b:true") == 1
+
+
+def test_what_something_lies_over_is_not_pressed(read: Reader, page_server: PageServer) -> None:
+    show(
+        read,
+        page_server,
+        "<button id=b>Buy</button><div style='position:fixed;inset:0'>Accept our cookies</div>",
+    )
+    error = failed(read, "click_element", locator=words("buy"))
+    assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "covered")
+    assert "Accept our cookies" in error["details"]["coveredBy"]
+    assert error["details"]["effect"] == "none"
+    assert not [entry for entry in evaluate(read, "log") if entry.startswith("click")]
+
+
+def test_an_overlay_that_goes_away_is_waited_for(read: Reader, page_server: PageServer) -> None:
+    show(
+        read,
+        page_server,
+        "<button id=b>Buy</button><div id=o style='position:fixed;inset:0'></div>"
+        "<script>setTimeout(() => o.remove(), 900)</script>",
+    )
+    press(read, words("buy"))
+    assert "click:b:true" in evaluate(read, "log")
+
+
+def test_an_element_that_comes_late_or_moves_is_waited_for(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(
+        read,
+        page_server,
+        "<style>@keyframes m {to {margin-left: 400px}} #b {animation: m .8s linear forwards}"
+        "</style><script>setTimeout(() => document.body.insertAdjacentHTML('beforeend',"
+        " '<button id=b>Late</button>'), 800)</script>",
+    )
+    press(read, words("late"))
+    assert evaluate(read, "log").count("click:b:true") == 1
+
+
+def test_a_button_that_is_enabled_late_is_waited_for(read: Reader, page_server: PageServer) -> None:
+    show(
+        read,
+        page_server,
+        "<button id=b disabled>Go</button><script>setTimeout(() => b.disabled = false, 800)"
+        "</script>",
+    )
+    press(read, words("go"))
+    assert evaluate(read, "log").count("click:b:true") == 1
+
+
+def test_a_press_that_would_miss_touches_nothing_else(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(
+        read,
+        page_server,
+        "<button id=b>Keep</button><button id=d>Delete all</button><script>"
+        "addEventListener('pointermove', () => {"
+        " if (!d.dataset.moved) { d.dataset.moved = 1; b.before(d);"
+        " d.style.cssText = b.style.cssText; } }, true)</script>",
+    )
+    press(read, words("keep"))
+    seen = evaluate(read, "log")
+    assert "click:d:true" not in seen
+    assert seen.count("click:b:true") == 1
+
+
+def test_a_link_for_a_tab_of_its_own_opens_in_this_one(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(read, page_server, f"<a target=_blank href='{page_server.url('/plain')}'>Open</a>")
+    press(read, words("open"))
+    page = read.call("read_current_page").output
+    assert page is not None
+    assert page["title"] == "Plain"
+
+
+def test_a_form_without_a_button_is_sent_by_enter(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<form action=/plain><input id=q name=q></form>")
+    fill(read, css("#q"), "x")
+    result = read.call("submit_form")
+    assert result.output is not None, result.error
+    assert result.output["match"]["matched"] == "enter"
+    page = read.call("read_current_page").output
+    assert page is not None
+    assert page["url"].endswith("/plain?q=x")
+
+
+def test_of_several_forms_the_one_that_was_filled_is_sent(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(
+        read,
+        page_server,
+        "<form action=/other><button>Subscribe</button></form>"
+        "<form action=/plain><input id=q name=q><button>Go</button></form>",
+    )
+    fill(read, css("#q"), "1")
+    assert read.call("submit_form").ok
+    page = read.call("read_current_page").output
+    assert page is not None
+    assert page["title"] == "Plain"
+
+
+def test_a_page_without_a_form_has_nothing_to_send(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<p>Nothing here")
+    error = failed(read, "submit_form")
+    assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "no_form")
+
+
+def test_a_question_of_the_page_is_answered_with_no_and_told(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(read, page_server, "<button onclick=\"window.said = confirm('Really?')\">Ask</button>")
+    assert press(read, words("ask"))["warnings"] == [
+        "The page asked “Really?”, which was answered with no."
+    ]
+    assert evaluate(read, "said") is False
+
+
+def test_a_press_after_which_the_page_hangs_may_have_had_its_effect(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(read, page_server, '<button onclick="for(;;){}">Hang</button>')
+    result = read.call("click_element", locator=words("hang"), seconds=5.0)
+    assert result.error is not None
+    assert result.error["errorCode"] in ("NAVIGATION_TIMEOUT", "STEP_EXECUTION_FAILED")
+    assert result.error["details"].get("effect") == "unknown"
+
+
+def test_a_wait_that_is_not_met_is_an_answer(read: Reader, page_server: PageServer) -> None:
+    show(read, page_server, "<p id=p>Here</p>")
+    never = {"type": "selector", "value": "#never", "timeoutMs": 200}
+    output = read.call("wait_for", condition=never).output
+    assert output is not None
+    assert output["met"] is False
+    output = read.call("wait_for", condition={**never, "value": "#p"}).output
+    assert output is not None
+    assert output["met"] is True
+
+
+def test_a_next_page_that_is_slow_is_waited_for(read: Reader, page_server: PageServer) -> None:
+    slow = page_server.add("/later", html("<title>Later</title>", delay=4.5))
+    show(read, page_server, f"<a href='{slow}'>On</a>")
+    press(read, words("on"))
+    page = read.call("read_current_page").output
+    assert page is not None
+    assert page["title"] == "Later"
+
+
+def test_a_page_that_a_script_sends_on_after_a_while_is_followed(
+    read: Reader, page_server: PageServer
+) -> None:
+    slow = page_server.add("/later", html("<title>Later</title>", delay=4.0))
+    show(
+        read,
+        page_server,
+        f"<button onclick=\"fetch('/api/slow.json').then(() => location = '{slow}')\">On</button>",
+    )
+    press(read, words("on"))
+    page = read.call("read_current_page").output
+    assert page is not None
+    assert page["title"] == "Later"
+
+
+def test_the_page_of_a_session_is_no_page_of_its_next_run(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(read, page_server, "<input id=a>")
+    seen = [read.session.has_page]
+    read.session.run_id = "run_next"
+    seen.append(read.session.has_page)
+    assert seen == [True, False]
+    assert failed(read, "fill_field", locator=css("#a"), value="x")["errorCode"] == "PAGE_CRASHED"
+    show(read, page_server, "<input id=a>")
+    fill(read, css("#a"), "x")
+
+
+def test_a_page_that_came_long_ago_is_still_given_its_time(
+    read: Reader, page_server: PageServer
+) -> None:
+    show(read, page_server, "<p id=p>Here")
+
+    async def age() -> None:
+        async with read.session.kept_tab() as tab:
+            assert tab.parsed_at is not None
+            tab.parsed_at -= 60
+
+    read.wait(age())
+    page = read.call("read_current_page").output
+    assert page is not None
+    assert page["warnings"] == []

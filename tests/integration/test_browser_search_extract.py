@@ -1,0 +1,87 @@
+"""The template `search_extract` on a search page that a script renders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runs.models import RunStep
+from tests.integration.workers import error_of
+from tests.support.template_sites import CarryOut, Site, css, words
+
+pytest_plugins = ["tests.support.template_fixtures"]
+RESULTS = {"type": "selector", "value": "li.result", "timeoutMs": 8000}
+
+
+def asked(site: Site, **more: Any) -> dict[str, Any]:
+    return {
+        "startUrl": site.url("/search"),
+        "query": "queues 队列",
+        "searchField": words("search articles"),
+        "waitForResults": RESULTS,
+        **more,
+    }
+
+
+def test_the_results_are_waited_for_and_read(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out("search_extract", **asked(site))
+    assert run.status == "succeeded", run.error
+    assert (run.result["success"], run.result["resultOpened"]) == (True, False)
+    assert run.result["query"] == "queues 队列"
+    assert "All about queues 队列" in str(run.result["content"])
+    assert RunStep.objects.filter(run=run, status="succeeded").count() == 5
+
+
+def test_a_result_is_opened_in_the_same_tab_and_read(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out("search_extract", **asked(site, openResult=words("for beginners")))
+    assert run.status == "succeeded", run.error
+    assert run.result["resultOpened"] is True
+    assert run.result["finalPage"]["url"] == site.url("/article?n=2")
+    assert "Read me to the end" in str(run.result["content"])
+
+
+def test_the_button_may_be_named(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "search_extract",
+        **asked(site, submit=words("搜索"), extract={"pageInfo": False, "maxContentLength": 50}),
+    )
+    assert run.status == "succeeded", run.error
+    assert run.result["pageInfo"] is None
+
+
+def test_a_field_that_is_not_there_fails_with_those_that_are(
+    carry_out: CarryOut, site: Site
+) -> None:
+    run = carry_out("search_extract", **asked(site, searchField=words("postal code")))
+    error = error_of(run)
+    assert (run.status, error["errorCode"]) == ("failed", "ELEMENT_NOT_FOUND")
+    assert error["step"]["name"] == "enter the query"
+    assert error["details"]["candidates"][0]["label"] == "Search articles"
+    assert error["retryable"] is True
+    (action,) = run.next_actions
+    assert (action["tool"], action["args"]["templateId"]) == (
+        "run_task_template",
+        "batch_extract_pages",
+    )
+
+
+def test_a_result_that_is_not_there_fails_with_the_results(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out("search_extract", **asked(site, openResult=css("li.result a.missing")))
+    error = error_of(run)
+    assert error["errorCode"] == "ELEMENT_NOT_FOUND"
+    assert error["step"]["name"] == "open a result and read it"
+
+
+def test_results_that_do_not_come_are_a_timeout(carry_out: CarryOut, site: Site) -> None:
+    never = {"type": "selector", "value": ".never", "timeoutMs": 300}
+    run = carry_out("search_extract", **asked(site, waitForResults=never))
+    error = error_of(run)
+    assert (error["errorCode"], error["step"]["name"]) == (
+        "NAVIGATION_TIMEOUT",
+        "wait for the results",
+    )
+    assert run.next_actions[0]["args"]["inputs"]["query"] == "queues 队列"
+
+
+def test_an_address_that_is_none_of_the_web_is_refused(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out("search_extract", **asked(site, startUrl="file:///etc/passwd"))
+    assert error_of(run)["errorCode"] == "INVALID_PARAMETER"

@@ -1,0 +1,119 @@
+"""The page that a run's steps share, when it is lost with its worker: what is done again, and what
+never is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from runs.models import Run, RunEvent, RunStep
+from runs.worker import WorkerPlace
+from tests.integration.workers import error_of, fresh
+from tests.support.template_sites import Site, css, words
+
+pytest_plugins = ["tests.support.template_fixtures"]
+
+HandIn = Callable[..., str]
+GoOn = Callable[..., Run]
+
+
+@pytest.fixture
+def go_on(place: WorkerPlace, browser_closed: None) -> GoOn:
+    """Carry a run on as after a worker that was lost: its steps so far, with what they left."""
+
+    def work(run_id: str, *left: tuple[str, dict[str, Any] | None]) -> Run:
+        for index, (status, output) in enumerate(left):
+            step = RunStep.objects.filter(run_id=run_id, index=index)
+            step.update(status=status, output=output, attempts=1)
+        done = sum(status == "succeeded" for status, _ in left)
+        Run.objects.filter(id=run_id).update(epoch=1, done_steps=done)
+        place.work()
+        return fresh(run_id)
+
+    return work
+
+
+@pytest.fixture
+def form(hand_in: HandIn, site: Site) -> str:
+    """A run that fills one field and submits."""
+    field = {"name": "name", "value": "Ada", "locator": words("your name")}
+    return hand_in(
+        "submit_and_verify",
+        startUrl=site.url("/contact"),
+        fields=[field],
+        successIndicator={"type": "textIncludes", "value": "Thank you"},
+    )
+
+
+DONE: tuple[str, dict[str, Any]] = ("succeeded", {"warnings": []})
+
+
+def test_steps_before_a_submit_are_done_again_so_that_the_page_is_there(
+    form: str, go_on: GoOn, site: Site
+) -> None:
+    run = go_on(form, DONE, DONE)
+    assert run.status == "succeeded", run.error
+    assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
+    assert (run.done_steps, run.total_steps) == (4, 4)
+    progress = RunEvent.objects.get(run=run, type="step.progress")
+    assert progress.data["restoring"] == 2
+
+
+def test_a_submit_that_was_done_is_not_done_again_to_verify_it(
+    form: str, go_on: GoOn, site: Site
+) -> None:
+    run = go_on(form, DONE, DONE, DONE)
+    error = error_of(run)
+    assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    told = error["details"]
+    assert (told["causeCode"], told["effect"], told["submitted"]) == ("PAGE_CRASHED", "done", "yes")
+    assert "submit the form" in error["message"]
+    assert site.server.forms == []
+    assert run.next_actions[0]["args"]["templateId"] == "batch_extract_pages"
+
+
+def test_a_submit_that_was_under_way_is_not_repeated(form: str, go_on: GoOn, site: Site) -> None:
+    run = go_on(form, DONE, DONE, ("started", None))
+    error = error_of(run)
+    assert (error["errorCode"], error["details"]["effect"]) == ("STEP_EXECUTION_FAILED", "unknown")
+    assert error["details"]["submitted"] == "unknown"
+    assert (site.server.hits["/contact"], site.server.forms) == (0, [])
+
+
+def test_a_page_that_cannot_be_brought_back_says_at_which_step(
+    form: str, go_on: GoOn, site: Site
+) -> None:
+    site.server.add("/contact", "<title>Closed</title><h1>The form is closed</h1>")
+    error = error_of(go_on(form, DONE, DONE))
+    assert error["errorCode"] == "ELEMENT_NOT_FOUND"
+    assert error["details"]["restoring"] == "fill name"
+    assert error["step"]["name"] == "submit the form"
+    assert error["details"]["submitted"] == "no"
+
+
+def test_a_list_is_paged_through_again_and_keeps_what_was_read(
+    hand_in: HandIn, go_on: GoOn, site: Site
+) -> None:
+    run_id = hand_in(
+        "paginated_extract",
+        startUrl=site.url("/list"),
+        pagination={"next": css("#next"), "maxPages": 3},
+    )
+    read: dict[str, Any] = {
+        "url": "http://before/",
+        "title": "as it was",
+        "warnings": [],
+        "stop": None,
+    }
+    run = go_on(
+        run_id,
+        ("succeeded", {**read, "fingerprint": "1"}),
+        ("succeeded", {**read, "fingerprint": "2"}),
+    )
+    assert run.status == "succeeded", run.error
+    titles = [page["title"] for page in run.result["pages"]]
+    assert titles == ["as it was", "as it was", "List 3"]
+    assert run.result["stoppedReason"] == "max_pages"

@@ -1,0 +1,159 @@
+"""The template `submit_and_verify`: what is filled, sent once, and told of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from decisions.models import AuditEntry
+from runs.models import Run, RunEvent, RunStep
+from runs.task_templates.submit_and_verify import SubmitAndVerify
+from tests.integration.workers import error_of
+from tests.support.template_sites import CarryOut, Site, css, words
+
+pytest_plugins = ["tests.support.template_fixtures"]
+THANKS = {"type": "textIncludes", "value": "Thank you", "timeoutMs": 8000}
+
+
+def field(name: str, value: str, locator: dict[str, str], **more: Any) -> dict[str, Any]:
+    return {"name": name, "value": value, "locator": locator, **more}
+
+
+NAME = field("name", "Ada 王", words("your name"))
+ALL = [
+    NAME,
+    field("mail", "ada@example.org", words("email")),
+    field("topic", "support", words("topic")),
+    field("day", "2026-11-22", words("day")),
+    field("copy", "true", words("send me a copy")),
+    field("text", "line one\nline two", css("textarea")),
+]
+
+
+def effects(run: Run) -> list[tuple[str, str]]:
+    rows = RunStep.objects.filter(run=run).order_by("index")
+    return list(rows.values_list("effect", "status"))
+
+
+def test_a_form_is_filled_by_typing_and_sent_once(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "submit_and_verify", startUrl=site.url("/contact"), fields=ALL, successIndicator=THANKS
+    )
+    assert run.status == "succeeded", run.error
+    ((path, sent),) = site.server.forms
+    assert (path, sent.pop("copy")) == ("/sent", "on")
+    assert sent == {
+        "name": "Ada 王", "mail": "ada@example.org", "topic": "Support", "day": "2026-11-22",
+        "text": "line one\r\nline two",
+    }  # fmt: skip
+    assert effects(run)[-2:] == [("once", "succeeded"), ("read", "succeeded")]
+
+
+def test_the_result_has_names_and_no_values(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "submit_and_verify",
+        startUrl=site.url("/contact"),
+        fields=[field("name", "zebra-4711", words("your name"))],
+        successIndicator=THANKS,
+    )
+    assert run.result["submittedFields"] == ["name"]
+    assert (run.result["success"], run.result["indicatorMatched"]) == (True, True)
+    steps = RunStep.objects.filter(run=run).values_list("input", "output", "name")
+    events = RunEvent.objects.filter(run=run).values_list("data", flat=True)
+    audit = AuditEntry.objects.filter(resource_id=run.id).values_list("metadata", flat=True)
+    everything = json.dumps([run.result, list(steps), list(events), list(audit)], default=str)
+    assert "Thank you" in everything
+    assert "zebra-4711" not in everything
+
+
+def test_an_indicator_that_is_not_met_keeps_the_page_and_is_no_success(
+    carry_out: CarryOut, site: Site
+) -> None:
+    never = {"type": "textIncludes", "value": "Order confirmed", "timeoutMs": 300}
+    run = carry_out(
+        "submit_and_verify", startUrl=site.url("/contact"), fields=[NAME], successIndicator=never
+    )
+    assert (run.status, run.error) == ("partial_success", None)
+    assert (run.result["success"], run.result["indicatorMatched"]) == (False, False)
+    assert run.result["finalPage"]["title"] == "Thanks"
+    assert "indicator was not met" in run.warnings[0]
+    assert len(site.server.forms) == 1
+
+
+def test_a_form_with_errors_says_which_field_is_wrong(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out("submit_and_verify", startUrl=site.url("/refusing"), fields=[NAME])
+    assert run.status == "partial_success", run.error
+    assert (run.result["success"], run.result["indicatorMatched"]) == (False, None)
+    assert run.warnings == ["“E-mail” is marked as wrong: This address is taken."]
+    assert site.server.forms == []
+
+
+def test_a_field_that_the_browser_itself_refuses_is_named(carry_out: CarryOut, site: Site) -> None:
+    mail = field("mail", "nobody", words("e-mail"))
+    run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=[NAME, mail])
+    assert run.status == "partial_success", run.error
+    assert "E-mail" in run.warnings[0]
+    assert site.server.forms == []
+
+
+def test_a_submit_that_lands_on_an_error_page_is_no_success(
+    carry_out: CarryOut, site: Site
+) -> None:
+    run = carry_out("submit_and_verify", startUrl=site.url("/crashing"), fields=[NAME])
+    assert run.status == "partial_success", run.error
+    assert run.result["success"] is False
+    assert run.result["finalPage"]["httpStatus"] == 500
+    assert run.warnings == ["The server answered with HTTP status 500."]
+
+
+def test_a_page_that_never_answers_is_a_timeout_that_is_not_to_be_repeated(
+    carry_out: CarryOut, site: Site
+) -> None:
+    run = carry_out(
+        "submit_and_verify", startUrl=site.url("/lost"), fields=[NAME], timeout_ms=15_000
+    )
+    error = error_of(run)
+    assert error["errorCode"] in ("NAVIGATION_TIMEOUT", "RUN_TIMEOUT")
+    assert site.server.hits["/never"] == 1
+    assert all(
+        action["args"].get("templateId") != "submit_and_verify" for action in run.next_actions
+    )
+
+
+def test_a_field_that_is_not_there_sends_nothing(carry_out: CarryOut, site: Site) -> None:
+    fields = [NAME, field("fax", "1", words("fax number"))]
+    run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=fields)
+    error = error_of(run)
+    assert error["errorCode"] == "ELEMENT_NOT_FOUND"
+    assert error["step"] == {"step": 2, "name": "fill fax"}
+    assert error["details"]["submitted"] == "no"
+    assert error["details"]["candidates"]
+    assert site.server.forms == []
+
+
+def test_an_option_that_is_not_there_names_those_that_are(carry_out: CarryOut, site: Site) -> None:
+    topic = field("topic", "Complaints", words("topic"))
+    run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=[topic])
+    assert error_of(run)["details"]["options"] == ["Sales", "Support"]
+
+
+def test_a_button_that_is_disabled_is_not_pressed(carry_out: CarryOut, site: Site) -> None:
+    run = carry_out(
+        "submit_and_verify",
+        startUrl=site.url("/contact"),
+        fields=[NAME],
+        submit=words("send later"),
+    )
+    error = error_of(run)
+    assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "disabled")
+    assert error["details"]["submitted"] == "no"
+    assert site.server.forms == []
+
+
+def test_values_that_are_flagged_are_secret_inputs_of_their_steps_alone() -> None:
+    template = SubmitAndVerify()
+    fields = [NAME, field("code", "***", words("code"), secret=True)]
+    inputs = {"startUrl": "https://example.org/", "fields": fields}
+    assert template.secret_paths(inputs) == {("fields", 1, "value")}
+    needing = [step.name for step in template.plan(inputs) if step.needs_secrets]
+    assert needing == ["fill code"]

@@ -1,0 +1,54 @@
+"""Working on the page of a session in tests: show one, fill it, press it, look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.browsing import Reader
+from tests.support.pages import PageServer
+from tests.support.template_sites import HEAD
+
+LOG = """<script>
+const log = [];
+for (const kind of ["pointerdown", "click", "input", "change", "keydown", "keyup", "focusin"])
+  document.addEventListener(kind, (event) => log.push(
+    `${kind}:${event.composedPath()[0].id ?? ""}:${event.isTrusted}`), true);
+</script>"""
+
+
+def show(read: Reader, server: PageServer, markup: str) -> None:
+    """Open a page with this markup; it keeps a log of its events."""
+    url = server.add("/hand", f"{HEAD}<title>Hand</title>{LOG}{markup}")
+    assert read.call("open_page", url=url).ok
+
+
+def evaluate(read: Reader, expression: str) -> Any:
+    """Return what an expression is in the page's own world."""
+
+    async def ask() -> Any:
+        async with read.session.kept_tab() as tab:
+            return await tab.page.evaluate(expression)
+
+    return read.wait(ask())
+
+
+def fill(read: Reader, locator: dict[str, str], value: str) -> Mapping[str, Any]:
+    """Fill a field and return what the tool told."""
+    result = read.call("fill_field", locator=locator, value=value)
+    assert result.output is not None, result.error
+    return result.output
+
+
+def failed(read: Reader, tool: str, **args: Any) -> dict[str, Any]:
+    """Call a tool that must fail, and return its error."""
+    result = read.call(tool, **{"timeoutMs": 300, **args})
+    assert result.error is not None, result.output
+    return dict(result.error)
+
+
+def press(read: Reader, locator: dict[str, str], **args: Any) -> Mapping[str, Any]:
+    """Press something and return what the tool told."""
+    result = read.call("click_element", locator=locator, **args)
+    assert result.output is not None, result.error
+    return result.output

@@ -1,0 +1,59 @@
+"""Fixtures for tests that carry out templates in a real browser, on sites of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from runners.browser.runtime import get_runtime
+from runners.loop import get_loop
+from runs.models import Run
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.support.pages import serve_pages
+from tests.support.template_sites import CarryOut, Site
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A server with the templates' sites."""
+    with serve_pages() as server:
+        yield Site(server).open()
+
+
+@pytest.fixture(scope="session")
+def browser_closed() -> Iterator[None]:
+    """Close this process's browser when its last test is over."""
+    yield
+    get_loop().submit(get_runtime().close()).result(30)
+
+
+@pytest.fixture
+def hand_in(principal: Principal) -> Callable[..., str]:
+    """Submit a run of a template: `hand_in("search_extract", startUrl=…)`; return its id."""
+
+    def make(template_id: str, *, timeout_ms: int = 100_000, **inputs: Any) -> str:
+        options = {"mode": "async", "timeoutMs": timeout_ms}
+        made = submit_run(
+            principal=principal, template_id=template_id, inputs=inputs, options=options
+        )
+        return made.run_id
+
+    return make
+
+
+@pytest.fixture
+def carry_out(hand_in: Callable[..., str], place: WorkerPlace, browser_closed: None) -> CarryOut:
+    """Submit a run of a template, carry it out, and return it; it must have ended."""
+
+    def make(template_id: str, **inputs: Any) -> Run:
+        run_id = hand_in(template_id, **inputs)
+        place.work()
+        run = Run.objects.get(id=run_id)
+        assert run.ended_at is not None, run.status
+        return run
+
+    return make

@@ -1,0 +1,112 @@
+"""The templates that work on pages, as they describe themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+from pydantic import ValidationError
+
+from runners.browser.vocabulary import Locator, WaitCondition
+from runs.task_templates.outcomes import OWN_CODES, ends_with
+from runs.task_templates.registry import StepView, TaskTemplate, get_template
+
+PAGES = ("search_extract", "paginated_extract", "submit_and_verify", "multi_tab_compare")
+
+
+def template(template_id: str) -> TaskTemplate:
+    found = get_template(template_id)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("template_id", PAGES)
+def test_a_template_says_all_that_a_caller_needs(template_id: str) -> None:
+    told = template(template_id).describe()
+    assert set(told["inputSchema"]) & {"oneOf", "anyOf", "allOf"} == set()
+    assert told["inputSchema"]["additionalProperties"] is False
+    assert told["trustLevelSupport"] == ["local", "remote"]
+    assert told["outputSchema"]["type"] == "object"
+    assert told["limits"]
+    assert all("description" in field for field in fields_of(told["inputSchema"]))
+
+
+def fields_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    places = [schema, *schema.get("$defs", {}).values()]
+    plain = [field for place in places for field in place.get("properties", {}).values()]
+    return [
+        schema["$defs"][field["$ref"].rpartition("/")[2]] if "$ref" in field else field
+        for field in plain
+    ]
+
+
+@pytest.mark.parametrize("template_id", PAGES)
+def test_its_examples_are_good_calls(template_id: str) -> None:
+    found = template(template_id)
+    for example in found.example_inputs:
+        assert list(found.inputs_validator.iter_errors(dict(example))) == []
+        assert found.plan(example)
+
+
+@pytest.mark.parametrize(
+    ("template_id", "steps"),
+    [("search_extract", 5), ("paginated_extract", 5), ("submit_and_verify", 5),
+     ("multi_tab_compare", 3)],
+)  # fmt: skip
+def test_its_steps_are_known_at_submit(template_id: str, steps: int) -> None:
+    found = template(template_id)
+    assert len(found.plan(found.example_inputs[0])) == steps
+
+
+def test_only_the_submit_of_a_form_is_done_once() -> None:
+    found = template("submit_and_verify")
+    plan = found.plan(found.example_inputs[0])
+    assert [step.name for step in plan if step.effect == "once"] == ["submit the form"]
+    assert not any(
+        step.effect == "once"
+        for other in ("search_extract", "paginated_extract", "multi_tab_compare")
+        for step in template(other).plan(template(other).example_inputs[0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "value"),
+    [
+        (Locator, {"mode": "semantic"}),
+        (Locator, {"mode": "semantic", "query": " "}),
+        (Locator, {"mode": "selector", "query": "x"}),
+        (Locator, {"mode": "selector", "selector": "a", "query": "x"}),
+        (Locator, {"mode": "selector", "selector": None}),
+        (WaitCondition, {"type": "selector"}),
+        (WaitCondition, {"type": "urlContains", "value": None}),
+    ],
+)
+def test_schema_and_model_refuse_the_same(
+    model: type[Locator] | type[WaitCondition], value: dict[str, Any]
+) -> None:
+    schema = Draft202012Validator(model.model_json_schema(by_alias=True))
+    assert not schema.is_valid(value)
+    with pytest.raises(ValidationError):
+        model.model_validate(value)
+
+
+def failed(**error: Any) -> StepView:
+    return StepView(3, "do it", {}, False, None, {"message": "no", **error})
+
+
+def test_a_code_that_is_not_of_the_contract_becomes_a_failed_step() -> None:
+    ending = ends_with(failed(errorCode="POLICY_DENIED"), template_id="x", inputs={})
+    assert ending.error is not None
+    assert ending.error["errorCode"] == "STEP_EXECUTION_FAILED"
+    assert ending.error["details"]["causeCode"] == "POLICY_DENIED"
+    assert ending.error["step"] == {"step": 3, "name": "do it"}
+
+
+def test_what_may_have_had_its_effect_is_not_proposed_again() -> None:
+    inputs = {"startUrl": "https://example.org/"}
+    for code in sorted(OWN_CODES):
+        step = failed(errorCode=code, details={"effect": "unknown"})
+        ending = ends_with(step, template_id="submit_and_verify", inputs=inputs, again=False)
+        for action in ending.next_actions:
+            assert action["args"].get("templateId") != "submit_and_verify"
