@@ -14,6 +14,7 @@ import orjson
 
 from artifacts.services import KeptBlob, keep_blob
 from decisions.errors import PolicyDenied
+from decisions.masking import Masker
 from decisions.policy import Verdict, judge
 from runners.base import ToolCall, ToolContext, TrustLevel
 from runners.browser.session import BrowserSession
@@ -40,6 +41,8 @@ class StepRun:
         tell: give an event to the run's log while the step works.
         deadline: `time.monotonic()` seconds.
         blobs: what the step kept; its rows are written with the step's result.
+        secrets: the run's secret inputs by dotted path, where the step needs them.
+        masker: takes them out of what the step keeps.
     """
 
     run: Run
@@ -52,6 +55,8 @@ class StepRun:
     blobs: list[KeptBlob] = field(default_factory=list)
     tool: str = ""
     args_digest: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    masker: Masker = field(default_factory=Masker)
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool and return its output.
@@ -98,9 +103,11 @@ class StepRun:
             save_artifact=self._save_artifact,
             emit=self._emit,
             browser=self.browser,
+            secrets=self.secrets,
         )
 
     async def _save(self, data: bytes, name: str, mime_type: str, kind: str) -> str:
+        data = self.masker.data(data, mime_type)
         blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
         hit("blob_kept")
         self.blobs.append(blob)

@@ -19,7 +19,8 @@ from django.conf import settings
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
 
-from decisions.schemas import compile_schema, schema_of
+from decisions.masking import MASK
+from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
 from runners.base import Effect
 from runs.models import RunStatus
 
@@ -28,11 +29,16 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """A step as it will stand in the journal before anything is done."""
+    """A step as it will stand in the journal before anything is done.
+
+    Attributes:
+        needs_secrets: it uses the run's secret inputs; they are deleted after the last such step.
+    """
 
     name: str
     input: Mapping[str, Any]
     effect: Effect = Effect.READ
+    needs_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,9 @@ class StepContext(Protocol):
 class TaskTemplate(ABC):
     """A kind of run. Class attributes say what it is; one instance serves every run, so it keeps no
     state.
+
+    Attributes:
+        keeps_session: a run that names no session gets one that stays open after it.
     """
 
     template_id: ClassVar[str]
@@ -84,6 +93,7 @@ class TaskTemplate(ABC):
     example_inputs: ClassVar[Sequence[Mapping[str, Any]]]
     trust_levels: ClassVar[Sequence[str]] = ("local", "remote")
     uses_browser: ClassVar[bool] = False
+    keeps_session: ClassVar[bool] = False
     stops_at_failed_step: ClassVar[bool] = True
     step_retries: ClassVar[int] = 0
     step_timeout_ms: ClassVar[int] = 120_000
@@ -96,8 +106,17 @@ class TaskTemplate(ABC):
 
     @cached_property
     def inputs_validator(self) -> Draft202012Validator:
-        """The compiled schema of the inputs."""
-        return compile_schema(self.inputs_schema)
+        """The compiled schema of the inputs; where some are secret, its errors echo no value."""
+        mask = MASK if marks_secrets(self.inputs_schema) else None
+        return compile_schema(self.inputs_schema, mask=mask)
+
+    def secret_paths(self, inputs: Mapping[str, Any]) -> set[tuple[str | int, ...]]:
+        """Return where in valid inputs the secrets are: fields marked `writeOnly` in the schema."""
+        return secret_paths(self.inputs_schema, inputs)
+
+    def session_name(self, inputs: Mapping[str, Any]) -> str:
+        """Return what to call the session that a run with these inputs leaves open."""
+        return self.name
 
     @abstractmethod
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
