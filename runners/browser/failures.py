@@ -87,6 +87,11 @@ def browser_is_gone() -> PageCrashed:
     return PageCrashed("The page, or the browser that held it, died.")
 
 
+def no_page_yet() -> PageCrashed:
+    """Return the failure of a call that needs a page which no call before it opened."""
+    return PageCrashed("There is no page to work on: it has to be opened first.")
+
+
 def is_download(url: str) -> ToolFailed:
     """Return the failure of an address that gives a file to keep; nothing of it was stored."""
     return ToolFailed(

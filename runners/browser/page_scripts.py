@@ -16,6 +16,7 @@ READER = (
 )  # fmt: skip
 READ = "continuityRead"
 COVER = ("dom", "secrets", "cover")
+ACTOR = ("dom", "secrets", "elements", "settle", "words", "locate", "aim", "enter")
 # Names the events between both worlds, so that a page cannot listen for them.
 TOKEN = f"continuity:{secrets.token_hex(8)}:"
 
@@ -41,6 +42,12 @@ def reader_at_hand() -> str:
 def cover_script() -> str:
     """Return the function `(covered) => promise` that covers secret fields, or uncovers them."""
     return _function(COVER, "cover")
+
+
+@cache
+def actor_script() -> str:
+    """Return the function `({deed, given}) => promise` that finds elements and makes them ready."""
+    return _function(ACTOR, "handle")
 
 
 def _function(names: tuple[str, ...], name: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.failures import ContextLost, is_unreadable
+from runners.browser.locating import ask
 from runners.browser.tab import Tab
 from runners.browser.vocabulary import ExtractOptions, WaitCondition
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, ToolFailed
@@ -19,6 +21,7 @@ RESERVE_SECONDS = (
     2.0  # kept back from the caller's time, so that a page that never rests is still read
 )
 MAX_DOCUMENTS = 8
+GRACE_SECONDS = 0.1  # a form is sent by a task of its own, a moment after its button is pressed
 
 _UNSETTLED = {
     "loading": "The page was still loading after 3 s and was read as it stood.",
@@ -58,6 +61,25 @@ class Reading:
                 raise
             status = await tab.status_of(url, seconds=parse_by - time.monotonic())
             return _empty_page(url, status, self.extract)
+        return await self._read_on(tab, url, parse_by)
+
+    async def of_present(self, tab: Tab) -> dict[str, Any]:
+        """Return the reading of what the tab shows, once what was done there has had its effect.
+
+        Raises:
+            NavigationTimeout: The page was sent on, and the next one did not arrive; or as `of`.
+            PageCrashed, InvalidTarget, ToolFailed: as `of`.
+        """
+        parse_by = min(time.monotonic() + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
+        await next_document(tab, parse_by)
+        page = await self._read_on(tab, tab.page.url, parse_by)
+        if _UNSETTLED["network"] in page["warnings"] and await is_leaving(tab):
+            # A script sent the page on while it was waited for.
+            await next_document(tab, parse_by)
+            page = await self._read_on(tab, tab.page.url, parse_by)
+        return page
+
+    async def _read_on(self, tab: Tab, url: str, parse_by: float) -> dict[str, Any]:
         try:
             answer = await self._read(tab, parse_by)
         except NavigationTimeout:
@@ -155,6 +177,33 @@ class Reading:
                 details={"url": url, "waitFor": self.wait_for.model_dump(by_alias=True)},
             )
         raise failure
+
+
+async def is_leaving(tab: Tab) -> bool:
+    """Say whether the page was sent on to another document that has not arrived yet."""
+    try:
+        asked = await ask(tab, "isLeaving", seconds=ANSWER_SECONDS)
+    except ContextLost:
+        return False
+    return bool(asked["leaving"]) and tab.is_loading
+
+
+async def next_document(tab: Tab, until: float) -> None:
+    """Wait while a document is on its way that a press or a key asked for.
+
+    Raises:
+        NavigationTimeout: It did not begin to arrive by `until` (`time.monotonic()` seconds).
+        PageCrashed: The page is lost.
+    """
+    documents = tab.documents
+    await asyncio.sleep(GRACE_SECONDS)
+    while tab.documents == documents and await is_leaving(tab):
+        if time.monotonic() >= until:
+            raise NavigationTimeout(
+                "The page was sent on, and the next one did not arrive in time.",
+                details={"url": tab.page.url},
+            )
+        await asyncio.sleep(0.03)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from runners.base import TrustLevel
-from runners.browser.failures import browser_errors, browser_is_gone
+from runners.browser.failures import browser_errors, browser_is_gone, no_page_yet
 from runners.browser.page_scripts import activity_script
 from runners.browser.tab import Tab
 from runners.errors import PageCrashed
@@ -56,6 +56,8 @@ class BrowserSession:
         self._free: list[Tab] = []
         self._tabs: list[Tab] = []
         self._endings: set[asyncio.Task[None]] = set()
+        self._kept: Tab | None = None
+        self._keeping = asyncio.Lock()
         self._doubtful = False
         self._closed = asyncio.Event()
 
@@ -76,6 +78,40 @@ class BrowserSession:
             raise
         finally:
             self._give_back(tab)
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the tab that the run's steps share is there, with what they left in it."""
+        return self._kept is not None and self._kept.is_alive
+
+    @contextlib.asynccontextmanager
+    async def kept_tab(self, *, fresh: bool = False) -> AsyncIterator[Tab]:
+        """Lease the tab that the run's steps share: it keeps its page from one call to the next.
+
+        `fresh` is for who opens an address: where there is no such tab, or its page died, it is
+        made.
+
+        Raises:
+            PageCrashed: There is no page to go on with, or it died.
+        """
+        async with self._keeping:
+            if not self.has_page:
+                await self._keep_another(fresh=fresh)
+            tab = self._kept
+            if tab is None:
+                raise browser_is_gone()
+            tab.begin_lease()
+            yield tab
+
+    async def _keep_another(self, *, fresh: bool) -> None:
+        lost, self._kept = self._kept, None
+        if lost is not None:
+            self._doubtful = True
+            self._give_back(lost)
+        if not fresh:
+            raise browser_is_gone() if lost is not None else no_page_yet()
+        await self._seats.acquire()
+        self._kept = self._reuse() or await self._wait_for_new()
 
     def open_tabs(self) -> list[Tab]:
         """Return the tabs that can still be looked at, the one used last first."""
@@ -105,6 +141,7 @@ class BrowserSession:
         self._closed.set()
         context, self._context = self._context, None
         self._free.clear()
+        self._kept = None
         if context is not None:
             await _ended(context.close())
         if self._endings:

@@ -7,7 +7,7 @@ import base64
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runners.browser.failures import (
@@ -41,6 +41,8 @@ class Tab:
         requested_url: what it was last asked to open.
         used_at: `time.monotonic()` of its last lease.
         parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
+        documents: how many documents (of the page itself, not of frames) it has shown.
+        is_loading: whether a document is on its way, or not loaded to its end.
     """
 
     def __init__(self, page: Page, line: CDPSession, frame_id: str) -> None:
@@ -50,11 +52,15 @@ class Tab:
         self.parsed_at: float | None = None
         self._line = line
         self._frame_id = frame_id
+        self.documents = 0
+        self.is_loading = False
         self._is_dirty = False
         self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
         page.on("framenavigated", self._note_committed)
         page.on("domcontentloaded", lambda _: self._note_parsed())
+        line.on("Page.frameStartedLoading", lambda told: self._note_loading(told, True))
+        line.on("Page.frameStoppedLoading", lambda told: self._note_loading(told, False))
 
     @classmethod
     async def open(cls, context: BrowserContext) -> Tab:
@@ -72,9 +78,19 @@ class Tab:
         return cls(page, line, tree["frameTree"]["frame"]["id"])
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the page is still there, at rest or not."""
+        return not (self._trouble.has_come or self.page.is_closed())
+
+    @property
+    def dialogs(self) -> list[str]:
+        """What the page asked in dialogs since the lease began; all were answered with no."""
+        return self._trouble.dialogs
+
+    @property
     def is_usable(self) -> bool:
         """Whether the tab can be leased again: alive, and at rest."""
-        return not (self._is_dirty or self._trouble.has_come or self.page.is_closed())
+        return self.is_alive and not self._is_dirty
 
     def begin_lease(self) -> None:
         """Count dialogs and popups anew for the next caller."""
@@ -186,6 +202,20 @@ class Tab:
             raise ReaderMissing if READ in told else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
 
+    async def handle(self, work: Coroutine[Any, Any, None], *, seconds: float) -> None:
+        """Do something with the page's mouse or keyboard.
+
+        Raises:
+            TimeoutError: The page did not take it in time; what it was may have had its effect.
+            ToolFailed: The page is lost.
+        """
+        try:
+            await self._trouble.watch(work, within(seconds))
+        except TimeoutError:
+            raise
+        except browser_errors():
+            raise browser_is_gone() from None
+
     async def interrupt(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""
         with contextlib.suppress(*browser_errors()):
@@ -232,7 +262,12 @@ class Tab:
         """Close the page, whatever it is doing."""
         await self.page.close(run_before_unload=False)
 
+    def _note_loading(self, told: dict[str, Any], is_loading: bool) -> None:
+        if told.get("frameId") == self._frame_id:
+            self.is_loading = is_loading
+
     def _note_committed(self, frame: Frame) -> None:
+        self.documents += frame.parent_frame is None
         if self._looking is not None and frame.parent_frame is None:
             self._looking.cancel()
             self._looking = None

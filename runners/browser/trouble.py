@@ -21,10 +21,15 @@ GLANCE_SECONDS = 1.0
 
 
 class Trouble:
-    """Watches one page: dismisses dialogs, closes popups, and ends waits when it is lost."""
+    """Watches one page: dismisses dialogs, closes popups, and ends waits when it is lost.
+
+    Attributes:
+        dialogs: what the dialogs said that were dismissed since `count_anew`.
+    """
 
     def __init__(self, page: Page) -> None:
         self._failure: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
+        self.dialogs: list[str] = []
         self._dialogs = 0
         self._popups = 0
         self._chores: set[asyncio.Task[None]] = set()
@@ -45,6 +50,7 @@ class Trouble:
 
     def count_anew(self) -> None:
         """Forget the dialogs and popups so far: each lease has its own count."""
+        self.dialogs = []
         self._dialogs = self._popups = 0
 
     async def watch(
@@ -93,6 +99,8 @@ class Trouble:
             # It stays open and so stops the page's script until the page is closed.
             self.fail(too_many("dialogs", MAX_DIALOGS))
             return
+        if dialog.type != "beforeunload":
+            self.dialogs.append(dialog.message[:200])
         # Dismissing "leave this page?" would keep the tab on it.
         self.do(dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
 

@@ -42,14 +42,62 @@ class ExtractOptions(Closed):
     )
 
 
+class Locator(Closed):
+    """Which element is meant: by a CSS selector, or by words a person would use for it."""
+
+    mode: Literal["selector", "semantic"] = Field(
+        description="selector: CSS in `selector`. semantic: words in `query`, English or Chinese."
+    )
+    selector: StrictStr | None = Field(
+        default=None,
+        min_length=1,
+        max_length=2000,
+        description="With mode selector: a CSS selector; its first usable match is taken.",
+    )
+    query: StrictStr | None = Field(
+        default=None,
+        min_length=1,
+        max_length=500,
+        description="With mode semantic: words matched against role, accessible name, label,"
+        " placeholder and text; the best candidate is taken and reported.",
+    )
+
+    @model_validator(mode="after")
+    def _has_its_own_field(self) -> Locator:
+        wanted, other = ("selector", "query") if self.mode == "selector" else ("query", "selector")
+        if not (getattr(self, wanted) or "").strip():
+            raise ValueError(f"{wanted} is required with mode {self.mode}")
+        if getattr(self, other) is not None:
+            raise ValueError(f"{other} does not go with mode {self.mode}")
+        return self
+
+    def __str__(self) -> str:
+        return f"the selector {self.selector}" if self.selector else f"the words “{self.query}”"
+
+
+Purpose = Literal["field", "clickable", "any"]
+LocateTimeout = Annotated[
+    Whole,
+    Field(ge=0, le=60_000, description="How long to look for an element that is not there yet."),
+]
+LOCATE_MS = 5000
+
+
 class WaitCondition(Closed):
     """What must be true before the page is read; `value` is needed by every type but `stable`."""
 
     type: Literal["selector", "urlContains", "textIncludes", "stable"] = Field(
         description="A visible element, a part of the address or text, or a page at rest."
     )
-    value: StrictStr | None = Field(default=None, min_length=1, max_length=2000)
-    timeout_ms: Whole = Field(default=10_000, ge=1, le=120_000, alias="timeoutMs")
+    value: StrictStr | None = Field(
+        default=None,
+        min_length=1,
+        max_length=2000,
+        description="The selector, or the part of the address or text; not for type stable.",
+    )
+    timeout_ms: Whole = Field(
+        default=10_000, ge=1, le=120_000, alias="timeoutMs", description="How long to wait for it."
+    )
 
     @model_validator(mode="after")
     def _has_value(self) -> WaitCondition:

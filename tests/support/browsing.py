@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from runners.base import ToolContext, TrustLevel
+from runners.base import ToolCall, ToolContext, ToolResult, TrustLevel
 from runners.browser.read_page import ReadPage, read_page
 from runners.browser.session import BrowserSession
 from runners.errors import ToolFailed
+from runners.invoke import invoke
 from runners.loop import LoopThread
 
 Answer = TypeVar("Answer")
@@ -26,6 +27,7 @@ class Reader:
     session: BrowserSession
     trust: TrustLevel = "local"
     saved: list[tuple[str, str, bytes]] = field(default_factory=list)
+    secrets: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, url: str, *, seconds: float = 40.0, **options: Any) -> Mapping[str, Any]:
         return self.wait(self.reading(url, seconds=seconds, **options))
@@ -34,15 +36,25 @@ class Reader:
         self, url: str, *, seconds: float = 40.0, **options: Any
     ) -> Mapping[str, Any]:
         """Read a page from a coroutine on the loop."""
-        context = ToolContext(
+        context = self.context(seconds)
+        return await read_page.function(ReadPage.model_validate({"url": url, **options}), context)
+
+    def call(self, name: str, *, seconds: float = 40.0, **args: Any) -> ToolResult:
+        """Call a tool on the session, as a step of a run does."""
+        context = self.context(seconds)
+        return self.wait(invoke(ToolCall(name, args), context))
+
+    def context(self, seconds: float = 40.0) -> ToolContext:
+        """Return the context of a call that may last so long."""
+        return ToolContext(
             run_id="run_test",
             trust=self.trust,
             deadline=time.monotonic() + seconds,
             save_artifact=self._save,
             emit=lambda type_, data: None,
             browser=self.session,
+            secrets=self.secrets,
         )
-        return await read_page.function(ReadPage.model_validate({"url": url, **options}), context)
 
     def failure(self, url: str, **options: Any) -> ToolFailed:
         """Read a page that must fail, and return the failure."""

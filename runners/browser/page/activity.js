@@ -119,4 +119,5 @@
     }, true);
   answer("__TOKEN__busy", () => requests > 0 || timers > 0 || leaving);
   answer("__TOKEN__ever", () => everRequested);
+  answer("__TOKEN__leaving", () => leaving);
 })();

@@ -81,7 +81,7 @@ const settle = async ({ parseMs, idleMs }) => {
 };
 
 const CONDITIONS = {
-  selector: (value) => [...all(document, value)].some(visible),
+  selector: (value) => findRoots(document).some(({ root }) => [...all(root, value)].some(visible)),
   urlContains: (value) => location.href.includes(value),
   textIncludes: (value) => (bodyOf(document)?.innerText ?? rawText(rootOf(document) ?? new Text(""))).includes(value),
 };

@@ -1,0 +1,38 @@
+"""The tool `find_element`: say which element of the run's page a locator means."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from runners.base import Closed, Effect, ToolContext
+from runners.browser.locating import aim
+from runners.browser.own_tab import own_tab
+from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator, Purpose
+from runners.registry import tool
+
+
+class FindElement(Closed):
+    """What to look for."""
+
+    locator: Locator
+    purpose: Purpose = Field(
+        default="any", description="field: something to fill; clickable: something to press."
+    )
+    timeout_ms: LocateTimeout = Field(default=LOCATE_MS, alias="timeoutMs")
+
+
+@tool("find_element", kind="browser", effect=Effect.READ, timeout_ms=70_000)
+async def find_element(args: FindElement, ctx: ToolContext) -> Mapping[str, Any]:
+    """Find an element of the run's page by selector or by words, without touching it.
+
+    Returns match {type, label, score, by, matched, equals} and secret: whether it is a field whose
+    value is kept out of sight. Fails with ELEMENT_NOT_FOUND and the best candidates in details.
+    """
+    async with own_tab(ctx) as tab:
+        until = time.monotonic() + ctx.seconds_left(args.timeout_ms / 1000)
+        aimed = await aim(tab, args.locator, args.purpose, until=until)
+        return {"match": aimed.match, "secret": aimed.is_secret}

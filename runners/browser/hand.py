@@ -1,0 +1,208 @@
+"""What a hand does on a page: press an element, put a value into a field; by real input events, so
+that the page's own listeners see what they would see of a person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from runners.browser.failures import ContextLost
+from runners.browser.locating import Aimed, aim, ask
+from runners.browser.tab import Tab
+from runners.browser.vocabulary import Locator
+from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
+
+PRESS_SECONDS = 10.0
+TYPE_SECONDS = 30.0
+MAX_MISSES = 5
+TYPED_LENGTH = 200  # what is longer, or has lines, comes as if pasted
+MASK = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Works on one tab until a `time.monotonic()` value; `patience` is when looking ends."""
+
+    tab: Tab
+    patience: float
+    deadline: float
+
+    async def press(self, locator: Locator | None) -> Aimed:
+        """Press the element once, or the submit button of the form that was filled last.
+
+        Raises:
+            ElementNotFound, InvalidTarget: Nothing was pressed.
+            NavigationTimeout, PageCrashed: details.effect tells what the press did: `none` or
+                `unknown`.
+        """
+        for _ in range(MAX_MISSES):
+            aimed = await self._aim_to_press(locator)
+            if aimed.key:
+                await self._strike(aimed)
+                return aimed
+            if await self._press_at(aimed) != "missed":
+                return aimed
+        raise ElementNotFound(
+            "The element moved away under the mouse each time.",
+            details={"reason": "moving", "candidates": [dict(aimed.match)], "effect": "none"},
+        )
+
+    async def fill(
+        self, locator: Locator, value: str, *, is_secret: bool = False
+    ) -> tuple[Aimed, list[str]]:
+        """Put the value into the field in place of what it has; return what it was put into, and
+        warnings.
+
+        Raises:
+            ElementNotFound: There is no such field, or no such option in it (details.options).
+            InvalidTarget: The field does not take this value.
+            NavigationTimeout, PageCrashed: as the page does.
+        """
+        aimed = await aim(self.tab, locator, "field", until=self.patience)
+        try:
+            if aimed.way in ("toggle", "radio"):
+                await self._switch(aimed, value)
+            elif aimed.way == "choice":
+                _chosen(await self._ask("choose", value), aimed)
+            elif aimed.way == "set":
+                await self._set(aimed, value)
+            elif aimed.way in ("text", "rich"):
+                return aimed, await self._write(aimed, value, is_secret=is_secret)
+            else:
+                raise ElementNotFound(
+                    "What fits takes no text.",
+                    details={"reason": "not_a_field", "candidates": [dict(aimed.match)]},
+                )
+        except ContextLost:
+            raise PageCrashed(
+                "The page went on to another document while its field was filled."
+            ) from None
+        return aimed, []
+
+    async def _aim_to_press(self, locator: Locator | None) -> Aimed:
+        try:
+            return await aim(self.tab, locator, "clickable", until=self.patience, will_press=True)
+        except (ElementNotFound, NavigationTimeout, PageCrashed) as failure:
+            failure.details.setdefault("effect", "none")
+            raise
+
+    async def _press_at(self, aimed: Aimed) -> str:
+        """Press and let go; return `hit`, `missed` (nothing was pressed) or `unseen`."""
+        mouse = self.tab.page.mouse
+        x, y = aimed.point or (0.0, 0.0)
+
+        async def press() -> None:
+            await mouse.move(x, y)
+            await mouse.down()
+            await mouse.up()
+
+        with _effect_unknown():
+            await self.tab.handle(press(), seconds=self._left(PRESS_SECONDS))
+            try:
+                answer = await self._ask("pressed")
+            except ContextLost:
+                return "hit"
+        return str(answer["press"])
+
+    async def _strike(self, aimed: Aimed) -> None:
+        """Press a key in the field that was filled last."""
+        with _effect_unknown():
+            await self._ask("focus")
+            pressing = self.tab.page.keyboard.press(aimed.key)
+            await self.tab.handle(pressing, seconds=self._left(PRESS_SECONDS))
+
+    async def _switch(self, aimed: Aimed, value: str) -> None:
+        wanted = await self._ask("mustPress", value)
+        _chosen(wanted, aimed)
+        if not wanted["press"]:
+            return
+        for _ in range(MAX_MISSES):
+            place = await self._ask("reachTarget")
+            if place.get("reason"):
+                raise ElementNotFound(
+                    "The box cannot be pressed: something else lies over it.",
+                    details={**place, "candidates": [dict(aimed.match)]},
+                )
+            point = Aimed(aimed.match, (place["x"], place["y"]), aimed.way, False, "")
+            if await self._press_at(point) != "missed":
+                return
+
+    async def _set(self, aimed: Aimed, value: str) -> None:
+        shown = (await self._ask("setValue", value))["value"]
+        if value and not shown:
+            raise InvalidTarget(
+                f"The {aimed.match['type']} field “{aimed.match['label']}” does not take this"
+                " value; dates are written YYYY-MM-DD, times HH:MM, colours #RRGGBB.",
+                details={"field": aimed.match["label"], "type": aimed.match["type"]},
+            )
+
+    async def _write(self, aimed: Aimed, value: str, *, is_secret: bool) -> list[str]:
+        await self._ask("focus")
+        keyboard = self.tab.page.keyboard
+        if not value:
+            writing = keyboard.press("Delete")
+        elif len(value) <= TYPED_LENGTH and "\n" not in value and "\r" not in value:
+            writing = keyboard.type(value)
+        else:
+            writing = keyboard.insert_text(value)
+        try:
+            await self.tab.handle(writing, seconds=self._left(TYPE_SECONDS))
+        except TimeoutError:
+            raise _hangs() from None
+        shown = (await self._ask("shownValue"))["value"]
+        return self._differences(aimed, value, shown, is_secret=is_secret or aimed.is_secret)
+
+    @staticmethod
+    def _differences(aimed: Aimed, value: str, shown: str, *, is_secret: bool) -> list[str]:
+        if "".join(shown.split()) == "".join(value.split()):
+            return []
+        label = aimed.match["label"]
+        if value and not shown.strip():
+            raise InvalidTarget(
+                f"The field “{label}” does not take this value: it stayed empty.",
+                details={"field": label, "type": aimed.match["type"]},
+            )
+        told = MASK if is_secret else shown[:100]
+        return [f"The field “{label}” made something else of the value: {told}"]
+
+    async def _ask(self, deed: str, given: object = None) -> dict[str, Any]:
+        return await ask(self.tab, deed, given, seconds=self._left(PRESS_SECONDS))
+
+    def _left(self, at_most: float) -> float:
+        return max(0.1, min(at_most, self.deadline - time.monotonic()))
+
+
+def _chosen(answer: dict[str, Any], aimed: Aimed) -> None:
+    """Raise what an answer without the wanted option means."""
+    if "missing" not in answer:
+        return
+    raise ElementNotFound(
+        f"The field “{aimed.match['label']}” has no such option.",
+        details={
+            "reason": "no_such_option",
+            "field": aimed.match["label"],
+            "options": answer["missing"],
+            "candidates": [dict(aimed.match)],
+        },
+    )
+
+
+def _hangs() -> NavigationTimeout:
+    return NavigationTimeout("The page did not answer: a script of it hangs.")
+
+
+@contextlib.contextmanager
+def _effect_unknown() -> Any:
+    """Say of whatever goes wrong inside that the press may have had its effect."""
+    try:
+        yield
+    except TimeoutError:
+        failure = _hangs()
+        failure.details["effect"] = "unknown"
+        raise failure from None
+    except (NavigationTimeout, PageCrashed) as failure:
+        failure.details["effect"] = "unknown"
+        raise

@@ -1,0 +1,193 @@
+// Find the element that a locator means, in the document, open shadow roots and same-origin frames: by a selector, or
+// by words matched against role, accessible name, label, placeholder and text, in one ranking.
+const GOOD_ENOUGH = 0.5;
+const CANDIDATES_TOLD = 5;
+const WEIGHTS = { label: 1, name: 1, placeholder: 0.95, text: 0.9, role: 0.75, attribute: 0.6 };
+const FIELD = `${FIELDS},[role=checkbox],[role=radio],[role=switch],[role=combobox]`;
+const TOGGLES = new Set(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio"]);
+const TYPE_WORDS = {
+  search: "search", password: "password", email: "email", tel: "phone", url: "url website 网址", submit: "submit",
+  date: "date", number: "number 数字", file: "file upload 文件 上传",
+};
+const LOOKS_PRESSED = "div,span,li,td,img,svg,p,label,b,i,em,strong,h1,h2,h3,h4";
+
+const isTextField = (element) => matches(element, FIELDS) && !TOGGLES.has(typeOfElement(element));
+const AS_FIELD = (element) => isTextField(element) || TOGGLES.has(typeOfElement(element));
+const AS_CLICKABLE = (element) => !isTextField(element) && !hasIdleRole(element);
+
+const kindOf = (element) => {
+  const type = typeOfElement(element);
+  if (type === "button" || type === "link" || type === "radio" || type === "tab") return type;
+  if (type === "checkbox" || type === "switch") return "checkbox";
+  if (type === "combobox" || type === "listbox") return tagOf(element) === "input" ? "field" : "choice";
+  return isTextField(element) ? "field" : "button";
+};
+
+// What stands before a field that nobody labelled: the text beside it, or the cell or term before it.
+const textBefore = (element) => {
+  for (let node = element; node && !["form", "body", "fieldset"].includes(tagOf(node)); node = node.parentElement) {
+    let before = node.previousSibling;
+    while (before && !(nodeKind(before) === TEXT || nodeKind(before) === ELEMENT) ) before = before.previousSibling;
+    while (before) {
+      if (nodeKind(before) === ELEMENT && (matches(before, FIELD) || one(before, FIELD) !== null)) return "";
+      const said = nodeKind(before) === ELEMENT && !visible(before) ? "" : lineOfText(before, 80);
+      if (said) return said;
+      before = before.previousSibling;
+    }
+    if (node !== element && rawText(node).length > 200) return "";
+  }
+  return "";
+};
+
+const namedBy = (element) => {
+  const ids = (attr(element, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
+  const texts = ids.map((id) => element.getRootNode().getElementById?.(id)).filter(Boolean).map(rawText);
+  return texts.join(" ") || attr(element, "aria-label") || "";
+};
+
+const imagesIn = (element) =>
+  [...all(element, "[aria-label],[title],svg title,img[alt]")].map((node) =>
+    attr(node, "aria-label") || attr(node, "alt") || attr(node, "title") || rawText(node)).join(" ");
+
+const searches = (element) => closest(element, "[role=search],search,form[action*=search i]") !== null;
+
+// The texts by which an element may be meant, by property.
+const propertiesOf = (element) => {
+  const tag = tagOf(element);
+  const isField = isTextField(element) || TOGGLES.has(typeOfElement(element));
+  const isInputButton = tag === "input" && typeOfElement(element) === "button";
+  const labels = element.labels ? [...element.labels].map((label) => lineOfText(label, LABEL_LIMIT)).join(" ") : "";
+  const text = isField ? (labels ? "" : textBefore(element)) : lineOfText(element, MOST_WORDS);
+  const inside = isField || text ? "" : imagesIn(element);
+  const type = tag === "input" || tag === "button" ? (attr(element, "type") ?? "").toLowerCase() : "";
+  const roleWords = [isField ? "" : typeOfElement(element), TYPE_WORDS[type] ?? "", isField && searches(element) ? "search" : ""];
+  return {
+    label: labels,
+    name: namedBy(element) || (isInputButton ? element.value || attr(element, "alt") || "" : "") || inside || attr(element, "title") || attr(element, "alt") || "",
+    placeholder: attr(element, "placeholder") || attr(element, "aria-placeholder") || attr(element, "data-placeholder") || "",
+    text: tag === "select" ? text : text || (isField ? "" : attr(element, "value") ?? ""),
+    role: [...new Set(roleWords.filter(Boolean))].join(" "),
+    attribute: [attr(element, "name"), attr(element, "id")].filter(Boolean).join(" ").replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/[_\-.[\]]+/g, " "),
+  };
+};
+
+// How well an element fits a query, and by which of its properties.
+const fitOf = (element, query) => {
+  const kind = kindOf(element);
+  const agrees = query.kinds.has(kind) || (query.kinds.has("field") && kind === "choice");
+  let best = { score: 0, by: "role", matched: "" };
+  for (const [by, said] of Object.entries(propertiesOf(element))) {
+    if (!said) continue;
+    const words = wordsOf(said);
+    let score = similarity(query.whole, words);
+    if (query.kinds.size) score = Math.max(score, similarity(query.rest, words) * (agrees ? 1 : 0.85));
+    score *= WEIGHTS[by];
+    if (score > best.score) best = { score, by, matched: shorten(collapse(said).trim(), LABEL_LIMIT) };
+  }
+  if (!agrees) return best;
+  if (!query.rest.tokens.length) return { score: Math.max(best.score, 0.6), by: best.score > 0.6 ? best.by : "role", matched: best.matched || kind };
+  return { ...best, score: best.score && Math.min(1, best.score + 0.03) };
+};
+
+const labelShown = (element) => TOGGLES.has(typeOfElement(element)) && [...(element.labels ?? [])].find((label) => visible(label) && boundsOf(label, 0, 0));
+const isInert = (element) => {
+  for (let node = element; node; node = node.getRootNode().host) {
+    if (closest(node, INERT) !== null) return true;
+  }
+  return false;
+};
+// Why an element cannot be used now, or "".
+const hindrance = (element, purpose) => {
+  const box = boxOf(element);
+  const shown = visible(element) && box.width >= 1 && box.height >= 1;
+  if ((!shown && !labelShown(element)) || isInert(element)) return "hidden";
+  if (matches(element, ":disabled") || closest(element, "[aria-disabled=true]") !== null) return "disabled";
+  if (purpose !== "field") return "";
+  if (tagOf(element) === "input" && element.type === "file") return "file";
+  if (isTextField(element) && tagOf(element) !== "select" && (element.readOnly || attr(element, "aria-readonly") === "true")) return "readonly";
+  return "";
+};
+
+const chainOf = (element) => {
+  const chain = [element];
+  for (let root = element.getRootNode(); root !== document; root = chain[0].getRootNode()) {
+    const outer = root.host ?? viewOf(root)?.frameElement;
+    if (!outer) break;
+    chain.unshift(outer);
+  }
+  return chain;
+};
+// Document order across shadow roots and frames: where the outermost nodes that differ stand.
+const comesBefore = (one_, other) => {
+  const [first, second] = [chainOf(one_), chainOf(other)];
+  let level = 0;
+  while (first[level] === second[level] && level < Math.min(first.length, second.length) - 1) level += 1;
+  return positionOf(first[level], second[level]) & 4 ? -1 : 1;
+};
+
+const controlIn = (element) => {
+  if (AS_FIELD(element)) return element;
+  if (tagOf(element) === "label" && element.control) return element.control;
+  const inside = all(element, FIELD);
+  return inside.length === 1 ? inside[0] : null;
+};
+
+const bySelector = (roots, selector, purpose) => {
+  const found = roots.flatMap(({ root }) => [...all(root, selector)]);
+  const meant = purpose === "field" ? found.map((element) => controlIn(element)).filter(Boolean) : found;
+  return {
+    matched: found.length,
+    fits: meant.map((element) => ({ element, score: 1, by: "selector", matched: selector })),
+    enough: 0,
+  };
+};
+
+const PURPOSES = {
+  field: [FIELD, AS_FIELD],
+  clickable: [USABLE, AS_CLICKABLE],
+  any: [`${USABLE},${FIELD}`, (element) => !hasIdleRole(element)],
+};
+const looksPressed = (element) => {
+  if (matches(element, USABLE) || getComputedStyle(element).cursor !== "pointer") return false;
+  const parent = element.parentElement;
+  return !parent || getComputedStyle(parent).cursor !== "pointer";
+};
+
+const byWords = (roots, text, purpose) => {
+  const query = queryOf(text);
+  const [selector, isMeant] = PURPOSES[purpose];
+  const fit = (elements) => elements.map((element) => ({ element, ...fitOf(element, query) }));
+  const usable = roots.flatMap(({ root }) => [...all(root, selector)]).filter((element) => isMeant(element) && !isRepeated(element));
+  let fits = fit(usable);
+  if (purpose !== "field" && !fits.some(({ element, score }) => score >= GOOD_ENOUGH && !hindrance(element, purpose))) {
+    // A framework's listeners leave no mark on an element; its pointer does.
+    fits = [...fits, ...fit(roots.flatMap(({ root }) => [...all(root, LOOKS_PRESSED)]).filter(looksPressed))];
+  }
+  return { matched: fits.length, fits, enough: GOOD_ENOUGH };
+};
+
+const ROUND = 1000;
+const rounded = (score) => Math.round(score * ROUND) / ROUND;
+const tellFit = ({ element, score, by, matched, hinders }) => ({
+  type: typeOfElement(element), label: labelOf(element, typeOfElement(element), attributeNames(element)),
+  score: rounded(score), by, matched, ...(hinders ? { hindrance: hinders } : {}),
+});
+
+const search = ({ mode, selector, query }, purpose) => {
+  const roots = findRoots(document);
+  const { matched, fits, enough } = mode === "selector" ? bySelector(roots, selector, purpose) : byWords(roots, query, purpose);
+  for (const fit of fits) {
+    fit.score = rounded(fit.score);
+    if (fit.score >= enough || fit.score > 0.1) fit.hinders = hindrance(fit.element, purpose);
+  }
+  fits.sort((a, b) => b.score - a.score || comesBefore(a.element, b.element));
+  const good = fits.filter(({ score, hinders }) => score >= enough && !hinders);
+  if (good.length) {
+    const equals = good.filter(({ score }) => score === good[0].score).length;
+    return { chosen: good[0], equals };
+  }
+  const blocked = fits.find(({ score }) => score >= enough);
+  const near = fits.filter(({ score }) => score > 0.1);
+  const told = (near.length ? near : fits.filter(({ element }) => !hindrance(element, purpose))).slice(0, CANDIDATES_TOLD);
+  return { chosen: null, reason: blocked ? blocked.hinders : matched && mode === "selector" ? "not_a_field" : "no_match", candidates: told.map(tellFit) };
+};

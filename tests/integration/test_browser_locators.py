@@ -1,0 +1,173 @@
+"""Locators: which element words and selectors mean, in English and Chinese, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from runners.browser.runtime import BrowserRuntime
+from runners.loop import LoopThread
+from tests.support.browsing import Reader
+from tests.support.form_pages import CHINESE, ENGLISH, SHADOW
+from tests.support.pages import PageServer, serve_pages
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+# (words, purpose, id of the element that a person would take, by which property)
+IN_ENGLISH = [
+    ("User name", "field", "user", "label"),
+    ("username", "field", "user", "label"),
+    ("user name field", "field", "user", "label"),
+    ("Password", "field", "pass", "label"),
+    ("the password input", "field", "pass", "label"),
+    ("email", "field", "mail", "label"),
+    ("E-Mail", "field", "mail", "label"),
+    ("email address", "field", "mail", "label"),
+    ("phone", "field", "phone", "placeholder"),
+    ("mobile number", "field", "phone", "placeholder"),
+    ("search products", "field", "q", "placeholder"),
+    ("search", "field", "q", "placeholder"),
+    ("search box", "field", "q", "placeholder"),
+    ("Company", "field", "company", "text"),
+    ("street", "field", "street", "text"),
+    ("Country", "field", "country", "label"),
+    ("country dropdown", "field", "country", "label"),
+    ("accept the terms", "field", "terms", "label"),
+    ("terms of service checkbox", "field", "terms", "label"),
+    ("newsletter", "field", "letter", "label"),
+    ("Express", "field", "fast", "label"),
+    ("standard radio button", "field", "slow", "label"),
+    ("date of birth", "field", "birth", "name"),
+    ("message", "field", "note", "name"),
+    ("comment", "field", "rich", "placeholder"),
+    ("Create account", "clickable", "send", "text"),
+    ("sign up", "clickable", "send", "text"),
+    ("create account button", "clickable", "send", "text"),
+    ("Save draft", "clickable", "save", "text"),
+    ("save", "clickable", "save", "text"),
+    ("clear form", "clickable", "reset", "name"),
+    ("close", "clickable", "x", "text"),
+    ("Home", "clickable", "home", "text"),
+    ("latest news link", "clickable", "news", "text"),
+    ("shopping cart", "clickable", "cart", "name"),
+    ("help", "clickable", "help", "text"),
+    ("sign in", "clickable", "signin", "text"),
+    ("Login", "clickable", "signin", "text"),
+    ("next page", "clickable", "next", "name"),
+    ("previous", "clickable", "prev", "text"),
+    ("Show details", "clickable", "pressed", "text"),
+    ("company logo", "clickable", "logo", "name"),
+    ("edit", "clickable", "r1", "text"),
+    ("Ｓａｖｅ ｄｒａｆｔ", "clickable", "save", "text"),
+]
+IN_CHINESE = [
+    ("用户名", "field", "user", "label"),
+    ("账号", "field", "user", "label"),
+    ("用户名输入框", "field", "user", "label"),
+    ("密码", "field", "pass", "label"),
+    ("登录密码", "field", "pass", "label"),
+    ("邮箱", "field", "mail", "placeholder"),
+    ("电子邮件", "field", "mail", "placeholder"),
+    ("手机号", "field", "mobile", "placeholder"),
+    ("验证码", "field", "code", "placeholder"),
+    ("商品名称", "field", "q", "placeholder"),
+    ("公司名称", "field", "company", "text"),
+    ("收货地址", "field", "address", "text"),
+    ("城市", "field", "city", "label"),
+    ("服务条款", "field", "terms", "label"),
+    ("女", "field", "woman", "label"),
+    ("出生日期", "field", "birth", "name"),
+    ("评论内容", "field", "rich", "name"),
+    ("搜索", "clickable", "go", "text"),
+    ("搜索按钮", "clickable", "go", "text"),
+    ("查询", "clickable", "go", "text"),
+    ("登录", "clickable", "login", "text"),
+    ("注册", "clickable", "register", "text"),
+    ("立即注册按钮", "clickable", "register", "text"),
+    ("确定", "clickable", "ok", "text"),
+    ("忘记密码", "clickable", "forgot", "text"),
+    ("下一页", "clickable", "next", "text"),
+    ("上一页链接", "clickable", "prev", "text"),
+    ("查看详情", "clickable", "detail", "text"),
+    ("加入购物车", "clickable", "basket", "text"),
+    ("search", "clickable", "go", "text"),
+    ("next page", "clickable", "next", "text"),
+]
+IN_PARTS = [
+    ("nick name", "field", "nick", "label"),
+    ("card holder", "field", "holder", "label"),
+    ("pay now", "clickable", "pay", "text"),
+    ("deep field", "field", "deep", "placeholder"),
+    ("深处的链接", "clickable", "link", "text"),
+    ("save", "clickable", "shsave", "text"),
+]
+CASES = [
+    (page, *case)
+    for page, cases in (("/en", IN_ENGLISH), ("/zh", IN_CHINESE), ("/parts", IN_PARTS))
+    for case in cases
+]
+ID_OF_TARGET = "() => continuityTarget.id"
+
+
+class Finder:
+    """Finds elements on the pages, kept open from one case to the next."""
+
+    def __init__(self, read: Reader, server: PageServer) -> None:
+        self.read, self.server = read, server
+        self.page = ""
+
+    def show(self, page: str) -> None:
+        if self.page != page:
+            assert self.read.call("open_page", url=self.server.url(page)).ok
+            self.page = page
+
+    def find(
+        self, page: str, locator: Mapping[str, Any], purpose: str = "any"
+    ) -> tuple[str, Mapping[str, Any]]:
+        """Return the id of what was found, and its match."""
+        self.show(page)
+        result = self.read.call("find_element", locator=locator, purpose=purpose, timeoutMs=0)
+        assert result.output is not None, result.error
+        match: Mapping[str, Any] = result.output["match"]
+        return self.read.wait(self._id()), match
+
+    def miss(self, page: str, locator: Mapping[str, Any], purpose: str = "any") -> dict[str, Any]:
+        """Return the error of a locator that finds nothing."""
+        self.show(page)
+        result = self.read.call("find_element", locator=locator, purpose=purpose, timeoutMs=0)
+        assert result.error is not None, result.output
+        return dict(result.error)
+
+    async def _id(self) -> str:
+        async with self.read.session.kept_tab() as tab:
+            return str(await tab.call(ID_OF_TARGET, None, lambda: 10.0))
+
+
+@pytest.fixture(scope="module")
+def finder(browser_loop: LoopThread, browser_runtime: BrowserRuntime) -> Iterator[Finder]:
+    with serve_pages() as server:
+        for path, markup in (("/en", ENGLISH), ("/zh", CHINESE), ("/parts", SHADOW)):
+            server.add(path, markup)
+        opening = browser_runtime.open_session(run_id="run_test", trust="local")
+        session = browser_loop.submit(opening).result(30)
+        yield Finder(Reader(browser_loop, session), server)
+        browser_loop.submit(session.close()).result(30)
+
+
+def semantic(query: str) -> dict[str, str]:
+    return {"mode": "semantic", "query": query}
+
+
+def selector(css: str) -> dict[str, str]:
+    return {"mode": "selector", "selector": css}
+
+
+@pytest.mark.parametrize(("page", "words", "purpose", "wanted", "by"), CASES)
+def test_words_mean_what_a_person_would_take(
+    finder: Finder, *, page: str, words: str, purpose: str, wanted: str, by: str
+) -> None:
+    found, match = finder.find(page, semantic(words), purpose)
+    assert (found, match["by"]) == (wanted, by), match
+    assert 0.5 <= match["score"] <= 1
