@@ -58,6 +58,11 @@ class StepRun:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
 
+    @property
+    def session_id(self) -> str:
+        """The browser session that the run works in."""
+        return self.run.session_id
+
     async def call(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool and return its output.
 
@@ -104,6 +109,7 @@ class StepRun:
             emit=self._emit,
             browser=self.browser,
             secrets=self.secrets,
+            mask=self.masker.text,
         )
 
     async def _save(self, data: bytes, name: str, mime_type: str, kind: str) -> str:

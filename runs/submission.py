@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import orjson
 from django.conf import settings
+from pydantic import ValidationError
 
 from decisions.audit import Deed, record
 from decisions.errors import (
@@ -76,10 +77,7 @@ def judge_submission(
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
     check(template.inputs_validator, inputs, where="inputs")
-    # JSON's 3.0 is an integer; the model makes it one, and fills nothing in.
-    plain = template.inputs_model.model_validate(inputs).model_dump(
-        mode="json", by_alias=True, exclude_unset=True
-    )
+    plain = _plain(template, inputs)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     session = _session(principal, session_id, template, plain)
     shown, secrets = split(template, plain)
@@ -97,6 +95,19 @@ def judge_submission(
         key=options.get("idempotencyKey"),
         inputs_digest=digest_of(shown, session_id),
     )
+
+
+def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs as the template's model has them: JSON's 3.0 is an integer there; nothing
+    is filled in.
+    """
+    try:
+        model = template.inputs_model.model_validate(inputs)
+    except ValidationError as error:  # what only the model says, one field beside another
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        path = ".".join(map(str, ("inputs", *first["loc"])))
+        raise InvalidInput(f"{path}: {first['msg'].removeprefix('Value error, ')}") from None
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:

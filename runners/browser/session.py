@@ -118,6 +118,13 @@ class BrowserSession:
         usable = [tab for tab in self._tabs if tab.is_usable]
         return sorted(usable, key=lambda tab: tab.used_at, reverse=True)
 
+    async def count_cookies(self) -> int:
+        """Return how many cookies the session has."""
+        try:
+            return len(await self._context.cookies()) if self._context is not None else 0
+        except browser_errors():
+            raise browser_is_gone() from None
+
     async def read_state(self) -> tuple[Mapping[str, Any], list[str]] | None:
         """Return cookies and storage, and what the tabs show, the one used last first.
 

@@ -70,7 +70,11 @@ class StepContext(Protocol):
 
     @property
     def inputs(self) -> Mapping[str, Any]:
-        """The run's inputs."""
+        """The run's inputs, `***` in place of what is secret."""
+
+    @property
+    def session_id(self) -> str:
+        """The browser session that the run works in."""
 
     def call(self, tool: str, args: Mapping[str, Any]) -> Awaitable[Mapping[str, Any]]:
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
