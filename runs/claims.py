@@ -117,6 +117,7 @@ def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
         lost = Worker.objects.filter(id=worker_id, beat=beat, lost_at__isnull=True)
         if not lost.update(lost_at=datetime.now(UTC)):
             return []
+        lose_sessions(worker_id)
         held = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
         for run in held:
             _lose_run(run, worker_id, reason)
@@ -125,7 +126,6 @@ def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
             run_id=None, workspace_id=None, worker_id=None
         )
         Run.objects.filter(pinned_worker=worker_id).update(pinned_worker=None)
-        lose_sessions(worker_id)
     return [run.id for run in held]
 
 
