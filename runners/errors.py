@@ -8,6 +8,7 @@
     ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
     ├── PageCrashed           the page, its browser or its driver died
     ├── LoginNotConfirmed     the form was sent, and nothing says that the login worked
+    ├── PageLost              it died after a step that is never repeated
     ├── ToolTimeout           the call's own deadline passed
     └── ToolBroken            a defect of ours: unexpected exception inside a tool
 
@@ -93,6 +94,13 @@ class LoginNotConfirmed(ToolFailed):
 
     code = "STEP_EXECUTION_FAILED"
     recovery = "Look at the screenshot; check the credentials and successIndicator, submit again."
+
+
+class PageLost(ToolFailed):
+    """The page of earlier steps is gone, and one of them must not be done again to have it back."""
+
+    code = "STEP_EXECUTION_FAILED"
+    recovery = "Look at the site what came of the step named in the message; do not submit blindly."
 
 
 class ToolTimeout(ToolFailed):

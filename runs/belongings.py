@@ -58,6 +58,12 @@ class Belongings:
         self.session.save()
         return replace(ending, warnings=[*self.session.warnings(), *ending.warnings])
 
+    def leave(self) -> None:
+        """Leave the session, saved, to the worker that goes on with the run."""
+        if self.session is not None:
+            self.session.save()
+            self.session.leave()
+
     def values_of(self, step_index: int) -> dict[str, Any]:
         """Return what a step gets of them."""
         return {"secrets": self.secrets.of_step(step_index), "masker": self.masker}

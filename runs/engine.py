@@ -29,7 +29,7 @@ from runs.journal import Ending, LeaseLost
 from runs.models import RunStep, StepStatus
 from runs.opening import ms_left
 from runs.slots import release_slot
-from runs.task_templates.registry import get_template
+from runs.task_templates.registry import StepView, get_template
 from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay
 
 ONCE_GRACE_S = 4.0  # a step that must not be repeated may finish within this when the worker drains
@@ -153,24 +153,37 @@ class Execution:
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
         if broken and self.template.stops_at_failed_step:
             return []
+        if self.template.shares_page and self.todo and not self.under_way:
+            reason = self.template.leaves_out(self.inputs, self._before(len(self.steps)))
+            if reason:
+                self.unwritten += [step_lines.skipped(self.steps[n], reason) for n in self.todo]
+                self.todo.clear()
         free = max(0, self.limiter.current() - len(self.under_way))
-        chosen = [self.steps[self.todo.popleft()] for _ in range(min(free, len(self.todo)))]
+        chosen: list[RunStep] = []
+        while self.todo and len(chosen) < free and not self._must_wait(chosen):
+            chosen.append(self.steps[self.todo.popleft()])
         for row in chosen:
             row.attempts += 1
         return chosen
+
+    def _must_wait(self, chosen: list[RunStep]) -> bool:
+        is_last = self.todo[0] == len(self.steps) - 1
+        return self.template.last_step_waits and is_last and bool(chosen or self.under_way)
+
+    def _before(self, index: int) -> list[StepView]:
+        return [step_lines.view(row) for n, row in sorted(self.steps.items()) if n < index]
 
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
         lines = [*self.unwritten, *changes]
         active_ms, events = self.active_ms, self.events
         ending = None if ending is None else self.belongings.ending(ending)
-        forget = self.belongings.spends_secrets(lines)
         journal.write(self.held, lines, active_ms=active_ms, events=events, ending=ending,
-                      forget_secrets=forget)  # fmt: skip
+                      forget_secrets=self.belongings.spends_secrets(lines))  # fmt: skip
         self.unwritten, self.events = [], []
         self._slot_is_free = ending is not None  # the end of a run gives its slot back
 
     def _conclude(self) -> None:
-        views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
+        views = self._before(len(self.steps))
         ending = ending_of(self.template.conclude(self.inputs, views))
         hit("before_ending")
         self._write([], ending)
@@ -180,7 +193,11 @@ class Execution:
 
     def _launch(self, row: RunStep) -> None:
         self.tries[row.index] += 1
-        self.under_way.launch(row, run_deadline=self._deadline)
+        looks_back = self.template.shares_page or (
+            self.template.last_step_waits and row.index == len(self.steps) - 1
+        )
+        earlier = self._before(row.index) if looks_back else []
+        self.under_way.launch(row, run_deadline=self._deadline, earlier=earlier)
 
     def _listen(self) -> None:
         """Wait for news, take all there is, and note the journal lines that it makes."""
@@ -247,7 +264,7 @@ class Execution:
             error["step"] = step_lines.about(self.steps[under_way[0]])
         self.under_way.cancel(under_way)
         changes = [step_lines.failed(self.steps[index], error) for index in under_way]
-        views = [step_lines.view(row) for _, row in sorted(self.steps.items())]
+        views = self._before(len(self.steps))
         partial = self.template.conclude(self.inputs, views).result
         self._write(changes, failed(error, partial=partial))
 
@@ -264,9 +281,8 @@ class Execution:
             self._end_steps()
         if self.unwritten or self.events:
             self._write([])
-        if reason == "draining" and self.belongings.session is not None:
-            self.belongings.session.save()
-            self.belongings.session.leave()
+        if reason == "draining":
+            self.belongings.leave()
         # A worker that had no heartbeat for too long may still have the lease: nobody else ends it.
         claims.hand_back(self.held, reason=reason, active_ms=self.active_ms)
 

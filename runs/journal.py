@@ -55,7 +55,7 @@ def write(
     told, blobs = [*events], [(blob, change.index) for change in changes for blob in change.blobs]
     for change in changes:
         told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
-    finished = sum(change.status in (StepStatus.SUCCEEDED, StepStatus.FAILED) for change in changes)
+    finished = sum(change.status != StepStatus.STARTED for change in changes)
     values: dict[str, Any] = {"active_ms": active_ms}
     if finished:
         values["done_steps"] = Plus(finished)

@@ -31,6 +31,8 @@ def open_run(run: Run) -> Opening:
     pending = [row for row in steps if row.status == StepStatus.PENDING]
     try:
         first = pending[: template.concurrency(run.inputs)]
+        if template.last_step_waits and len(first) > 1 and first[-1] is steps[-1]:
+            first.pop()
     except Exception:  # raised again under the lease, where it fails this run and no other
         log.exception("a template does not open its run", extra={"runId": run.id})
         return Opening(steps, [])

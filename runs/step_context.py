@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +22,7 @@ from runners.invoke import invoke
 from runs.changes import NewEvent
 from runs.failpoints import hit
 from runs.models import Run
+from runs.task_templates.registry import StepView
 
 
 class CallFailed(Exception):
@@ -40,6 +41,7 @@ class StepRun:
         in_engine: run a function on the run's own database thread; policy is asked there.
         tell: give an event to the run's log while the step works.
         deadline: `time.monotonic()` seconds.
+        earlier: the steps before this one, where the template looks at them.
         blobs: what the step kept; its rows are written with the step's result.
         secrets: the run's secret inputs by dotted path, where the step needs them.
         masker: takes them out of what the step keeps.
@@ -52,6 +54,7 @@ class StepRun:
     tell: Callable[[NewEvent], None]
     deadline: float
     browser: BrowserSession | None = None
+    earlier: Sequence[StepView] = ()
     blobs: list[KeptBlob] = field(default_factory=list)
     tool: str = ""
     args_digest: str = ""

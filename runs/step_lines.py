@@ -12,6 +12,7 @@ from typing import Any
 from decisions.errors import Refused
 from decisions.ids import new_id
 from decisions.storable import storable
+from runners.base import Effect
 from runners.errors import ToolBroken, ToolFailed
 from runs.changes import NewEvent, StepChange
 from runs.models import RunStep, StepStatus
@@ -34,7 +35,8 @@ def about(row: RunStep) -> dict[str, Any]:
 def view(row: RunStep) -> StepView:
     """Return a step as templates see it."""
     done = row.status == StepStatus.SUCCEEDED
-    return StepView(row.index, row.name, row.input, done, row.output, row.error)
+    effect = Effect(row.effect)
+    return StepView(row.index, row.name, row.input, done, row.output, row.error, effect)
 
 
 def started(row: RunStep) -> StepChange:
@@ -65,6 +67,12 @@ def succeeded(
         row.index, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", data)], output=output,
         blobs=tuple(step_run.blobs), tool=step_run.tool, args_digest=step_run.args_digest,
     )  # fmt: skip
+
+
+def skipped(row: RunStep, reason: str) -> StepChange:
+    """Return the line of a step that need not be done."""
+    row.status, row.output = StepStatus.SKIPPED, {"skipped": reason}
+    return StepChange(row.index, StepStatus.SKIPPED, [], output=row.output)
 
 
 def failed(

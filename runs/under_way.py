@@ -11,7 +11,7 @@ import asyncio
 import logging
 import queue
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,8 +24,9 @@ from runners.loop import get_loop
 from runs.belongings import Belongings
 from runs.changes import NewEvent
 from runs.models import Run, RunStep
+from runs.shared_page import bring_page_back
 from runs.step_context import StepRun
-from runs.task_templates.registry import StepPlan, TaskTemplate
+from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
 CLOSE_S = 5.0  # a browser session that takes longer to close is left to the browser's own end
@@ -81,12 +82,14 @@ class StepsUnderWay:
         """Return the steps under way, by number."""
         return sorted(self._active)
 
-    def launch(self, row: RunStep, *, run_deadline: float) -> None:
+    def launch(
+        self, row: RunStep, *, run_deadline: float, earlier: Sequence[StepView] = ()
+    ) -> None:
         """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
         limit = time.monotonic() + self._template.step_timeout_ms / 1000
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
-            tell=self._inbox.put, deadline=min(run_deadline, limit),
+            tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
@@ -145,6 +148,8 @@ class StepsUnderWay:
             async with asyncio.timeout(step_run.seconds_left()):
                 if self._template.uses_browser:
                     step_run.browser = await self._browser()
+                if self._template.shares_page:
+                    await bring_page_back(self._template, step_run)
                 return await self._template.do_step(plan, step_run)
         except TimeoutError:
             raise ToolTimeout(f"'{plan.name}' did not end within its time.") from None

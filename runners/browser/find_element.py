@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from runners.base import Closed, Effect, ToolContext
 from runners.browser.locating import aim
 from runners.browser.own_tab import own_tab
 from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator, Purpose
+from runners.errors import ElementNotFound
 from runners.registry import tool
 
 
@@ -21,6 +22,9 @@ class FindElement(Closed):
     locator: Locator
     purpose: Purpose = Field(
         default="any", description="field: something to fill; clickable: something to press."
+    )
+    required: StrictBool = Field(
+        default=True, description="False: answer with match null where nothing fits."
     )
     timeout_ms: LocateTimeout = Field(default=LOCATE_MS, alias="timeoutMs")
 
@@ -34,5 +38,11 @@ async def find_element(args: FindElement, ctx: ToolContext) -> Mapping[str, Any]
     """
     async with own_tab(ctx) as tab:
         until = time.monotonic() + ctx.seconds_left(args.timeout_ms / 1000)
-        aimed = await aim(tab, args.locator, args.purpose, until=until)
+        try:
+            aimed = await aim(tab, args.locator, args.purpose, until=until)
+        except ElementNotFound as missing:
+            if args.required:
+                raise
+            told = {key: missing.details[key] for key in ("reason", "candidates")}
+            return {"match": None, "secret": False, **told}
         return {"match": aimed.match, "secret": aimed.is_secret}

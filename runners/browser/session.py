@@ -57,6 +57,7 @@ class BrowserSession:
         self._tabs: list[Tab] = []
         self._endings: set[asyncio.Task[None]] = set()
         self._kept: Tab | None = None
+        self._kept_for = ""
         self._keeping = asyncio.Lock()
         self._doubtful = False
         self._closed = asyncio.Event()
@@ -82,7 +83,9 @@ class BrowserSession:
     @property
     def has_page(self) -> bool:
         """Whether the tab that the run's steps share is there, with what they left in it."""
-        return self._kept is not None and self._kept.is_alive
+        if self._kept is None or self._kept_for != self.run_id:
+            return False
+        return self._kept.is_alive
 
     @contextlib.asynccontextmanager
     async def kept_tab(self, *, fresh: bool = False) -> AsyncIterator[Tab]:
@@ -97,6 +100,7 @@ class BrowserSession:
         async with self._keeping:
             if not self.has_page:
                 await self._keep_another(fresh=fresh)
+            self._kept_for = self.run_id
             tab = self._kept
             if tab is None:
                 raise browser_is_gone()
@@ -104,12 +108,15 @@ class BrowserSession:
             yield tab
 
     async def _keep_another(self, *, fresh: bool) -> None:
-        lost, self._kept = self._kept, None
-        if lost is not None:
-            self._doubtful = True
-            self._give_back(lost)
+        lost = self._kept is not None and not self._kept.is_alive
         if not fresh:
-            raise browser_is_gone() if lost is not None else no_page_yet()
+            raise browser_is_gone() if lost else no_page_yet()
+        if self._kept is not None and not lost:
+            return  # another run's, in the same session: its page is left for the new one
+        if self._kept is not None:
+            self._doubtful = True
+            self._give_back(self._kept)
+            self._kept = None
         await self._seats.acquire()
         self._kept = self._reuse() or await self._wait_for_new()
 

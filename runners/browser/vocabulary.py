@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictStr, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr, model_validator
 
 from runners.base import Closed
 
@@ -42,8 +42,24 @@ class ExtractOptions(Closed):
     )
 
 
+_TEXT = {"type": "string", "pattern": "\\S"}
+_ABSENT = {"type": "null"}
+
+
 class Locator(Closed):
     """Which element is meant: by a CSS selector, or by words a person would use for it."""
+
+    # Below the root of every advertised schema, where hosts take conditions.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"mode": {"const": "selector"}}},
+            "then": {
+                "required": ["selector"],
+                "properties": {"selector": _TEXT, "query": _ABSENT},
+            },
+            "else": {"required": ["query"], "properties": {"query": _TEXT, "selector": _ABSENT}},
+        }
+    )
 
     mode: Literal["selector", "semantic"] = Field(
         description="selector: CSS in `selector`. semantic: words in `query`, English or Chinese."
@@ -85,6 +101,13 @@ LOCATE_MS = 5000
 
 class WaitCondition(Closed):
     """What must be true before the page is read; `value` is needed by every type but `stable`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"type": {"const": "stable"}}},
+            "else": {"required": ["value"], "properties": {"value": {"type": "string"}}},
+        }
+    )
 
     type: Literal["selector", "urlContains", "textIncludes", "stable"] = Field(
         description="A visible element, a part of the address or text, or a page at rest."

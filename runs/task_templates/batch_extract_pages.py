@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel, Field
 from runners.base import Closed
 from runners.browser.vocabulary import ExtractOptions
 from runs.models import RunStatus
+from runs.task_templates.outcomes import common_error, warnings_of_items
 from runs.task_templates.registry import (
     Conclusion,
     StepContext,
@@ -23,7 +23,6 @@ from runs.task_templates.registry import (
 )
 
 SYNC_URLS = 10  # mode auto waits for the result up to this many
-RECOVERY = "Retry or mend the failed step alone."
 
 
 class BatchExtractPagesInputs(Closed):
@@ -117,12 +116,12 @@ class BatchExtractPages(TaskTemplate):
             f", {failed} failed" if failed else ""
         )
         if not succeeded:
-            return Conclusion(RunStatus.FAILED, error=_common_error(items), summary=summary)
+            return Conclusion(RunStatus.FAILED, error=common_error(items), summary=summary)
         return Conclusion(
             RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED,
             result={"summary": counts, "items": items},
             summary=summary,
-            warnings=_warnings(steps),
+            warnings=warnings_of_items(steps),
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
@@ -146,40 +145,4 @@ def _item(step: StepView) -> dict[str, Any]:
         "pageInfo": read.get("pageInfo"),
         "success": step.succeeded,
         "error": step.error,
-    }
-
-
-def _warnings(steps: Sequence[StepView]) -> list[str]:
-    told = [
-        f"{step.input['url']}: {warning}"
-        for step in steps
-        for warning in (step.output or {}).get("warnings", [])
-    ]
-    return told[:20] + ([f"… and {len(told) - 20} more warnings"] if len(told) > 20 else [])
-
-
-def _common_error(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the error of a run none of whose pages was read: their common code, else
-    STEP_EXECUTION_FAILED.
-    """
-    errors = [item["error"] or {} for item in items]
-    codes = Counter(error.get("errorCode", "STEP_EXECUTION_FAILED") for error in errors)
-    first = errors[0]
-    told = [{"url": item["url"], "success": False, "error": item["error"]} for item in items]
-    if len(codes) == 1:
-        return {
-            "errorCode": next(iter(codes)),
-            "message": str(first.get("message", "No page could be read."))
-            if len(items) == 1
-            else f"None of the {len(items)} pages could be read: {first.get('message', '')}",
-            "retryable": bool(first.get("retryable")),
-            "recovery": first.get("recovery", RECOVERY),
-            "details": {**(first.get("details") or {} if len(items) == 1 else {}), "items": told},
-        }
-    return {
-        "errorCode": "STEP_EXECUTION_FAILED",
-        "message": f"None of the {len(items)} pages could be read, for different reasons.",
-        "retryable": any(error.get("retryable") for error in errors),
-        "recovery": RECOVERY,
-        "details": {"causeCodes": dict(codes), "items": told},
     }

@@ -51,6 +51,7 @@ class StepView:
     succeeded: bool
     output: Mapping[str, Any] | None
     error: Mapping[str, Any] | None
+    effect: Effect = Effect.READ
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,10 @@ class StepContext(Protocol):
     def session_id(self) -> str:
         """The browser session that the run works in."""
 
+    @property
+    def earlier(self) -> Sequence[StepView]:
+        """The steps before this one, for templates that share a page or whose last step waits."""
+
     def call(self, tool: str, args: Mapping[str, Any]) -> Awaitable[Mapping[str, Any]]:
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
 
@@ -86,6 +91,10 @@ class TaskTemplate(ABC):
 
     Attributes:
         keeps_session: a run that names no session gets one that stays open after it.
+        shares_page: its steps work on one page after another, in the same tab. When that page is
+            lost with its worker, the steps before are done again first, unless one of them has the
+            effect `once`.
+        last_step_waits: its last step begins when all others are over.
     """
 
     template_id: ClassVar[str]
@@ -98,6 +107,8 @@ class TaskTemplate(ABC):
     trust_levels: ClassVar[Sequence[str]] = ("local", "remote")
     uses_browser: ClassVar[bool] = False
     keeps_session: ClassVar[bool] = False
+    shares_page: ClassVar[bool] = False
+    last_step_waits: ClassVar[bool] = False
     stops_at_failed_step: ClassVar[bool] = True
     step_retries: ClassVar[int] = 0
     step_timeout_ms: ClassVar[int] = 120_000
@@ -111,7 +122,8 @@ class TaskTemplate(ABC):
     @cached_property
     def inputs_validator(self) -> Draft202012Validator:
         """The compiled schema of the inputs; where some are secret, its errors echo no value."""
-        mask = MASK if marks_secrets(self.inputs_schema) else None
+        finds_more = type(self).secret_paths is not TaskTemplate.secret_paths
+        mask = MASK if finds_more or marks_secrets(self.inputs_schema) else None
         return compile_schema(self.inputs_schema, mask=mask)
 
     def secret_paths(self, inputs: Mapping[str, Any]) -> set[tuple[str | int, ...]]:
@@ -133,6 +145,12 @@ class TaskTemplate(ABC):
     @abstractmethod
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return what the run amounts to; called when no step is left to do."""
+
+    def leaves_out(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
+        """Return why the steps that are left need not be done, or "" where they do; asked between
+        the steps of templates that share a page.
+        """
+        return ""
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return how many steps may be under way at once."""

@@ -118,5 +118,21 @@ const refusedFields = () => ({
 // Whether the page was sent on to another document, which has not arrived yet.
 const isLeaving = () => ({ leaving: asks("leaving") });
 
-const DEEDS = { aim, isLeaving, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields };
+// One short text for all that the page says and where it leads: the same page gives the same.
+const fingerprint = () => {
+  const said = findRoots(document).map(({ root }) => {
+    const links = [...all(root, "a[href]")].map((link) => attr(link, "href")).join(" ");
+    const body = nodeKind(root) === DOCUMENT ? bodyOf(root) : null;
+    return `${body ? body.innerText : rawText(root)} ${links}`;
+  }).join(" ");
+  let [high, low] = [0xdeadbeef, 0x41c6ce57];
+  for (let at = 0; at < said.length; at += 1) {
+    const code = said.charCodeAt(at);
+    high = Math.imul(high ^ code, 2654435761);
+    low = Math.imul(low ^ code, 1597334677);
+  }
+  return { fingerprint: `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${said.length}` };
+};
+
+const DEEDS = { fingerprint, aim, isLeaving, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields };
 const handle = async ({ deed, given }) => JSON.stringify(await DEEDS[deed](given)).replace(/\\u0000/g, "");

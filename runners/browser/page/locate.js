@@ -101,7 +101,7 @@ const hindrance = (element, purpose) => {
   const box = boxOf(element);
   const shown = visible(element) && box.width >= 1 && box.height >= 1;
   if ((!shown && !labelShown(element)) || isInert(element)) return "hidden";
-  if (matches(element, ":disabled") || closest(element, "[aria-disabled=true]") !== null) return "disabled";
+  if (matches(element, ":disabled,.disabled,.disabled > *") || closest(element, "[aria-disabled=true]") !== null) return "disabled";
   if (purpose !== "field") return "";
   if (tagOf(element) === "input" && element.type === "file") return "file";
   if (isTextField(element) && tagOf(element) !== "select" && (element.readOnly || attr(element, "aria-readonly") === "true")) return "readonly";
