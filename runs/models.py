@@ -52,6 +52,8 @@ class Run(models.Model):
     owns_session = models.BooleanField(default=True)
     # Other workers may take steps of this run while its own worker is at it (runs/portions.py).
     shared = models.BooleanField(default=False)
+    # Credentials came with it (RunSecret), which are not kept: it cannot be retried.
+    holds_secrets = models.BooleanField(default=False, db_default=False)
 
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     ready = models.BooleanField(default=True)
@@ -96,6 +98,12 @@ class Run(models.Model):
             models.CheckConstraint(
                 condition=~Q(status__in=["failed", "canceled"]) | Q(error__isnull=False),
                 name="run_failure_is_explained",
+            ),
+            # The lease of a named session: one run at a time, from its start to its end.
+            models.UniqueConstraint(
+                fields=["session_id"],
+                condition=Q(status="running", owns_session=False),
+                name="run_session_is_exclusive",
             ),
         ]
         indexes = [
@@ -176,6 +184,19 @@ class RunTotalChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.was} -> {self.became}"
+
+
+class RunSecret(models.Model):
+    """The secret inputs of a run, sealed; gone when the last step that needs them is over, or the
+    run is (mechanisms 11).
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True)
+    sealed = models.BinaryField()
+    last_step = models.IntegerField()
+
+    def __str__(self) -> str:
+        return str(self.run_id)
 
 
 class RunKey(models.Model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,11 +14,12 @@ from decisions.audit import Deed, record
 from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.principals import Principal
-from runs import outbox
+from runs import outbox, sessions
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.failpoints import hit
 from runs.models import ACTIVE, TERMINAL, Run, RunKey, RunStatus, RunStep, StepStatus
+from runs.secret_inputs import sealed_row
 from runs.selectors import is_past_ttl, visible_run
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
@@ -115,7 +117,7 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
         mode=submission.mode, inputs=submission.inputs, options=submission.options,
         session_id=session.id if session else new_id("sess_"), owns_session=session is None,
         shared=session is None and submission.template.shares_steps(submission.inputs),
-        pinned_worker=session.worker_id if session else None, status=RunStatus.QUEUED,
+        holds_secrets=bool(submission.secrets), status=RunStatus.QUEUED,
         total_steps=len(submission.plan), timeout_ms=submission.timeout_ms, retry_of=retry_of,
         last_seq=1, created_at=now, updated_at=now,
     )  # fmt: skip
@@ -163,8 +165,16 @@ def _write(run: Run, submission: Submission) -> None:
     place = run.tenant_id, run.workspace_id
     deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)
     hit("before_submit")
-    insert_run(run, steps, NewEvent("run.queued", data), deed, outbox.bell(run))
-    outbox.ring_after_commit(outbox.queue_of(run), run.id)
+    queued, queue = NewEvent("run.queued", data), outbox.queue_of(run)
+    with ExitStack() as together:
+        if submission.makes_session or submission.secrets:
+            together.enter_context(transaction.atomic())
+        if submission.makes_session and submission.session is not None:
+            sessions.write_new(submission.session, actor=run.principal_id, run_id=run.id)
+        insert_run(run, steps, queued, deed, outbox.bell(run, queue))
+        if submission.secrets:
+            sealed_row(run.id, submission.secrets, submission.plan).save(force_insert=True)
+    outbox.ring_after_commit(queue, run.id)
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:
@@ -207,16 +217,14 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
 
     Raises:
         RunNotFound: As `visible_run`.
+        InvalidInput: It held credentials, which are not kept.
         Conflict: The run has not ended, or has nothing to retry.
     """
     principal.require("runs:write")
     old = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
     if old is None or (is_past_ttl(old) and not also_past_its_time):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
-    if old.status in ACTIVE or old.status == RunStatus.SUCCEEDED:
-        raise Conflict(
-            f"Only a run that failed or was canceled can be retried; this one is {old.status}."
-        )
+    _check_retriable(old)
     options = {**old.options, "mode": "async"}
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
@@ -238,6 +246,17 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     if made is not None:
         return _answer(made, asked_auto=False, inputs_match=True)
     return _answer(run, asked_auto=False, inputs_match=None)
+
+
+def _check_retriable(old: Run) -> None:
+    if old.status in ACTIVE or old.status == RunStatus.SUCCEEDED:
+        raise Conflict(
+            f"Only a run that failed or was canceled can be retried; this one is {old.status}."
+        )
+    if old.holds_secrets:
+        raise InvalidInput(
+            "runId: this run held credentials, which are not kept; submit it again with them."
+        )
 
 
 def _take_over(old: Run, run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import page_views, views
+from runs import page_views, session_views, views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),
@@ -17,5 +17,8 @@ urlpatterns = [
     path("runs/<id:runId>/wait", views.WaitView.as_view()),
     path("runs/<id:runId>/artifacts", views.RunArtifactsView.as_view()),
     path("page-content", page_views.PageContentView.as_view()),
+    path("sessions", session_views.SessionsView.as_view()),
+    path("sessions/<id:sessionId>", session_views.SessionView.as_view()),
+    path("sessions/<id:sessionId>/clone", session_views.CloneView.as_view()),
     path("runtime/profile", views.ProfileView.as_view()),
 ]

@@ -34,7 +34,7 @@ from tests.support.rest import code_of, told
 pytest_plugins = ["tests.support.rest_fixtures"]
 # What a row needs that comes with a later issue.
 LATER = {
-    "login_keep_session": "the template",
+    "login_keep_session": "test_login_rows.py sends them",
     "agent_task": "the template",
 }
 THINGS = ("run_ok", "run_canceled", "run_expired", "run_of", "run_running", "art_", "sess_")
