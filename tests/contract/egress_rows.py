@@ -64,14 +64,17 @@ class FixturesSite:
     def check(self, row: Row, run: dict[str, Any]) -> None:
         """Check what became of a run of the row; nobody came to the forbidden place."""
         page = urlsplit(row.input["inputs"]["urls"][0]).path.strip("/")
+        audited = AuditEntry.objects.filter(action="address.refused", resource_id=run["runId"])
+        hosts = [entry.metadata["host"] for entry in audited]
         if page.startswith("redirect"):
             (item,) = run["error"]["details"]["items"]
             assert run["status"] == "failed"
             assert run["error"]["errorCode"] == item["error"]["errorCode"]
             assert item["error"]["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
             assert item["error"]["details"]["cause"] == "URL_BLOCKED"
+            assert hosts == ["169.254.169.254"]
         else:
-            assert run["status"] == "succeeded"
+            assert (run["status"], hosts) == ("succeeded", [])
             told = " ".join(run.get("warnings", []))
             assert all(f"asked for {host}," in told for host in NAMED.get(page, ()))
         assert self.forbidden.visits == 0
