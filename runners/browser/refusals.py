@@ -38,12 +38,14 @@ class Refusals:
         self._arrived = False
         self._lost: str | None = None
         self._news = asyncio.Event()
+        self._sockets: dict[WebSocket, float] = {}  # not known to be open, and since when
         page.on("requestfailed", self._on_failed)
         page.on("websocket", self._on_websocket)
 
     def begin_lease(self) -> None:
         """Forget what the last caller's page was refused."""
         self._hosts.clear()
+        self._sockets.clear()
         self._began = time.monotonic()
 
     def begin_navigation(self) -> None:
@@ -75,7 +77,7 @@ class Refusals:
     async def warnings(self) -> list[str]:
         """Return a sentence for each host that the page was refused since its lease began."""
         until = time.monotonic() + LATE_NEWS_SECONDS
-        while self._outcomes.unclaimed(self._began) and await self._hear(until):
+        while self._is_news_due() and await self._hear(until):
             pass
         told = [
             f"Blocked: the page asked for {host}, which is not a public address"
@@ -88,6 +90,14 @@ class Refusals:
         ]
         more = [f"Blocked: {len(told) - MAX_NAMED} more addresses that are not public."]
         return told[:MAX_NAMED] + (more if len(told) > MAX_NAMED else [])
+
+    def _is_news_due(self) -> bool:
+        """Say whether the browser has yet to tell of something that was, or may be, refused."""
+        if self._outcomes.unclaimed(self._began):
+            return True
+        # No reading waits for a socket, so a young one may not have come to the proxy yet.
+        latest = time.monotonic() - LATE_NEWS_SECONDS
+        return any(at > latest for at in self._sockets.values())
 
     async def _hear(self, until: float) -> bool:
         """Wait for the browser's next word about a request that failed; False when none came."""
@@ -119,14 +129,21 @@ class Refusals:
             return False  # a frame that is not there yet, or a worker's request
 
     def _on_websocket(self, socket: WebSocket) -> None:
+        self._sockets[socket] = time.monotonic()
         socket.on("socketerror", lambda _: self._on_lost_socket(socket))
+        socket.on("close", self._forget_socket)
+        socket.on("framereceived", lambda _: self._forget_socket(socket))
 
     def _on_lost_socket(self, socket: WebSocket) -> None:
+        self._forget_socket(socket)
         host, port = _place(socket.url)
         if self._outcomes.of(host, port) == "forbidden":
             self._outcomes.claim(host)
             self._note(host)
         self._news.set()
+
+    def _forget_socket(self, socket: WebSocket) -> None:
+        self._sockets.pop(socket, None)
 
     def _note(self, host: str) -> None:
         if host in self._hosts or len(self._hosts) < 2 * MAX_NAMED:

@@ -21,17 +21,24 @@ from tests.support.forbidden import ForbiddenPlace, egress_open_to, forbidden_pl
 from tests.support.pages import Answer, serve_pages
 
 HOST = "fixtures.test"
-METADATA = "http://169.254.169.254/latest/meta-data/"
 PAGES = {
     "iframe_to_rfc1918": "<iframe src='http://10.0.0.1/'></iframe><iframe src='{url}'></iframe>",
     # Of no use to a page that is not secure; tests/integration/test_egress_ways.py has one that is.
     "service_worker_fetch_loopback": """<script>
         navigator.serviceWorker.register('/worker.js')</script>""",
+    "websocket_to_loopback": "<script>new WebSocket('ws://{host}/')</script>",
     "webrtc_stun_leak": """<script>p = new RTCPeerConnection({{iceServers: [
         {{urls: 'stun:{host}'}}, {{urls: 'turn:{host}', username: 'u', credential: 'c'}}]}});
         p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
 }
-NAMED = {"iframe_to_rfc1918": {"10.0.0.1", "127.0.0.1"}}
+NAMED = {
+    "iframe_to_rfc1918": {"10.0.0.1", "127.0.0.1"},
+    "websocket_to_loopback": {"127.0.0.1"},
+}
+REDIRECTS = {
+    "redirect_307_to_metadata": (307, "http://169.254.169.254/latest/meta-data/"),
+    "redirect_302_to_loopback": (302, "{url}"),
+}
 
 
 def is_about_egress(row: Row) -> bool:
@@ -64,14 +71,18 @@ class FixturesSite:
     def check(self, row: Row, run: dict[str, Any]) -> None:
         """Check what became of a run of the row; nobody came to the forbidden place."""
         page = urlsplit(row.input["inputs"]["urls"][0]).path.strip("/")
-        if page.startswith("redirect"):
+        audited = AuditEntry.objects.filter(action="address.refused", resource_id=run["runId"])
+        hosts = [entry.metadata["host"] for entry in audited]
+        if page in REDIRECTS:
+            to = REDIRECTS[page][1].format(url=self.forbidden.url())
             (item,) = run["error"]["details"]["items"]
             assert run["status"] == "failed"
             assert run["error"]["errorCode"] == item["error"]["errorCode"]
             assert item["error"]["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
             assert item["error"]["details"]["cause"] == "URL_BLOCKED"
+            assert hosts == [urlsplit(to).hostname]
         else:
-            assert run["status"] == "succeeded"
+            assert (run["status"], hosts) == ("succeeded", [])
             told = " ".join(run.get("warnings", []))
             assert all(f"asked for {host}," in told for host in NAMED.get(page, ()))
         assert self.forbidden.visits == 0
@@ -85,7 +96,9 @@ def fixtures_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[FixturesSite]:
         for name, markup in PAGES.items():
             body = markup.format(url=forbidden.url(), host=host)
             server.add(f"/{name}", f"<title>{name}</title><p>text{body}")
-        server.add("/redirect_307_to_metadata", Answer(status=307, headers={"Location": METADATA}))
+        for name, (status, to) in REDIRECTS.items():
+            location = {"Location": to.format(url=forbidden.url())}
+            server.add(f"/{name}", Answer(status=status, headers=location))
         egress = egress_open_to(server.server_port, {HOST: "127.0.0.1"})
         monkeypatch.setattr(get_runtime(), "_egress", egress)
         yield FixturesSite(server.server_port, forbidden)
