@@ -21,7 +21,7 @@ from decisions.throttle import CallCounter
 from runs import hub
 from runs.models import Run
 from tests.contract.mcp_host import structured
-from tests.contract.mcp_web_host import HEADERS, SseHost, WebHost, data_of
+from tests.contract.mcp_web_host import HEADERS, SseHost, WebHost
 from tests.support.rest import bearer, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -310,7 +310,8 @@ def test_a_call_that_is_taken_back_frees_its_wait_and_no_other(
     host.send(json.dumps({"jsonrpc": "2.0", **cancel}).encode())
     until(lambda: waiting() == 1)
     assert structured(other.answer_to(kept))["status"] == "running"
-    host.close(), other.close()
+    host.close()
+    other.close()
 
 
 def test_a_stream_that_is_left_frees_all_its_waits(
