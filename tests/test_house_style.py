@@ -27,7 +27,6 @@ BROAD_EXCEPTS: dict[str, str] = {
     "mcp_server/local_door.py": "kept, and raised where it is waited for",
     "mcp_server/server.py": "a tool call's last line: log, answer an error id, live on",
     "runners/browser/runtime.py": "whatever it is, the browser did not answer",
-    "runners/browser/session.py": "a page that is gone cannot be closed",
     "runs/engine.py": "raised again under the lease, where it fails this run and no other",
     "runs/event_stream.py": "a stream that has begun can only be ended and logged",
     "runs/outbox.py": "any broker trouble: the row stays and rings again",
