@@ -14,7 +14,7 @@ import pytest
 from runs import hub
 from runs.models import Run
 from tests.contract.mcp_host import structured
-from tests.contract.mcp_web_host import HEADERS, MODERN, SseHost, WebHost
+from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest import bearer
 
 pytest_plugins = ["tests.support.rest_fixtures"]

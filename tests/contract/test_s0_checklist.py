@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from artifacts.models import Artifact
-from decisions.principals import create_token
+from decisions.principals import TrustLevel, create_token
 from runs.models import Run, Slot
 from tests.contract.mcp_host import PATIENCE_S, error_of, structured
 from tests.contract.mcp_web_host import WebHost
@@ -235,7 +235,7 @@ def expired(make_artifact: Callable[..., str]) -> None:
 def test_each_of_the_16_error_codes_has_a_case(
     web: str, principal: Any, code: str, over: str
 ) -> None:
-    trust = "remote" if code == "TRUST_LEVEL_NOT_ALLOWED" else "local"
+    trust: TrustLevel = "remote" if code == "TRUST_LEVEL_NOT_ALLOWED" else "local"
     surface = Surface(web, create_token(name="case", trust=trust), over=over)
     try:
         error = CASES[code](surface)["error"]
