@@ -24,7 +24,7 @@ from runs.task_templates.registry import (
 
 class StepwiseInputs(Closed):
     """What each step does: `ok`, `sleep:SECONDS`, `fail`, `flaky:FILE` (fails once), `touch:FILE`,
-    `bug`.
+    `bug`, `raise:CODE` (fails as a tool with this code).
     """
 
     do: list[str] = Field(min_length=1, max_length=1000)
@@ -67,6 +67,8 @@ class Stepwise(TaskTemplate):
                 file.write("x")
         elif what == "bug":
             raise ZeroDivisionError("a defect with a secret /path")
+        elif what == "raise":
+            raise type("Told", (ToolFailed,), {"code": argument})("told to fail so")
         return {"did": what}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:

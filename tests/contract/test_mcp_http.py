@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -18,21 +14,13 @@ from decisions.gate import CALL_LIMIT
 from decisions.models import Token
 from decisions.principals import create_token
 from decisions.throttle import CallCounter
-from runs import hub
-from runs.models import Run
 from tests.contract.mcp_host import structured
-from tests.contract.mcp_web_host import HEADERS, SseHost, WebHost
+from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest import bearer, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
-MODERN = "2026-07-28"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PROFILE = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_runtime_profile"}}'
-META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 DEEP = b"[" * 90 + b"]" * 90
 each_path = pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages/?session_id=x"])
 
@@ -187,7 +175,7 @@ def test_a_bad_body_gets_a_json_rpc_error(
 
 
 def test_an_unknown_revision_is_told_the_known_ones(client: httpx.Client) -> None:
-    meta = {**META, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
+    meta = {**MODERN_META, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
     headers = {"MCP-Protocol-Version": "2031-01-01", "Mcp-Method": "tools/list"}
     response = client.post("/mcp", json=call, headers=headers)
@@ -246,103 +234,3 @@ def test_a_bad_message_for_a_stream_is_answered_and_the_stream_lives(web: str, t
     assert host.answer_to("mine")["error"]["code"] == -32600
     assert host.request("ping", {})["result"] == {}
     host.close()
-
-
-# --- callers who leave ---------------------------------------------------------------------------
-
-
-def waiting() -> int:
-    """Count who waits for a run in this process's web server."""
-    hubs = list(hub._hubs.values())
-    return sum(len(listeners) for each in hubs for listeners in each._listeners.values())
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def leave(web: str, token: str, body: bytes, revision: str) -> None:
-    """Call, wait until the server waits too, and hang up."""
-    host, port = web.removeprefix("http://").split(":")
-    headers = {
-        **HEADERS,
-        **bearer(token),
-        "Host": f"{host}:{port}",
-        "Content-Length": str(len(body)),
-    }
-    if revision == MODERN:
-        headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call",
-                    "Mcp-Name": "wait_task_run"}  # fmt: skip
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    with socket.create_connection((host, int(port))) as caller:
-        caller.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
-        until(lambda: waiting() == 1)
-
-
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_caller_who_hangs_up_frees_its_wait(
-    web: str, token: str, make_run: Callable[..., Run], revision: str
-) -> None:
-    arguments = {"runId": make_run(status="running").id, "waitMs": 55_000}
-    params = {"name": "wait_task_run", "arguments": arguments}
-    params |= {"_meta": META} if revision == MODERN else {}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    leave(web, token, json.dumps(call).encode(), revision)
-    until(lambda: waiting() == 0)
-
-
-@pytest.mark.parametrize("kind", [WebHost, SseHost])
-def test_a_call_that_is_taken_back_frees_its_wait_and_no_other(
-    web: str, token: str, make_run: Callable[..., Run], kind: type[WebHost]
-) -> None:
-    asked = {"runId": make_run(status="running").id, "waitMs": 3000}
-    host, other = kind(web, token), kind(web, token)
-    taken_back, kept = (
-        host.begin_call("wait_task_run", asked),
-        other.begin_call("wait_task_run", asked),
-    )
-    assert taken_back == kept
-    until(lambda: waiting() == 2)
-    cancel = {"method": "notifications/cancelled", "params": {"requestId": taken_back}}
-    host.send(json.dumps({"jsonrpc": "2.0", **cancel}).encode())
-    until(lambda: waiting() == 1)
-    assert structured(other.answer_to(kept))["status"] == "running"
-    host.close(), other.close()
-
-
-def test_a_stream_that_is_left_frees_all_its_waits(
-    web: str, token: str, make_run: Callable[..., Run]
-) -> None:
-    asked = {"runId": make_run(status="running").id, "waitMs": 55_000}
-    host = SseHost(web, token)
-    for _ in range(3):
-        host.begin_call("wait_task_run", asked)
-    until(lambda: waiting() == 3)
-    host.close()
-    until(lambda: waiting() == 0)
-
-
-def test_many_calls_of_one_client_are_answered_at_once(
-    web: str, token: str, make_run: Callable[..., Run]
-) -> None:
-    asked = {"runId": make_run(status="running").id, "waitMs": 1500}
-    host = WebHost(web, token)
-    waits = [host.begin_call("wait_task_run", asked) for _ in range(20)]
-    until(lambda: waiting() == 20)
-    assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
-    assert {structured(host.answer_to(each))["status"] for each in waits} == {"running"}
-    host.close()
-    assert threading.active_count() < 60
-
-
-def test_a_body_that_never_ends_is_given_up_with_its_caller(web: str, token: str) -> None:
-    host, port = web.removeprefix("http://").split(":")
-    head = "".join(f"{n}: {v}\r\n" for n, v in {**HEADERS, **bearer(token)}.items())
-    with socket.create_connection((host, int(port))) as caller:
-        caller.sendall(
-            f"POST /mcp HTTP/1.1\r\nHost: {host}\r\n{head}Content-Length: 99\r\n\r\n{{".encode()
-        )
-    assert httpx.get(f"{web}/healthz").status_code == 200

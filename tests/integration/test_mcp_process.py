@@ -202,5 +202,21 @@ def test_mcp_config_leaves_the_default_home_unsaid(env: dict[str, str]) -> None:
     assert "env" not in stanza
 
 
+@pytest.mark.parametrize(
+    ("arguments", "kind", "url"),
+    [
+        (["--http"], "http", "http://127.0.0.1:8000/mcp"),
+        (["--http", "https://team.example/"], "http", "https://team.example/mcp"),
+        (["--http", "https://team.example", "--sse"], "sse", "https://team.example/sse"),
+    ],
+)
+def test_mcp_config_knows_servers_by_their_address(
+    env: dict[str, str], arguments: list[str], kind: str, url: str
+) -> None:
+    stanza = json.loads(config(env, *arguments).stdout)["mcpServers"]["continuity"]
+    headers = {"Authorization": "Bearer ${CONTINUITY_TOKEN}"}
+    assert stanza == {"type": kind, "url": url, "headers": headers}
+
+
 def test_the_version_is_the_products() -> None:
     assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text()

@@ -11,6 +11,7 @@ const TOOLS = [
   ["answer_task_run", "answer a run that asked something"],
   ["subscribe_task_run_events", "the events after a number, as soon as there are any"],
   ["get_artifact", "one chunk of an artifact"],
+  ["read_page_content", "the sections or matches of a result that are needed, instead of the whole"],
   ["get_runtime_profile", "limits and modes of this installation"],
 ];
 

@@ -1,0 +1,253 @@
+"""S0 §8, the seed's own checklist: a test a line, over REST and over MCP alike.
+
+The 16 codes come from real causes where this file can have them; those that only a page can cause
+are raised by a step of the test template, and have their real causes in the templates' own tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from artifacts.models import Artifact
+from decisions.principals import TrustLevel, create_token
+from runs.models import Run, Slot
+from tests.contract.mcp_host import PATIENCE_S, error_of, structured
+from tests.contract.mcp_web_host import WebHost
+from tests.contract.rest_calls import request_of
+from tests.support.rest import bearer, refusal
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+Answer = dict[str, Any]
+RUN_FIELDS = {
+    "runId", "templateId", "sessionId", "ownsSession", "status", "progress", "metrics", "result",
+    "error", "artifactIds", "createdAt", "updatedAt",
+}  # fmt: skip
+CHUNK_FIELDS = {"artifactId", "mimeType", "totalSize", "offset", "length", "data", "complete"}
+PROFILE_FIELDS = {
+    "maxConcurrentRuns", "maxUrls", "maxTabsPerSession", "syncTimeoutMs", "asyncTimeoutMs",
+    "artifactMaxChunkSize", "artifactTtlMs", "runTtlMs", "supportedModes", "trustLevel", "isRemote",
+}  # fmt: skip
+
+
+class Refusal(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, error: Answer) -> None:
+        super().__init__(error["message"])
+        self.error = error
+
+
+class Surface:
+    """A door to S0's calls by their names."""
+
+    def __init__(self, web: str, token: str, *, over: str) -> None:
+        self._host = WebHost(web, token) if over == "mcp" else None
+        self._client = httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S)
+
+    def call(self, tool: str, **arguments: Any) -> Answer:
+        """Return the answer, or raise Refusal."""
+        if self._host is not None:
+            answer = self._host.call(tool, arguments)
+            if answer["result"]["isError"]:
+                raise Refusal(error_of(answer))
+            return structured(answer)
+        response = self._client.request(**request_of(tool, arguments))
+        if not response.is_success:
+            raise Refusal(refusal(response, response.status_code))
+        return dict(response.json())
+
+    def run(self, *do: str, **options: Any) -> Answer:
+        """Run the test template."""
+        inputs = {"do": list(do or ("ok",))}
+        return self.call(
+            "run_task_template", templateId="test_stepwise", inputs=inputs, options=options
+        )
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._host is not None:
+            self._host.close()
+        self._client.close()
+
+
+@pytest.fixture(params=["mcp", "rest"])
+def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Surface]:
+    """Each door, for a caller of trust local."""
+    made = Surface(web, token, over=request.param)
+    yield made
+    made.close()
+
+
+@pytest.mark.usefixtures("worker")
+def test_run_task_template_is_compatible_in_its_three_modes(surface: Surface) -> None:
+    sync, later, auto = (surface.run("ok", mode=mode) for mode in ("sync", "async", "auto"))
+    assert set(sync) >= RUN_FIELDS | {"mode", "deduplicated"}
+    assert (sync["status"], sync["mode"], sync["result"]) == ("succeeded", "sync", {"done": 1})
+    assert set(later) == {"runId", "sessionId", "status", "mode", "deduplicated"}
+    assert (later["status"] in {"queued", "running"}, later["mode"]) == (True, "async")
+    assert auto["mode"] in {"sync", "async"}
+
+
+def test_get_task_run_says_the_same_of_runs_that_go_on_and_of_runs_that_ended(
+    surface: Surface, make_run: Callable[..., Run]
+) -> None:
+    shown = {
+        status: surface.call("get_task_run", runId=make_run(status=status, **columns).id)
+        for status, columns in (
+            ("queued", {}), ("running", {}), ("succeeded", {"result": {"a": 1}}),
+            ("partial_success", {"result": {"a": 1}}), ("failed", {}), ("canceled", {}),
+        )
+    }  # fmt: skip
+    for status, run in shown.items():
+        assert set(run) >= RUN_FIELDS
+        assert run["status"] == status
+        assert (run["result"] is not None) is (status in {"succeeded", "partial_success"})
+        assert (run["error"] is not None) is (status in {"failed", "canceled"})
+        assert 1_700_000_000_000 < run["createdAt"] <= run["updatedAt"]
+
+
+def test_list_task_runs_total_counts_what_passes_the_filter_and_the_newest_come_first(
+    surface: Surface, make_run: Callable[..., Run]
+) -> None:
+    now = datetime.now(UTC)
+    for age in (2, 0, 1):
+        make_run(id=f"run_{age}", created_at=now - timedelta(seconds=age))
+    make_run(status="failed")
+    page = surface.call("list_task_runs", status="queued", limit=2)
+    assert ([run["runId"] for run in page["runs"]], page["total"]) == (["run_0", "run_1"], 3)
+    assert page["hasMore"] is True
+    assert surface.call("list_task_runs", templateId="other")["total"] == 0
+
+
+@pytest.mark.parametrize("status", ["succeeded", "partial_success", "failed", "canceled"])
+def test_cancel_task_run_answers_a_terminal_run_with_success_false_and_a_reason(
+    surface: Surface, make_run: Callable[..., Run], status: str
+) -> None:
+    answer = surface.call("cancel_task_run", runId=make_run(status=status).id)
+    assert (answer["success"], answer["status"]) == (False, status)
+    assert status in answer["reason"]
+
+
+def test_the_same_idempotency_key_within_its_window_gives_the_same_run(surface: Surface) -> None:
+    first, second = (surface.run("ok", mode="async", idempotencyKey="k") for _ in range(2))
+    assert first["runId"] == second["runId"]
+    assert (first["deduplicated"], second["deduplicated"]) == (False, True)
+    over = datetime.now(UTC) - timedelta(minutes=31)
+    Run.objects.update(status="succeeded", ended_at=over, result={})
+    assert surface.run("ok", mode="async", idempotencyKey="k")["runId"] != first["runId"]
+
+
+def test_get_artifact_has_the_fields_of_a_chunk_and_its_edges(
+    surface: Surface, make_artifact: Callable[..., str]
+) -> None:
+    name = make_artifact(b"x" * 300_000)
+    first = surface.call("get_artifact", artifactId=name)
+    assert set(first) == CHUNK_FIELDS
+    assert (first["length"], first["totalSize"], first["complete"]) == (262_144, 300_000, False)
+    rest = surface.call("get_artifact", artifactId=name, offset=first["length"])
+    assert (rest["length"], rest["complete"]) == (300_000 - 262_144, True)
+    end = surface.call("get_artifact", artifactId=name, offset=300_000)
+    assert (end["data"], end["length"], end["complete"]) == ("", 0, True)
+    with pytest.raises(Refusal) as beyond:
+        surface.call("get_artifact", artifactId=name, offset=300_001)
+    assert beyond.value.error["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_get_runtime_profile_is_complete(surface: Surface) -> None:
+    profile = surface.call("get_runtime_profile")
+    assert set(profile) >= PROFILE_FIELDS
+    assert (profile["trustLevel"], profile["isRemote"]) == ("local", False)
+
+
+@pytest.mark.usefixtures("worker")
+def test_over_the_limit_a_run_is_queued_and_is_carried_out_later(surface: Surface) -> None:
+    for slot in Slot.objects.all():
+        Slot.objects.filter(number=slot.number).update(run_id=f"run_{slot.number}")
+    handle = surface.run("ok", mode="async")
+    waiting = surface.call("wait_task_run", runId=handle["runId"], waitMs=300)
+    assert (handle["status"], waiting["status"]) == ("queued", "queued")
+    assert waiting["queue"]["reason"] == "all slots are taken"
+    Slot.objects.update(run_id=None)
+    ended = surface.call("wait_task_run", runId=handle["runId"], waitMs=30_000)
+    assert (ended["status"], ended["result"]) == ("succeeded", {"done": 1})
+
+
+# --- the sixteen codes ---------------------------------------------------------------------------
+
+
+def submit(**call: Any) -> Callable[[Surface], Answer]:
+    """Return a case that submits."""
+    inputs = {"inputs": {"urls": ["https://pages.invalid/"]}}
+    return lambda surface: surface.call("run_task_template", **(inputs | call))
+
+
+def step(what: str, **options: Any) -> Callable[[Surface], Answer]:
+    """Return a case whose one step does this."""
+    return lambda surface: surface.run(what, mode="sync", **options)
+
+
+def canceled(surface: Surface) -> Answer:
+    """Cancel a run and look at it."""
+    run_id = surface.run("sleep:30", mode="async")["runId"]
+    surface.call("cancel_task_run", runId=run_id)
+    return surface.call("get_task_run", runId=run_id)
+
+
+BATCH = "batch_extract_pages"
+CASES: Mapping[str, Callable[[Surface], Answer]] = {
+    "ELEMENT_NOT_FOUND": step("raise:ELEMENT_NOT_FOUND"),
+    "NAVIGATION_TIMEOUT": step("raise:NAVIGATION_TIMEOUT"),
+    "SESSION_NOT_FOUND": submit(templateId=BATCH, sessionId="sess_unknown"),
+    "PAGE_CRASHED": step("raise:PAGE_CRASHED"),
+    "INVALID_PARAMETER": submit(templateId=BATCH, options={"timeoutMs": 0}),
+    "EXECUTION_ERROR": step("bug"),
+    "TEMPLATE_NOT_FOUND": submit(templateId="unknown"),
+    "RUN_NOT_FOUND": lambda surface: surface.call("get_task_run", runId="run_unknown"),
+    "RUN_TIMEOUT": step("sleep:30", timeoutMs=300),
+    "RUN_CANCELED": canceled,
+    "STEP_EXECUTION_FAILED": step("fail"),
+    "TEMPLATE_VERSION_UNSUPPORTED": submit(templateId=BATCH, options={"templateVersion": "2.0.0"}),
+    "ARTIFACT_NOT_FOUND": lambda surface: surface.call("get_artifact", artifactId="art_unknown"),
+    "ARTIFACT_EXPIRED": lambda surface: surface.call("get_artifact", artifactId="art_expired"),
+    "TPL_LOGIN_FIELD_NOT_FOUND": step("raise:TPL_LOGIN_FIELD_NOT_FOUND"),
+    "TRUST_LEVEL_NOT_ALLOWED": submit(
+        templateId=BATCH, inputs={"urls": ["http://127.0.0.1:9/"]}, options={"mode": "sync"}
+    ),
+}
+
+
+@pytest.fixture
+def expired(make_artifact: Callable[..., str]) -> None:
+    """An artifact past its time."""
+    now = datetime.now(UTC)
+    rows = Artifact.objects.filter(id=make_artifact(b"x"))
+    rows.update(id="art_expired", expired_at=now, expires_at=now)
+
+
+@pytest.mark.usefixtures("worker", "expired")
+@pytest.mark.parametrize("over", ["mcp", "rest"])
+@pytest.mark.parametrize("code", CASES)
+def test_each_of_the_16_error_codes_has_a_case(
+    web: str, principal: Any, code: str, over: str
+) -> None:
+    trust: TrustLevel = "remote" if code == "TRUST_LEVEL_NOT_ALLOWED" else "local"
+    surface = Surface(web, create_token(name="case", trust=trust), over=over)
+    try:
+        error = CASES[code](surface)["error"]
+    except Refusal as refused:
+        error = refused.error
+    finally:
+        surface.close()
+    assert error["errorCode"] == code
+    assert error["message"]
+    assert error["recovery"]
+    assert isinstance(error["retryable"], bool)
+
+
+def test_the_cases_are_the_seeds_sixteen() -> None:
+    assert len(CASES) == 16

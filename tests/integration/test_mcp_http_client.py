@@ -1,0 +1,180 @@
+"""The job of an agent host over HTTP with the SDK's own client: both eras, and the older stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from decisions.principals import Principal
+from mcp_server.toolsets.runtime import TOOLS
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.contract.mcp_web_host import WebHost
+from tests.support.rest import bearer
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+WAYS = ("auto", "legacy", "sse")
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+@asynccontextmanager
+async def connected(web: str, token: str, way: str) -> AsyncIterator[Client]:
+    """Connect as a host does: negotiated, with a handshake, or over the older stream."""
+    if way == "sse":
+        transport = sse_client(f"{web}/sse", headers=bearer(token))
+        async with Client(transport, mode="legacy", read_timeout_seconds=60) as client:
+            yield client
+        return
+    async with httpx2.AsyncClient(headers=bearer(token), timeout=60) as http:
+        transport = streamable_http_client(f"{web}/mcp", http_client=http)
+        async with Client(transport, mode=way, read_timeout_seconds=60) as client:
+            yield client
+
+
+def with_client(web: str, token: str, way: str, work: Callable[[Client], Any]) -> Any:
+    """Do some work as a client."""
+
+    async def go() -> Any:
+        async with connected(web, token, way) as client:
+            return await work(client)
+
+    return asyncio.run(go())
+
+
+@pytest.fixture
+def worker(
+    place: WorkerPlace, in_background: Callable[[Callable[[], object]], threading.Thread]
+) -> Iterator[None]:
+    """A worker that takes what is submitted."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.02):
+            place.work()
+
+    in_background(work)
+    yield
+    over.set()
+
+
+@each_way
+def test_the_server_says_who_it_is_and_what_it_offers(web: str, token: str, way: str) -> None:
+    async def work(client: Client) -> None:
+        assert client.server_info is not None
+        assert client.server_info.name == "continuity"
+        experimental = client.server_capabilities.experimental
+        assert experimental == {"continuity": {"continuity_mcp_version": "1.1.0"}}
+        listed = (await client.list_tools()).tools
+        assert [tool.name for tool in listed] == [tool.name for tool in TOOLS]
+        assert all(tool.output_schema for tool in listed)
+
+    with_client(web, token, way, work)
+
+
+@each_way
+@pytest.mark.usefixtures("worker")
+def test_a_sync_run_tells_its_progress_and_is_read_again(web: str, token: str, way: str) -> None:
+    told: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    async def work(client: Client) -> None:
+        call = {
+            "templateId": "test_stepwise",
+            "inputs": {"do": ["sleep:0.3"] * 3},
+            "options": {"mode": "sync"},
+        }
+        answer = await client.call_tool("run_task_template", call, progress_callback=hear)
+        run = answer.structured_content
+        assert run is not None
+        assert (run["status"], run["result"]) == ("succeeded", {"done": 3})
+        read = await client.read_resource(f"continuity://runs/{run['runId']}")
+        assert json.loads(read.contents[0].text)["status"] == "succeeded"  # type: ignore[union-attr]
+        listed = await client.list_resources()
+        assert len(listed.resources) == 2
+
+    with_client(web, token, way, work)
+    assert len(told) > 1
+    assert told == sorted(set(told))
+
+
+@each_way
+def test_refusals_come_as_the_tools_and_as_the_protocols_errors(
+    web: str, token: str, way: str
+) -> None:
+    async def work(client: Client) -> None:
+        answer = await client.call_tool("get_task_run", {"runId": "run_unknown"})
+        assert answer.is_error is True
+        assert json.loads(answer.content[0].text)["errorCode"] == "RUN_NOT_FOUND"  # type: ignore[union-attr]
+        with pytest.raises(MCPError) as refused:
+            await client.read_resource("continuity://runs/run_unknown")
+        assert refused.value.error.code == (-32602 if way == "auto" else -32002)
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("no_such_tool", {})
+
+    with_client(web, token, way, work)
+
+
+@each_way
+def test_a_client_that_gives_up_can_go_on(
+    web: str, token: str, make_run: Callable[..., Run], way: str
+) -> None:
+    asked = {"runId": make_run(status="running").id, "waitMs": 30_000}
+
+    async def work(client: Client) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await client.call_tool("wait_task_run", asked)
+        profile = await client.call_tool("get_runtime_profile", {})
+        assert profile.structured_content is not None
+
+    with_client(web, token, way, work)
+
+
+def test_stdio_and_http_answer_the_same(
+    web: str, token: str, principal: Principal, make_run: Callable[..., Run],
+    make_artifact: Callable[..., str],
+) -> None:  # fmt: skip
+    run = make_run(status="succeeded", result={"text": "漢字" * 40_000})
+    artifact = make_artifact(b'{"a": 1}', mime_type="application/json", run_id=run.id)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("list_task_templates", {}), ("get_runtime_profile", {}), ("list_task_runs", {}),
+        ("get_task_run", {"runId": run.id}), ("cancel_task_run", {"runId": run.id}),
+        ("get_artifact", {"artifactId": artifact}), ("wait_task_run", {"runId": run.id}),
+        ("subscribe_task_run_events", {"runId": run.id}),
+        ("read_page_content", {"artifactId": artifact, "grep": "a"}),
+        ("get_task_run", {"runId": 5}), ("answer_task_run", {"runId": run.id, "answer": "x"}),
+        ("get_task_run", {}), ("list_task_runs", {"limit": 0}),
+    ]  # fmt: skip
+    local, remote = StdioHost(OpenDoor(principal)), WebHost(web, token)
+    for tool, arguments in calls:
+        here, there = local.call(tool, arguments), remote.call(tool, arguments)
+        assert here["result"] == there["result"], tool
+    nan = b'{"runId":NaN}'
+    here, there = local.call("get_task_run", nan), remote.call("get_task_run", nan)
+    assert here["result"] == there["result"]
+    local.close()
+    remote.close()
+
+
+def test_the_web_process_does_not_pay_for_the_sdk_before_an_agent_calls() -> None:
+    """The SDK takes longer to import than everything else together."""
+    check = "import sys, config.asgi; print([m for m in ('mcp', 'mcp_types') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
