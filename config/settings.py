@@ -111,6 +111,11 @@ SYNC_TIMEOUT_MS = 300_000
 ASYNC_TIMEOUT_MS = 600_000
 MAX_URLS = 1000
 MAX_TABS_PER_SESSION = 20
+# Named sessions: how long their pages stay open in a worker after a run, and how long an unused one
+# is kept at all.
+SESSION_LIVE_IDLE_S = env.float("CONTINUITY_SESSION_LIVE_IDLE_S", 900.0)
+SESSION_IDLE_TTL_MS = env.int("CONTINUITY_SESSION_IDLE_TTL_MS", 7 * 24 * 60 * 60 * 1000)
+MAX_LIVE_SESSIONS = env.int("CONTINUITY_MAX_LIVE_SESSIONS", 20)  # of one worker, with no run in it
 THROTTLE_PER_SECOND = env.int("CONTINUITY_THROTTLE_PER_SECOND", 100)
 LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
 LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)

@@ -13,6 +13,7 @@
     │   ├── TemplateVersionUnsupported
     │   ├── RunNotFound
     │   ├── SessionNotFound
+    │   │   └── NoSuchSession   it was asked for by its own address
     │   ├── ArtifactNotFound
     │   └── ArtifactExpired
     ├── Conflict              true when asked a moment ago, or by somebody else
@@ -138,6 +139,12 @@ class SessionNotFound(NotFound):
     code = "SESSION_NOT_FOUND"
     http_status = 400
     recovery = "Make the session anew and try the task again."
+
+
+class NoSuchSession(SessionNotFound):
+    """The same where the session itself is what was asked for, not a run in it."""
+
+    http_status = 404
 
 
 class ArtifactNotFound(NotFound):

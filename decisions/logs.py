@@ -6,9 +6,12 @@ import json
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
+
+from decisions.masking import Masker
 
 _NAME = r"(?i:password|passwd|secret|token|api[_-]?key)"
 _HEADER = r"(?i:(?:proxy-)?authorization|(?:set-)?cookie)"
@@ -27,9 +30,26 @@ _HOLDS_SECRET = re.compile(rf"[\w-]*{_NAME}|{_HEADER}")
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
+_known: list[Masker] = []  # secrets that this process works with at the moment
+
+
+@contextmanager
+def hiding(masker: Masker) -> Iterator[None]:
+    """Keep these values out of every log line of the process for the length of a block."""
+    if not masker:
+        yield
+        return
+    _known.append(masker)
+    try:
+        yield
+    finally:
+        _known.remove(masker)
+
 
 def redact(text: str) -> str:
-    """Return the text with everything that looks like a secret replaced by ***."""
+    """Return the text with everything that is, or looks like, a secret replaced by ***."""
+    for masker in tuple(_known):
+        text = masker.text(text)
     return _SECRETS.sub("***", text)
 
 

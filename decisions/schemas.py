@@ -4,6 +4,7 @@ caller can act on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
@@ -15,14 +16,16 @@ MAX_TOLD = 5  # errors named in one answer
 MAX_TEXT = 300  # characters of one error; values are not echoed whole
 
 
-def compile_schema(schema: dict[str, Any]) -> Draft202012Validator:
+def compile_schema(schema: dict[str, Any], *, mask: str | None = None) -> Draft202012Validator:
     """Return a validator with a linear-time pattern engine that never resolves a remote reference.
+
+    With `mask`, its errors tell that instead of the values that they are about.
 
     Raises:
         ValueError: The schema itself is wrong, refers elsewhere, or has a pattern outside the
             linear engine.
     """
-    return Draft202012Validator(schema, pattern_options=RegexOptions(), offline=True)
+    return Draft202012Validator(schema, pattern_options=RegexOptions(), offline=True, mask=mask)
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
@@ -44,6 +47,42 @@ def _plain(node: Any) -> Any:
             if not (key == "title" and isinstance(item, str))
         }
     return [_plain(item) for item in node] if isinstance(node, list) else node
+
+
+def marks_secrets(schema: Mapping[str, Any]) -> bool:
+    """Tell whether any field of the schema is marked `writeOnly`: sent in, never given out."""
+    return any(
+        (key == "writeOnly" and item is True)
+        or any(marks_secrets(one) for one in (item if isinstance(item, list) else [item])
+               if isinstance(one, Mapping))
+        for key, item in schema.items()
+    )  # fmt: skip
+
+
+def secret_paths(schema: Mapping[str, Any], value: Any) -> set[tuple[str | int, ...]]:
+    """Return where in a value the fields are that its schema marks `writeOnly`."""
+    return set(_secret_paths(schema, value, schema.get("$defs", {}), ()))
+
+
+def _secret_paths(
+    node: Mapping[str, Any], value: Any, defs: Mapping[str, Any], path: tuple[str | int, ...]
+) -> Iterator[tuple[str | int, ...]]:
+    fields: Mapping[Any, Any]
+    parts: Iterable[tuple[Any, Any]]
+    if "$ref" in node:
+        node = defs[str(node["$ref"]).rpartition("/")[2]]
+    if node.get("writeOnly"):
+        yield path
+    for choice in (*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ())):
+        yield from _secret_paths(choice, value, defs, path)
+    if isinstance(value, Mapping):
+        fields, parts = node.get("properties", {}), value.items()
+    elif isinstance(value, list):
+        fields, parts = dict.fromkeys(range(len(value)), node.get("items", {})), enumerate(value)
+    else:
+        return
+    for name, item in parts:
+        yield from _secret_paths(fields.get(name, {}), item, defs, (*path, name))
 
 
 def check(validator: Draft202012Validator, value: Any, *, where: str = "") -> None:

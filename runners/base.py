@@ -65,6 +65,7 @@ class ToolContext:
         emit: tell listeners (`step.progress`, `tool.update`, …).
         browser: the run's browser session, where the tool's kind is browser.
         secrets: secret inputs of this call by name; never to be emitted or returned.
+        mask: takes every secret of the run out of a text.
     """
 
     run_id: str
@@ -73,7 +74,8 @@ class ToolContext:
     save_artifact: SaveArtifact
     emit: Emit
     browser: BrowserSession | None = None
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    mask: Callable[[str], str] = str
 
     def seconds_left(self, at_most: float | None = None) -> float:
         """Return the seconds until the deadline, never below 0, at most `at_most`."""

@@ -7,6 +7,7 @@
     ├── NavigationTimeout     the page did not arrive in time
     ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
     ├── PageCrashed           the page, its browser or its driver died
+    ├── LoginNotConfirmed     the form was sent, and nothing says that the login worked
     ├── PageLost              it died after a step that is never repeated
     ├── ToolTimeout           the call's own deadline passed
     └── ToolBroken            a defect of ours: unexpected exception inside a tool
@@ -86,6 +87,13 @@ class PageCrashed(ToolFailed):
     code = "PAGE_CRASHED"
     retryable = True
     recovery = "Make the tab or session anew and go on from a safe step."
+
+
+class LoginNotConfirmed(ToolFailed):
+    """The login form was sent, and what would tell success did not come true."""
+
+    code = "STEP_EXECUTION_FAILED"
+    recovery = "Look at the screenshot; check the credentials and successIndicator, submit again."
 
 
 class PageLost(ToolFailed):

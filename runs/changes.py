@@ -60,6 +60,7 @@ class Transition:
         free_slot: give back the slot taken under `epoch`.
         ended: the run is over: its artifacts' time starts to count.
         unring: take the run's doorbell down.
+        forget_secrets: delete the run's secret inputs.
     """
 
     run: Run
@@ -75,3 +76,4 @@ class Transition:
     free_slot: bool = False
     ended: bool = False
     unring: bool = False
+    forget_secrets: bool = False

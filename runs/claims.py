@@ -13,9 +13,11 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit import Deed
+from runners.sessions import lose_sessions
 from runs import outbox
 from runs.changes import Plus, StepChange, Transition
 from runs.models import Run, RunStatus, RunStep, Slot, StepStatus, Worker
+from runs.session_lease import user_of
 from runs.slots import release_slot
 from runs.state import InvalidTransition, lease, move
 from runs.transition import apply
@@ -61,7 +63,7 @@ def claim(worker_id: str, open_run: Callable[[Run], Opening]) -> Claim | None:
             return Claim(run, worker_id, opening)
         if _is_still_waiting(run):
             return None  # every slot is taken
-        # Another worker was first: whose turn is it now?
+        # Another worker was first, with it or with its session: whose turn is it now?
     return None
 
 
@@ -71,7 +73,9 @@ def _alive() -> QuerySet[Worker, Any]:
 
 def _is_still_waiting(run: Run) -> bool:
     unclaimed = Run.objects.filter(id=run.id, epoch=run.epoch, lease_owner__isnull=True)
-    return unclaimed.filter(ready=True, status=run.status).exists()
+    if not unclaimed.filter(ready=True, status=run.status).exists():
+        return False
+    return run.owns_session or user_of(run.session_id) in (None, run.id)
 
 
 def hand_back(held: Claim, *, reason: str, active_ms: int) -> bool:
@@ -113,6 +117,7 @@ def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
         lost = Worker.objects.filter(id=worker_id, beat=beat, lost_at__isnull=True)
         if not lost.update(lost_at=datetime.now(UTC)):
             return []
+        lose_sessions(worker_id)
         held = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
         for run in held:
             _lose_run(run, worker_id, reason)

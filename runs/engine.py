@@ -14,13 +14,16 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
+from decisions.errors import SessionNotFound
+from decisions.logs import hiding
 from decisions.storable import storable
 from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runs import claims, journal, step_lines
+from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
-from runs.endings import ending_of, error_object, fail_over_defect, failed
+from runs.endings import ending_of, error_object, fail_over_defect, failed, now_ms
 from runs.failpoints import hit
 from runs.journal import Ending, LeaseLost
 from runs.models import RunStep, StepStatus
@@ -55,7 +58,8 @@ class Execution:
         self.held, self.run, self.template = held, held.run, template
         self.inputs: Mapping[str, Any] = held.run.inputs
         self.inbox: Inbox = queue.SimpleQueue()
-        self.under_way = StepsUnderWay(held.run, template, self.inbox)
+        self.belongings = Belongings(held)
+        self.under_way = StepsUnderWay(held.run, template, self.inbox, self.belongings)
         self.steps = {row.index: row for row in held.opening.steps}
         first = {change.index for change in held.opening.started}
         self.todo = deque(
@@ -100,8 +104,12 @@ class Execution:
 
     def _go(self) -> None:
         try:
-            self._fail_lost_steps()
-            self._work()
+            self.belongings.take()
+            with hiding(self.belongings.masker):
+                self._fail_lost_steps()
+                self._work()
+        except SessionNotFound as missing:
+            self._fail_all(missing.as_dict() | {"at": now_ms()})
         except Stopped as stopped:
             self._stop(stopped.reason)
         except TimedOut:
@@ -168,7 +176,9 @@ class Execution:
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
         lines = [*self.unwritten, *changes]
         active_ms, events = self.active_ms, self.events
-        journal.write(self.held, lines, active_ms=active_ms, events=events, ending=ending)
+        ending = None if ending is None else self.belongings.ending(ending)
+        journal.write(self.held, lines, active_ms=active_ms, events=events, ending=ending,
+                      forget_secrets=self.belongings.spends_secrets(lines))  # fmt: skip
         self.unwritten, self.events = [], []
         self._slot_is_free = ending is not None  # the end of a run gives its slot back
 
@@ -202,7 +212,8 @@ class Execution:
         elif isinstance(item, Question):
             item.reply()
         elif isinstance(item, NewEvent):
-            self.events.append(NewEvent(item.type, storable(item.data)))
+            event = self.belongings.event(item)
+            self.events.append(NewEvent(event.type, storable(event.data)))
         else:
             raise Stopped(item)
 
@@ -224,9 +235,10 @@ class Execution:
         index = over.step_run.index
         row, duration_ms = self.steps[index], int(seconds * 1000)
         self.limiter.record(seconds)
-        error = step_lines.error_of(over.future, self.run.id)
+        mask = self.belongings.masker.value
+        error = mask(step_lines.error_of(over.future, self.run.id))
         if error is None:
-            output = over.future.result()
+            output = mask(over.future.result())
             return [step_lines.succeeded(row, output, over.step_run, duration_ms)]
         if (
             error.get("retryable")
@@ -256,6 +268,11 @@ class Execution:
         partial = self.template.conclude(self.inputs, views).result
         self._write(changes, failed(error, partial=partial))
 
+    def _fail_all(self, error: Mapping[str, Any]) -> None:
+        """End a run that cannot begin: what started with its claim failed, and so did all of it."""
+        started = [self.steps[change.index] for change in self.held.opening.started]
+        self._write([step_lines.failed(row, error) for row in started], failed(error))
+
     def _stop(self, reason: Reason) -> None:
         hit(reason)
         if reason == "canceled":
@@ -264,6 +281,8 @@ class Execution:
             self._end_steps()
         if self.unwritten or self.events:
             self._write([])
+        if reason == "draining":
+            self.belongings.leave()
         # A worker that had no heartbeat for too long may still have the lease: nobody else ends it.
         claims.hand_back(self.held, reason=reason, active_ms=self.active_ms)
 

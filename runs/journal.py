@@ -43,8 +43,11 @@ def write(
     active_ms: int,
     events: Sequence[NewEvent] = (),
     ending: Ending | None = None,
+    forget_secrets: bool = False,
 ) -> None:
     """Write what happened since the last time, and the end of the run with its last step.
+
+    With `forget_secrets` the run's secret inputs go in the same commit.
 
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
@@ -66,6 +69,7 @@ def write(
         deeds=_calls(held.run, changes),
         worker_id=held.worker_id,
         epoch=held.epoch,
+        forget_secrets=forget_secrets,
     )
     if ending is None:
         if apply(written) is None:

@@ -44,6 +44,8 @@ class Run(models.Model):
     options = models.JSONField(default=dict)
     session_id = models.CharField(max_length=64)
     owns_session = models.BooleanField(default=True)
+    # Credentials came with it (RunSecret), which are not kept: it cannot be retried.
+    holds_secrets = models.BooleanField(default=False, db_default=False)
 
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     ready = models.BooleanField(default=True)
@@ -89,6 +91,12 @@ class Run(models.Model):
                 condition=~Q(status__in=["failed", "canceled"]) | Q(error__isnull=False),
                 name="run_failure_is_explained",
             ),
+            # The lease of a named session: one run at a time, from its start to its end.
+            models.UniqueConstraint(
+                fields=["session_id"],
+                condition=Q(status="running", owns_session=False),
+                name="run_session_is_exclusive",
+            ),
         ]
         indexes = [
             models.Index(fields=["workspace_id", "-created_at", "-id"], name="run_newest"),
@@ -118,6 +126,19 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+
+class RunSecret(models.Model):
+    """The secret inputs of a run, sealed; gone when the last step that needs them is over, or the
+    run is (mechanisms 11).
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True)
+    sealed = models.BinaryField()
+    last_step = models.IntegerField()
+
+    def __str__(self) -> str:
+        return str(self.run_id)
 
 
 class RunKey(models.Model):

@@ -69,7 +69,7 @@ def apply(change: Transition, now: datetime) -> int | None:
             settings.MAX_CONCURRENT_RUNS,
         )
     _run(statement, change, now)
-    _slot_and_bell(statement, change)
+    _belongings(statement, change)
     _events(statement, change, now)
     _steps(statement, change, now)
     _artifacts(statement, change, now)
@@ -106,7 +106,7 @@ def _run(statement: _Statement, change: Transition, now: datetime) -> None:
     )
 
 
-def _slot_and_bell(statement: _Statement, change: Transition) -> None:
+def _belongings(statement: _Statement, change: Transition) -> None:
     if change.take_slot:
         statement.add(
             "taken",
@@ -123,6 +123,8 @@ def _slot_and_bell(statement: _Statement, change: Transition) -> None:
         )
     if change.unring:
         statement.add("unrung", "DELETE FROM runs_outboxentry o USING r WHERE o.run_id = r.id")
+    if change.forget_secrets:
+        statement.add("forgot", "DELETE FROM runs_runsecret s USING r WHERE s.run_id = r.id")
 
 
 def _events(statement: _Statement, change: Transition, now: datetime) -> None:

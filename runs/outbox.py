@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.module_loading import import_string
 
+from runners.models import BrowserSession
 from runs.failpoints import hit
 from runs.models import OutboxEntry, Run
 from runs.slots import count_free_slots
@@ -33,23 +34,28 @@ _broker = _Broker()
 
 def queue_of(run: Run) -> str:
     """Return the queue that rings for a run: the own one of the worker that holds its session."""
-    return worker_queue(run.pinned_worker) if run.pinned_worker else SHARED_QUEUE
+    worker_id = run.pinned_worker
+    if not run.owns_session:
+        held = BrowserSession.objects.filter(id=run.session_id, worker_id__isnull=False)
+        worker_id = held.values_list("worker_id", flat=True).first() or worker_id
+    return worker_queue(worker_id) if worker_id else SHARED_QUEUE
 
 
-def bell(run: Run) -> OutboxEntry:
+def bell(run: Run, queue: str) -> OutboxEntry:
     """Return the unsaved doorbell of a run."""
-    return OutboxEntry(run_id=run.id, queue=queue_of(run), rung_at=datetime.now(UTC))
+    return OutboxEntry(run_id=run.id, queue=queue, rung_at=datetime.now(UTC))
 
 
 def put(run: Run) -> None:
     """Write the doorbell in the caller's transaction and ring it after the commit."""
+    queue = queue_of(run)
     OutboxEntry.objects.bulk_create(
-        [bell(run)],
+        [bell(run, queue)],
         update_conflicts=True,
         unique_fields=["run_id"],
         update_fields=["queue", "rung_at"],
     )
-    ring_after_commit(queue_of(run), run.id)
+    ring_after_commit(queue, run.id)
 
 
 def ring_after_commit(queue: str, run_id: str) -> None:

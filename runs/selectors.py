@@ -12,6 +12,7 @@ from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.errors import RunNotFound
 from decisions.principals import Principal
 from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
+from runs.session_lease import user_of
 from runs.slots import count_free_slots
 from runs.task_templates.registry import list_templates
 
@@ -96,8 +97,14 @@ def _queue(run: Run) -> dict[str, Any]:
     ahead = Run.objects.filter(
         ready=True, lease_owner__isnull=True, status__in=ACTIVE, created_at__lt=run.created_at
     ).count()
-    reason = "waiting for a worker" if count_free_slots() else "all slots are taken"
-    return {"position": ahead + 1, "reason": reason}
+    return {"position": ahead + 1, "reason": _why_queued(run)}
+
+
+def _why_queued(run: Run) -> str:
+    user = None if run.owns_session else user_of(run.session_id)
+    if user is not None:
+        return f"its session {run.session_id} is used by the run {user}"
+    return "waiting for a worker" if count_free_slots() else "all slots are taken"
 
 
 def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:

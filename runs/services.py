@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,11 +14,12 @@ from decisions.audit import Deed, record
 from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.principals import Principal
-from runs import outbox
+from runs import outbox, sessions
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.failpoints import hit
 from runs.models import ACTIVE, TERMINAL, Run, RunKey, RunStatus, RunStep, StepStatus
+from runs.secret_inputs import sealed_row
 from runs.selectors import is_past_ttl, visible_run
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
@@ -114,7 +116,7 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
         template_id=submission.template.template_id, template_version=submission.template.version,
         mode=submission.mode, inputs=submission.inputs, options=submission.options,
         session_id=session.id if session else new_id("sess_"), owns_session=session is None,
-        pinned_worker=session.worker_id if session else None, status=RunStatus.QUEUED,
+        holds_secrets=bool(submission.secrets), status=RunStatus.QUEUED,
         total_steps=len(submission.plan), timeout_ms=submission.timeout_ms, retry_of=retry_of,
         last_seq=1, created_at=now, updated_at=now,
     )  # fmt: skip
@@ -162,8 +164,16 @@ def _write(run: Run, submission: Submission) -> None:
     place = run.tenant_id, run.workspace_id
     deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)
     hit("before_submit")
-    insert_run(run, steps, NewEvent("run.queued", data), deed, outbox.bell(run))
-    outbox.ring_after_commit(outbox.queue_of(run), run.id)
+    queued, queue = NewEvent("run.queued", data), outbox.queue_of(run)
+    with ExitStack() as together:
+        if submission.makes_session or submission.secrets:
+            together.enter_context(transaction.atomic())
+        if submission.makes_session and submission.session is not None:
+            sessions.write_new(submission.session, actor=run.principal_id, run_id=run.id)
+        insert_run(run, steps, queued, deed, outbox.bell(run, queue))
+        if submission.secrets:
+            sealed_row(run.id, submission.secrets, submission.plan).save(force_insert=True)
+    outbox.ring_after_commit(queue, run.id)
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:
@@ -205,16 +215,14 @@ def retry_run(*, principal: Principal, run_id: str) -> Submitted:
 
     Raises:
         RunNotFound: As `visible_run`; the admin may retry runs past their time.
+        InvalidInput: It held credentials, which are not kept.
         Conflict: The run has not ended, or has nothing to retry.
     """
     principal.require("runs:write")
     old = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
     if old is None:
         raise RunNotFound(f"There is no run {run_id[:64]}.")
-    if old.status in ACTIVE or old.status == RunStatus.SUCCEEDED:
-        raise Conflict(
-            f"Only a run that failed or was canceled can be retried; this one is {old.status}."
-        )
+    _check_retriable(old)
     options = {**old.options, "mode": "async"}
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
@@ -236,6 +244,17 @@ def retry_run(*, principal: Principal, run_id: str) -> Submitted:
     if made is not None:
         return _answer(made, asked_auto=False, inputs_match=True)
     return _answer(run, asked_auto=False, inputs_match=None)
+
+
+def _check_retriable(old: Run) -> None:
+    if old.status in ACTIVE or old.status == RunStatus.SUCCEEDED:
+        raise Conflict(
+            f"Only a run that failed or was canceled can be retried; this one is {old.status}."
+        )
+    if old.holds_secrets:
+        raise InvalidInput(
+            "runId: this run held credentials, which are not kept; submit it again with them."
+        )
 
 
 def _take_over(old: Run, run: Run) -> None:

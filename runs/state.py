@@ -9,9 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
+
 from decisions.audit import Deed
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.models import TERMINAL, Run, RunStatus
+from runs.session_lease import hold
 from runs.transition import apply
 
 ALLOWED: dict[RunStatus, frozenset[RunStatus]] = {
@@ -62,14 +65,15 @@ def move(
         deeds=[*change.deeds, deed],
         ended=ends,
         unring=ends,
+        forget_secrets=ends and run.holds_secrets,
     )
     if apply(moved) is None:
         raise InvalidTransition(f"{run.id} is not {only_from} under that lease")
 
 
 def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
-    """Give an unclaimed run and a free slot to a worker under a new epoch; False: somebody was
-    first, or no slot is free.
+    """Give an unclaimed run, a free slot and the run's named session to a worker under a new epoch;
+    False: somebody was first, or no slot is free.
 
     A queued run starts, and these steps with it; one that lost its worker or waited for a person
     goes on.
@@ -83,11 +87,17 @@ def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool
     place = run.tenant_id, run.workspace_id
     guard = {"status": run.status, "epoch": run.epoch, "ready": True, "lease_owner": None}
     told = [event, *(said for step in steps for said in step.events)]
-    leased = apply(
-        Transition(
-            run, guard, values, events=told, steps=steps,
-            deeds=[Deed(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
-            worker_id=worker_id, epoch=run.epoch + 1, take_slot=True, unring=True,
-        )
+    change = Transition(
+        run, guard, values, events=told, steps=steps,
+        deeds=[Deed(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
+        worker_id=worker_id, epoch=run.epoch + 1, take_slot=True, unring=True,
     )  # fmt: skip
-    return leased is not None
+    return apply(change) is not None if run.owns_session else _lease_with_session(change)
+
+
+def _lease_with_session(change: Transition) -> bool:
+    with transaction.atomic():
+        leased = hold(change.run, change.worker_id) and apply(change) is not None
+        if not leased:
+            transaction.set_rollback(True)
+    return leased

@@ -14,6 +14,7 @@ import orjson
 
 from artifacts.services import KeptBlob, keep_blob
 from decisions.errors import PolicyDenied
+from decisions.masking import Masker
 from decisions.policy import Verdict, judge
 from runners.base import ToolCall, ToolContext, TrustLevel
 from runners.browser.session import BrowserSession
@@ -42,6 +43,8 @@ class StepRun:
         deadline: `time.monotonic()` seconds.
         earlier: the steps before this one, where the template looks at them.
         blobs: what the step kept; its rows are written with the step's result.
+        secrets: the run's secret inputs by dotted path, where the step needs them.
+        masker: takes them out of what the step keeps.
     """
 
     run: Run
@@ -55,6 +58,13 @@ class StepRun:
     blobs: list[KeptBlob] = field(default_factory=list)
     tool: str = ""
     args_digest: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    masker: Masker = field(default_factory=Masker)
+
+    @property
+    def session_id(self) -> str:
+        """The browser session that the run works in."""
+        return self.run.session_id
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool and return its output.
@@ -101,9 +111,12 @@ class StepRun:
             save_artifact=self._save_artifact,
             emit=self._emit,
             browser=self.browser,
+            secrets=self.secrets,
+            mask=self.masker.text,
         )
 
     async def _save(self, data: bytes, name: str, mime_type: str, kind: str) -> str:
+        data = self.masker.data(data, mime_type)
         blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
         hit("blob_kept")
         self.blobs.append(blob)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from decisions.audit import Deed, record
 from decisions.errors import (
     InvalidInput,
-    SessionNotFound,
     TemplateNotFound,
     TemplateVersionUnsupported,
     TrustNotAllowed,
@@ -23,7 +22,9 @@ from decisions.keys import mac
 from decisions.principals import Principal
 from decisions.schemas import check
 from runners.models import BrowserSession
+from runners.sessions import find_session, new_session
 from runs.output_schema import check_output_schema
+from runs.secret_inputs import split
 from runs.task_templates.registry import StepPlan, TaskTemplate, get_template
 
 Mode = Literal["sync", "async"]
@@ -31,16 +32,26 @@ Mode = Literal["sync", "async"]
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Everything about a run that is known before its row exists."""
+    """Everything about a run that is known before its row exists.
+
+    Attributes:
+        inputs: with `***` in place of what is secret.
+        secrets: the secret inputs by dotted path; never written but sealed.
+        session: the named session that the run uses.
+        makes_session: that one's row is new, and written with the run.
+        inputs_digest: of the inputs without their secrets.
+    """
 
     principal: Principal
     template: TaskTemplate
     inputs: Mapping[str, Any]
+    secrets: Mapping[str, str] = field(repr=False)
     options: Mapping[str, Any]
     plan: list[StepPlan]
     mode: Mode
     timeout_ms: int
     session: BrowserSession | None
+    makes_session: bool
     key: str | None
     inputs_digest: str
 
@@ -68,18 +79,35 @@ def judge_submission(
     check(template.inputs_validator, inputs, where="inputs")
     plain = _plain(template, inputs)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
+    session = _session(principal, session_id, template, plain)
+    shown, secrets = split(template, plain)
     return Submission(
         principal=principal,
         template=template,
-        inputs=plain,
+        inputs=shown,
+        secrets=secrets,
         options={key: value for key, value in options.items() if key != "idempotencyKey"},
-        plan=template.plan(plain),
+        plan=template.plan(shown),
         mode=mode,
         timeout_ms=_timeout_ms(options, mode),
-        session=_session(principal, session_id),
+        session=session,
+        makes_session=session is not None and session_id is None,
         key=options.get("idempotencyKey"),
-        inputs_digest=digest_of(plain, session_id),
+        inputs_digest=digest_of(shown, session_id),
     )
+
+
+def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs as the template's model has them: JSON's 3.0 is an integer there; nothing
+    is filled in.
+    """
+    try:
+        model = template.inputs_model.model_validate(inputs)
+    except ValidationError as error:  # what only the model says, one field beside another
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        path = ".".join(map(str, ("inputs", *first["loc"])))
+        raise InvalidInput(f"{path}: {first['msg'].removeprefix('Value error, ')}") from None
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:
@@ -149,12 +177,12 @@ def _timeout_ms(options: Mapping[str, Any], mode: Mode) -> int:
     return int(asked)
 
 
-def _session(principal: Principal, session_id: str | None) -> BrowserSession | None:
-    if session_id is None:
-        return None
-    found = BrowserSession.objects.filter(
-        id=session_id, workspace_id=principal.workspace_id, closed_at__isnull=True
-    ).first()
-    if found is None:
-        raise SessionNotFound(f"There is no open session {session_id[:64]!r}.")
-    return found
+def _session(
+    principal: Principal, session_id: str | None, template: TaskTemplate, inputs: Mapping[str, Any]
+) -> BrowserSession | None:
+    """Return the session named, or the new one that such a run leaves open; None: its own."""
+    if session_id is not None:
+        return find_session(principal, session_id)
+    if template.keeps_session:
+        return new_session(principal, template.session_name(inputs))
+    return None

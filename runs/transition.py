@@ -20,7 +20,7 @@ from decisions.audit import Deed, entry_for
 from decisions.models import AuditEntry
 from runs import one_statement, slots
 from runs.changes import NewEvent, Plus, StepChange, Transition
-from runs.models import OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.models import OutboxEntry, Run, RunEvent, RunSecret, RunStep, StepStatus
 from runs.rows import not_before, update_returning
 from runs.wakeups import announce
 
@@ -85,7 +85,7 @@ def _apply(change: Transition, now: datetime) -> int | None:
     if not changed:
         return None
     last_seq = int(changed[0][0])
-    _slot_and_bell(change)
+    _belongings(change)
     first = last_seq - len(change.events) + 1
     RunEvent.objects.bulk_create(
         RunEvent(run_id=change.run.id, seq=seq, type=event.type, at=now, data=dict(event.data))
@@ -107,7 +107,7 @@ def _apply(change: Transition, now: datetime) -> int | None:
     return last_seq
 
 
-def _slot_and_bell(change: Transition) -> None:
+def _belongings(change: Transition) -> None:
     run = change.run
     if change.take_slot:
         taken = slots.take_slot(
@@ -120,6 +120,8 @@ def _slot_and_bell(change: Transition) -> None:
         slots.release_slot(run.id, epoch=change.epoch)
     if change.unring:
         OutboxEntry.objects.filter(run_id=run.id).delete()
+    if change.forget_secrets:
+        RunSecret.objects.filter(run_id=run.id).delete()
 
 
 def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[str, Any]:

@@ -17,6 +17,13 @@ _FIRST = f"""
     WHERE {_WAITING} AND workspace_id = waiting.workspace_id AND template_id IN (TEMPLATES)
       AND (pinned_worker IS NULL OR pinned_worker NOT IN (
            SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %s))
+      AND (owns_session OR NOT EXISTS (
+           SELECT 1 FROM runs_run other WHERE other.session_id = runs_run.session_id
+             AND NOT other.owns_session AND other.status = 'running' AND other.id <> runs_run.id))
+      AND (owns_session OR NOT EXISTS (
+           SELECT 1 FROM runners_browsersession session WHERE session.id = runs_run.session_id
+             AND session.worker_id IN (
+                 SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %s)))
     ORDER BY status DESC, created_at, id LIMIT 1"""  # noqa: S608  (only our own constants go in)
 _QUERY = f"""
     WITH RECURSIVE waiting (workspace_id) AS (
@@ -44,10 +51,11 @@ def next_run(worker_id: str) -> Run | None:
 
     Runs that go on come before runs that start, then the workspace with the fewest running, then
     the oldest. A run whose session lives in another worker is left to that worker as long as it
-    lives. While a fleet is upgraded, a run of a new template waits for a worker that has it.
+    lives; one whose session another run uses waits for that run's end. While a fleet is upgraded, a
+    run of a new template waits for a worker that has it.
     """
     ours = [template.template_id for template in list_templates()]
-    params = [*ours, worker_id, settings.MAX_CONCURRENT_RUNS]
+    params = [*ours, worker_id, worker_id, settings.MAX_CONCURRENT_RUNS]
     postgresql = connection.vendor == "postgresql"
     query = (_LATERAL if postgresql else _JOINED).replace(
         "TEMPLATES", ", ".join(["%s"] * len(ours))

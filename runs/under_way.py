@@ -21,6 +21,7 @@ from runners.browser.runtime import get_runtime
 from runners.browser.session import BrowserSession
 from runners.errors import ToolTimeout
 from runners.loop import get_loop
+from runs.belongings import Belongings
 from runs.changes import NewEvent
 from runs.models import Run, RunStep
 from runs.shared_page import bring_page_back
@@ -64,8 +65,11 @@ Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
 class StepsUnderWay:
     """Starts steps and ends them; used on the run's thread alone."""
 
-    def __init__(self, run: Run, template: TaskTemplate, inbox: Inbox) -> None:
+    def __init__(
+        self, run: Run, template: TaskTemplate, inbox: Inbox, belongings: Belongings
+    ) -> None:
         self._run, self._template, self._inbox = run, template, inbox
+        self._belongings = belongings
         self._active: dict[int, Future[Mapping[str, Any]]] = {}
         self._began: dict[int, float] = {}
         self._session: BrowserSession | None = None
@@ -86,6 +90,7 @@ class StepsUnderWay:
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
+            **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
@@ -116,9 +121,16 @@ class StepsUnderWay:
             future.cancel()
 
     def close(self) -> None:
-        """Interrupt every step and close the session, within a bound."""
+        """Interrupt every step and close the run's own session, within a bound; a named one stays
+        open, saved as it is.
+        """
         self.cancel(list(self._active))
         if not self._template.uses_browser:
+            return
+        named = self._belongings.session
+        if named is not None:
+            named.save()
+            named.give_back()
             return
         closing = get_loop().submit(self._close())
         try:
@@ -144,6 +156,9 @@ class StepsUnderWay:
 
     async def _browser(self) -> BrowserSession:
         async with self._opening:
+            named = self._belongings.session
+            if named is not None:
+                return await named.open()
             if self._session is None:
                 trust: TrustLevel = "local" if self._run.trust == "local" else "remote"
                 self._session = await get_runtime().open_session(run_id=self._run.id, trust=trust)

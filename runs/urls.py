@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import views
+from runs import session_views, views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),
@@ -16,5 +16,8 @@ urlpatterns = [
     path("runs/<id:runId>/events", views.EventsView.as_view()),
     path("runs/<id:runId>/wait", views.WaitView.as_view()),
     path("runs/<id:runId>/artifacts", views.RunArtifactsView.as_view()),
+    path("sessions", session_views.SessionsView.as_view()),
+    path("sessions/<id:sessionId>", session_views.SessionView.as_view()),
+    path("sessions/<id:sessionId>/clone", session_views.CloneView.as_view()),
     path("runtime/profile", views.ProfileView.as_view()),
 ]

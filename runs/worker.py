@@ -1,9 +1,9 @@
 """A worker's place: its row and beat, the runs it holds, and what ends them from outside
 (mechanisms 5-7).
 
-Three threads beside Celery's: the heartbeat (own connection; stops when the loop misses a ping),
-the watcher (asks every half second whether this worker still may go on with its runs), and the loop
-that all tool I/O lives on.
+Threads beside Celery's: the heartbeat (own connection; stops when the loop misses a ping), the
+watcher (asks every half second whether this worker still may go on with its runs), one that looks
+after sessions that are open between runs, and the loop that all tool I/O lives on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from django.db.models import F
 
 from decisions.ids import new_id
 from runners.loop import get_loop
-from runs import claims
+from runs import claims, live_sessions
 from runs.claims import Claim
 from runs.endings import fail_over_defect
 from runs.engine import Execution
@@ -81,7 +81,7 @@ class WorkerPlace:
         for other in Worker.objects.filter(lost_at__isnull=True).exclude(id=self.worker_id):
             if is_gone(other.process):
                 claims.lose_worker(other.id, beat=other.beat, reason="process gone")
-        for target in (self._heartbeat, self._watch, self._give_up):
+        for target in (self._heartbeat, self._watch, self._give_up, self._look_after_sessions):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
     def _register(self, worker_id: str) -> None:
@@ -100,6 +100,7 @@ class WorkerPlace:
     def close(self) -> None:
         """Say goodbye: nothing is held any more, so nobody has to wait for the lease to end."""
         self._stopping.set()
+        live_sessions.save_all(self.worker_id)
         row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True).first()
         if row is not None:
             claims.lose_worker(row.id, beat=row.beat, reason="shut down")
@@ -229,6 +230,16 @@ class WorkerPlace:
                 self._answer_silence()
             except Error as error:
                 log.warning("the leases cannot be watched: %s", error)
+                connection.close()
+        connection.close()
+
+    def _look_after_sessions(self) -> None:
+        """Apart from the watcher, which must not wait for a page to tell its state."""
+        while not self._stopping.wait(WATCH_S):
+            try:
+                live_sessions.look_after(self.worker_id)
+            except Error as error:
+                log.warning("the live sessions cannot be looked after: %s", error)
                 connection.close()
         connection.close()
 

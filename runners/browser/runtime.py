@@ -11,8 +11,8 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from runners.base import TrustLevel
 from runners.browser.chromium import Chromium, find_chromium, launch_args, wants_sandbox
@@ -44,14 +44,19 @@ class BrowserRuntime:
         self.launches = 0
 
     async def open_session(
-        self, *, run_id: str, trust: TrustLevel, max_tabs: int = 20
-    ) -> BrowserSession:
+        self, *, run_id: str, trust: TrustLevel, max_tabs: int = 20,
+        storage: Mapping[str, Any] | None = None,
+    ) -> BrowserSession:  # fmt: skip
         """Open a session for a run; it starts the browser when its first tab is asked for.
+
+        It begins with the cookies and the storage given.
 
         The caller closes it. A session outlives the browser: after a PageCrashed its next tab comes
         from a new one.
         """
-        return BrowserSession(self.browser, run_id=run_id, trust=trust, max_tabs=max_tabs)
+        return BrowserSession(
+            self.browser, run_id=run_id, trust=trust, max_tabs=max_tabs, storage=storage
+        )
 
     async def browser(self) -> Browser:
         """Return a browser that answers, starting it, or starting it again, when there is none.

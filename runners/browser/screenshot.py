@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runners.browser.failures import ContextLost
@@ -12,10 +13,19 @@ from runners.browser.tab import Tab
 from runners.errors import ToolFailed
 
 if TYPE_CHECKING:
+    from runners.base import ToolContext
     from runners.browser.session import BrowserSession
 
 COVER_SECONDS = 2.0
 FAILURE_SECONDS = 5.0
+_FIELDS = '[...document.querySelectorAll("input, textarea")]'
+FIELD_VALUES = f"() => {_FIELDS}.map((field) => field.value)"
+# Empties some fields and returns what the page then says.
+CLEAR = f"""(some) => {{
+  const fields = {_FIELDS};
+  for (const at of some) fields[at].value = "";
+  return document.title + "\\n" + (document.body?.innerText ?? "");
+}}"""
 
 
 async def picture_of(tab: Tab, *, seconds: float) -> bytes:
@@ -51,3 +61,28 @@ async def screenshot_of(session: BrowserSession, *, url: str | None = None) -> b
         return await picture_of(tab, seconds=FAILURE_SECONDS)
     except (ContextLost, TimeoutError, ToolFailed):
         return None
+
+
+async def keep_picture(ctx: ToolContext) -> str | None:
+    """Save a picture of what the run's page shows as an artifact and return its id.
+
+    Fields that hold a secret of the run are emptied first. None where there is no page, it does not
+    paint, or it shows a secret in its text, which nothing covers.
+    """
+    tabs = [] if ctx.browser is None else ctx.browser.open_tabs()
+    if not tabs:
+        return None
+    tab, end = tabs[0], time.monotonic() + ctx.seconds_left(FAILURE_SECONDS)
+    left: Callable[[], float] = lambda: end - time.monotonic()  # noqa: E731
+    try:
+        values = await tab.call(FIELD_VALUES, None, left)
+        secret = [at for at, value in enumerate(values) if ctx.mask(value) != value]
+        text = str(await tab.call(CLEAR, secret, left))
+        if ctx.mask(text) != text:
+            return None
+        data = await picture_of(tab, seconds=left())
+    except (ContextLost, TimeoutError, ToolFailed):
+        return None
+    return await ctx.save_artifact(
+        data, name="screenshot.jpg", mime_type="image/jpeg", kind="screenshot"
+    )

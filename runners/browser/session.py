@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from runners.base import TrustLevel
 from runners.browser.failures import browser_errors, browser_is_gone, no_page_yet
@@ -21,14 +21,18 @@ logger = logging.getLogger(__name__)
 
 OPEN_SECONDS = 70.0  # starting the browser included
 CLOSE_SECONDS = 5.0
+STATE_SECONDS = 5.0
 
 
 class BrowserSession:
-    """The tabs of one run. They share cookies and storage, and nothing with any other session.
+    """The tabs of one run, or of one run after the other where it is named. They share cookies and
+    storage, and nothing with any other session.
 
     Attributes:
+        run_id: the run that uses it.
+        storage: cookies and storage that a new context begins with, as Playwright writes them.
         renewals: how often its context was lost with its browser and made anew (cookies and logins
-            are then gone).
+            are then those of `storage`).
     """
 
     def __init__(
@@ -38,9 +42,11 @@ class BrowserSession:
         run_id: str,
         trust: TrustLevel,
         max_tabs: int = 20,
+        storage: Mapping[str, Any] | None = None,
     ) -> None:
         self.run_id = run_id
         self.trust = trust
+        self.storage = storage
         self.max_tabs = max_tabs
         self.renewals = 0
         self._browser = browser
@@ -119,6 +125,31 @@ class BrowserSession:
         usable = [tab for tab in self._tabs if tab.is_usable]
         return sorted(usable, key=lambda tab: tab.used_at, reverse=True)
 
+    async def count_cookies(self) -> int:
+        """Return how many cookies the session has."""
+        try:
+            return len(await self._context.cookies()) if self._context is not None else 0
+        except browser_errors():
+            raise browser_is_gone() from None
+
+    async def read_state(self) -> tuple[Mapping[str, Any], list[str]] | None:
+        """Return cookies and storage, and what the tabs show, the one used last first.
+
+        None where there is nothing new to tell: no page was opened, or the browser died.
+        """
+        context = self._context
+        if context is None:
+            return None
+        urls = [tab.page.url for tab in self.open_tabs()]
+        try:
+            async with asyncio.timeout(STATE_SECONDS):
+                storage: Any = await context.storage_state(indexed_db=True)
+        except browser_errors() as error:
+            logger.warning("a session's state could not be read: %s", type(error).__name__)
+            return None
+        self.storage = storage
+        return storage, [url for url in urls if url.startswith(("http:", "https:"))]
+
     async def close(self) -> None:
         """Close the session and all its tabs; safe to call twice, and while tabs are leased."""
         self._closed.set()
@@ -196,6 +227,7 @@ class BrowserSession:
             accept_downloads=False,
             permissions=[],
             service_workers="allow" if self.trust == "local" else "block",
+            storage_state=cast(Any, self.storage),
         )
         await context.add_init_script(activity_script())
         return context

@@ -69,7 +69,7 @@ def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         "workspace": workspace_label(place) if place else run.workspace_id,
         "retried_as": Run.objects.filter(retry_of=run.id).values_list("id", flat=True).first(),
         "may_cancel": run.status in ACTIVE,
-        "may_retry": run.status not in ACTIVE and run.status != RunStatus.SUCCEEDED,
+        "may_retry": run.status not in (*ACTIVE, RunStatus.SUCCEEDED) and not run.holds_secrets,
         "error": _error(run),
         "actions": [
             {"tool": action.get("tool", ""), "args": one_line(action.get("args") or {}),

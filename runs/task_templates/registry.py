@@ -19,7 +19,8 @@ from django.conf import settings
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
 
-from decisions.schemas import compile_schema, schema_of
+from decisions.masking import MASK
+from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
 from runners.base import Effect
 from runs.models import RunStatus
 
@@ -70,7 +71,11 @@ class StepContext(Protocol):
 
     @property
     def inputs(self) -> Mapping[str, Any]:
-        """The run's inputs."""
+        """The run's inputs, `***` in place of what is secret."""
+
+    @property
+    def session_id(self) -> str:
+        """The browser session that the run works in."""
 
     @property
     def earlier(self) -> Sequence[StepView]:
@@ -85,6 +90,7 @@ class TaskTemplate(ABC):
     state.
 
     Attributes:
+        keeps_session: a run that names no session gets one that stays open after it.
         shares_page: its steps work on one page after another, in the same tab. When that page is
             lost with its worker, the steps before are done again first, unless one of them has the
             effect `once`.
@@ -100,6 +106,7 @@ class TaskTemplate(ABC):
     example_inputs: ClassVar[Sequence[Mapping[str, Any]]]
     trust_levels: ClassVar[Sequence[str]] = ("local", "remote")
     uses_browser: ClassVar[bool] = False
+    keeps_session: ClassVar[bool] = False
     shares_page: ClassVar[bool] = False
     last_step_waits: ClassVar[bool] = False
     stops_at_failed_step: ClassVar[bool] = True
@@ -114,8 +121,18 @@ class TaskTemplate(ABC):
 
     @cached_property
     def inputs_validator(self) -> Draft202012Validator:
-        """The compiled schema of the inputs."""
-        return compile_schema(self.inputs_schema)
+        """The compiled schema of the inputs; where some are secret, its errors echo no value."""
+        finds_more = type(self).secret_paths is not TaskTemplate.secret_paths
+        mask = MASK if finds_more or marks_secrets(self.inputs_schema) else None
+        return compile_schema(self.inputs_schema, mask=mask)
+
+    def secret_paths(self, inputs: Mapping[str, Any]) -> set[tuple[str | int, ...]]:
+        """Return where in valid inputs the secrets are: fields marked `writeOnly` in the schema."""
+        return secret_paths(self.inputs_schema, inputs)
+
+    def session_name(self, inputs: Mapping[str, Any]) -> str:
+        """Return what to call the session that a run with these inputs leaves open."""
+        return self.name
 
     @abstractmethod
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:

@@ -29,7 +29,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 # What a row needs that comes with a later issue.
 LATER = {
     "fixtures.test": "the egress check and its pages",
-    "login_keep_session": "the template",
+    "login_keep_session": "test_login_rows.py sends them",
     "agent_task": "the template",
 }
 THINGS = ("run_ok", "run_canceled", "run_expired", "run_of", "run_running", "art_", "sess_")

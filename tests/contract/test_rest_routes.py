@@ -16,6 +16,7 @@ from tests.support.rest import refusal
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
+SESSION = "api/v1/sessions/<id:sessionId>"
 SCOPED: dict[str, dict[str, str]] = {
     "api/v1/templates": {"GET": "runs:read"},
     "api/v1/runs": {"GET": "runs:read", "POST": "runs:write"},
@@ -27,6 +28,9 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{RUN}/wait": {"GET": "runs:read"},
     f"{RUN}/artifacts": {"GET": "artifacts:read"},
     "api/v1/runtime/profile": {"GET": "runs:read"},
+    "api/v1/sessions": {"GET": "sessions:read", "POST": "sessions:write"},
+    SESSION: {"GET": "sessions:read", "PATCH": "sessions:write", "DELETE": "sessions:write"},
+    f"{SESSION}/clone": {"POST": "sessions:write"},
     ARTIFACT: {"GET": "artifacts:read"},
     f"{ARTIFACT}/content": {"GET": "artifacts:read"},
 }
@@ -77,7 +81,9 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
 
 
 def address(route: str) -> str:
-    return "/" + route.replace("<id:runId>", "run_x").replace("<id:artifactId>", "art_x")
+    for name, made_up in (("runId", "run_x"), ("artifactId", "art_x"), ("sessionId", "sess_x")):
+        route = route.replace(f"<id:{name}>", made_up)
+    return f"/{route}"
 
 
 @pytest.mark.parametrize("route", SCOPED)

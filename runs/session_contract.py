@@ -1,0 +1,93 @@
+"""The calls about browser sessions as JSON Schemas: closed, camelCase; times are Unix
+milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runners.sessions import NAME_MAX
+
+Schema = dict[str, Any]
+
+
+def _object(properties: Schema, required: list[str]) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+_NAME: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": NAME_MAX,
+    "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+    "description": "To tell it from others; it need not be unique.",
+}
+_MS: Schema = {"type": "integer", "minimum": 0}
+_MS_OR_NULL: Schema = {"type": ["integer", "null"]}
+
+LIST_INPUT: Schema = _object(
+    {
+        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
+        "offset": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
+    },
+    [],
+)
+CREATE_INPUT: Schema = _object({"name": _NAME}, [])
+ID_INPUT: Schema = _object({"sessionId": _ID}, ["sessionId"])
+RENAME_INPUT: Schema = _object({"sessionId": _ID, "name": _NAME}, ["sessionId", "name"])
+CLONE_INPUT: Schema = _object({"sessionId": _ID, "name": _NAME}, ["sessionId"])
+
+_FIELDS: Schema = {
+    "sessionId": _ID,
+    "name": {"type": "string"},
+    "live": {
+        "type": "boolean",
+        "description": "Open in a worker; else the next run restores it from its saved state.",
+    },
+    "usedByRunId": {
+        "type": ["string", "null"],
+        "description": "The run that uses it now; others that name it wait for its end.",
+    },
+    "cookies": {"type": "integer", "minimum": 0, "description": "How many are saved."},
+    "loggedInUntil": {
+        **_MS_OR_NULL,
+        "description": "When the first of its login cookies ends; null where none says so.",
+    },
+    "createdAt": _MS,
+    "usedAt": _MS,
+    "savedAt": _MS_OR_NULL,
+    "expiresAt": {**_MS, "description": "When it is closed if no run uses it before."},
+    "trustLevel": {"type": "string", "enum": ["local", "remote"]},
+}
+SESSION: Schema = _object(_FIELDS, list(_FIELDS))
+SESSION_LIST: Schema = _object(
+    {
+        "sessions": {"type": "array", "items": SESSION},
+        "total": {"type": "integer", "minimum": 0},
+        "hasMore": {"type": "boolean"},
+        "nextCursor": {"type": ["string", "null"]},
+    },
+    ["sessions", "total", "hasMore", "nextCursor"],
+)
+CLOSED: Schema = _object(
+    {"success": {"type": "boolean"}, "sessionId": _ID}, ["success", "sessionId"]
+)
+EXAMPLE: dict[str, Any] = {
+    "sessionId": "sess_01kb3x5h7cf3n8r5x2k9p4d7gb",
+    "name": "example.com",
+    "live": True,
+    "usedByRunId": None,
+    "cookies": 3,
+    "loggedInUntil": 1791209600000,
+    "createdAt": 1790000000000,
+    "usedAt": 1790000004200,
+    "savedAt": 1790000004200,
+    "expiresAt": 1790604804200,
+    "trustLevel": "local",
+}

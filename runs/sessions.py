@@ -1,0 +1,226 @@
+"""What callers can do with named browser sessions; every door comes through here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from decisions.audit import Deed, record
+from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
+from decisions.ids import new_id
+from decisions.principals import Principal
+from runners.models import BrowserSession
+from runners.sessions import NAME_MAX, find_session, new_session
+from runs.models import ACTIVE, Run, Worker
+from runs.session_lease import locked_row, user_of, users_of
+
+NAMELESS = "session"
+
+
+def list_sessions(*, principal: Principal, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+    """Return {sessions, total, hasMore, nextCursor}: the caller's open ones, newest first."""
+    principal.require("sessions:read")
+    rows = BrowserSession.objects.filter(
+        workspace_id=principal.workspace_id, principal_id=principal.id, closed_at__isnull=True
+    )
+    total = rows.count()
+    page = list(rows.order_by("-created_at", "-id").defer("sealed_state")[offset : offset + limit])
+    users = users_of([row.id for row in page])
+    alive = _alive({row.worker_id for row in page if row.worker_id})
+    more = offset + len(page) < total
+    return {
+        "sessions": [_shown(row, users.get(row.id), row.worker_id in alive) for row in page],
+        "total": total,
+        "hasMore": more,
+        "nextCursor": str(offset + len(page)) if more else None,
+    }
+
+
+def get_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
+    """Return one session of the caller.
+
+    Raises:
+        NoSuchSession: Unknown, closed, or another's.
+    """
+    principal.require("sessions:read")
+    return session_object(_own(principal, session_id))
+
+
+def session_object(row: BrowserSession) -> dict[str, Any]:
+    """Return a session as callers see it; its state never."""
+    alive = _alive({row.worker_id} if row.worker_id else set())
+    return _shown(row, user_of(row.id), row.worker_id in alive)
+
+
+def create_session(*, principal: Principal, name: str | None = None) -> dict[str, Any]:
+    """Make an empty session; the first run that names it opens it."""
+    principal.require("sessions:write")
+    row = new_session(principal, _name(name) if name is not None else NAMELESS)
+    with transaction.atomic():
+        write_new(row, actor=principal.id)
+    return session_object(row)
+
+
+def write_new(row: BrowserSession, *, actor: str, **about: Any) -> None:
+    """Write a new session's row and its audit row in the caller's transaction."""
+    row.save(force_insert=True)
+    told = {"name": row.name, **about}
+    record(_deed("session.created", actor, row, told))
+
+
+def rename_session(*, principal: Principal, session_id: str, name: str) -> dict[str, Any]:
+    """Give a session another name.
+
+    Raises:
+        NoSuchSession: As `get_session`.
+        InvalidInput: The name is blank.
+    """
+    principal.require("sessions:write")
+    row = _own(principal, session_id)
+    told = {"name": _name(name), "before": row.name}
+    with transaction.atomic():
+        renamed = BrowserSession.objects.filter(id=row.id, closed_at__isnull=True)
+        if not renamed.update(name=told["name"]):
+            raise _missing(session_id)
+        record(_deed("session.renamed", principal.id, row, told))
+    row.name = told["name"]
+    return session_object(row)
+
+
+def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
+    """Close a session for good: its state is deleted at once, its pages within a second.
+
+    Runs that wait for it fail with SESSION_NOT_FOUND when their turn comes.
+
+    Raises:
+        NoSuchSession: As `get_session`.
+        Conflict: A run uses it; details.runId names it.
+    """
+    principal.require("sessions:write")
+    row = _own(principal, session_id)
+    with transaction.atomic():
+        locked = locked_row(row.id)
+        if locked is None:
+            raise _missing(session_id)
+        user = user_of(row.id)
+        if user is not None:
+            raise Conflict(
+                f"The run {user} uses this session; cancel it, or wait for its end.",
+                details={"runId": user},
+            )
+        _close(locked, "session.closed", principal.id)
+    return {"success": True, "sessionId": row.id}
+
+
+def clone_session(
+    *, principal: Principal, session_id: str, name: str | None = None
+) -> dict[str, Any]:
+    """Make a session of its own from what another was saved as last; from then on each goes its own
+    way.
+
+    Raises:
+        NoSuchSession: As `get_session`.
+    """
+    principal.require("sessions:write")
+    row = _own(principal, session_id)
+    clone = BrowserSession(
+        id=new_id("sess_"), tenant_id=row.tenant_id, workspace_id=row.workspace_id,
+        principal_id=row.principal_id, trust=row.trust,
+        name=_name(name) if name is not None else f"copy of {row.name}"[:NAME_MAX],
+        sealed_state=row.sealed_state, cookies=row.cookies, saved_at=row.saved_at,
+        logged_in_until=row.logged_in_until, used_at=datetime.now(UTC),
+    )  # fmt: skip
+    with transaction.atomic():
+        if locked_row(row.id) is None:
+            raise _missing(session_id)
+        write_new(clone, actor=principal.id, clonedFrom=row.id)
+    return session_object(clone)
+
+
+def expire_sessions(*, limit: int = 200) -> int:
+    """Close the sessions that nobody used for SESSION_IDLE_TTL_MS and no run waits for; return how
+    many.
+    """
+    closed = 0
+    due = BrowserSession.objects.filter(closed_at__isnull=True, used_at__lte=_idle_since())
+    for session_id in due.order_by("used_at").values_list("id", flat=True)[:limit]:
+        with transaction.atomic():
+            row = locked_row(session_id)
+            waiting = Run.objects.filter(session_id=session_id, status__in=ACTIVE)
+            if row is not None and row.used_at <= _idle_since() and not waiting.exists():
+                _close(row, "session.expired", "scheduler")
+                closed += 1
+    return closed
+
+
+def delete_closed_sessions(*, limit: int = 500) -> int:
+    """Delete the rows of sessions that were closed RUN_RETENTION_DAYS ago; return how many."""
+    over = datetime.now(UTC) - timedelta(days=settings.RUN_RETENTION_DAYS)
+    old = BrowserSession.objects.filter(closed_at__lte=over).values_list("id", flat=True)[:limit]
+    deleted, _ = BrowserSession.objects.filter(id__in=list(old)).delete()
+    return deleted
+
+
+def _close(row: BrowserSession, action: str, actor: str) -> None:
+    BrowserSession.objects.filter(id=row.id).update(
+        closed_at=datetime.now(UTC), worker_id=None, sealed_state=None, cookies=0,
+        logged_in_until=None,
+    )  # fmt: skip
+    record(_deed(action, actor, row, {"name": row.name}))
+
+
+def _own(principal: Principal, session_id: str) -> BrowserSession:
+    try:
+        return find_session(principal, session_id)
+    except SessionNotFound:
+        raise _missing(session_id) from None
+
+
+def _missing(session_id: str) -> NoSuchSession:
+    return NoSuchSession(f"There is no open session {session_id[:64]!r}.")
+
+
+def _name(name: str) -> str:
+    stripped = name.strip()
+    if not stripped:
+        raise InvalidInput("name: it is blank.")
+    return stripped
+
+
+def _idle_since() -> datetime:
+    return datetime.now(UTC) - timedelta(milliseconds=settings.SESSION_IDLE_TTL_MS)
+
+
+def _alive(worker_ids: set[str]) -> set[str | None]:
+    if not worker_ids:
+        return set()
+    rows = Worker.objects.filter(id__in=worker_ids, lost_at__isnull=True)
+    return set(rows.values_list("id", flat=True))
+
+
+def _shown(row: BrowserSession, user: str | None, is_live: bool) -> dict[str, Any]:
+    until = row.used_at + timedelta(milliseconds=settings.SESSION_IDLE_TTL_MS)
+    return {
+        "sessionId": row.id,
+        "name": row.name,
+        "live": is_live,
+        "usedByRunId": user,
+        "cookies": row.cookies,
+        "loggedInUntil": _ms(row.logged_in_until),
+        "createdAt": _ms(row.created_at),
+        "usedAt": _ms(row.used_at),
+        "savedAt": _ms(row.saved_at),
+        "expiresAt": _ms(until),
+        "trustLevel": row.trust,
+    }
+
+
+def _ms(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp() * 1000)
+
+
+def _deed(action: str, actor: str, row: BrowserSession, told: dict[str, Any]) -> Deed:
+    return Deed(action, actor, "session", row.id, row.tenant_id, row.workspace_id, told)

@@ -1,0 +1,95 @@
+"""The rows of bad inputs about `login_keep_session`, over MCP and over REST: each gets its code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.principals import Principal
+from runs.models import Run, RunSecret
+from tests.contract import rest_calls
+from tests.contract.bad_inputs import HERE, Row, encode, rows
+from tests.contract.mcp_host import Host, structured
+from tests.contract.test_mcp_bad_inputs import code_of as mcp_code_of
+from tests.support.rest import code_of, told
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.login_fixtures"]
+OWN = enumerate((HERE / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
+ROWS = [Row(**json.loads(line), place=f"login:{number}") for number, line in OWN]
+ROWS += [row for row in rows("mcp+rest:runs") if "login_keep_session" in str(row.input)]
+REMOTE = [row for row in ROWS if row.is_remote]
+ENDINGS = ("run:", "TPL_")  # of codes that the run ends with; the others refuse the submit
+FAILING = [row for row in ROWS if row.expect_code.startswith(ENDINGS)]
+REFUSED = [row for row in ROWS if row not in REMOTE + FAILING]
+
+
+def at(row: Row, site: str) -> Row:
+    """Return the row with the site of these tests in place of fixtures.test."""
+    text = json.dumps(row.input).replace("http://fixtures.test", site)
+    return replace(row, input=json.loads(text))
+
+
+@pytest.fixture(params=["mcp", "rest"])
+def call(
+    request: pytest.FixtureRequest, principal: Principal
+) -> Iterator[Callable[[Row], tuple[str, dict[str, Any]]]]:
+    """Send a row through one door and return the code and the run, if there is one."""
+    if request.param == "mcp":
+        host: Host = request.getfixturevalue("host")
+
+        def over_mcp(row: Row) -> tuple[str, dict[str, Any]]:
+            answer = host.call(row.tool, encode(row.input))
+            code = mcp_code_of(answer)
+            return code, structured(answer) if code == "OK" else {}
+
+        yield over_mcp
+        return
+    api: httpx.Client = request.getfixturevalue("api")
+
+    def over_rest(row: Row) -> tuple[str, dict[str, Any]]:
+        answer = rest_calls.send(api, row)
+        code = code_of(answer)
+        return code, told(answer) if code == "OK" else {}
+
+    yield over_rest
+
+
+Call = Callable[[Row], tuple[str, dict[str, Any]]]
+
+
+def test_there_are_rows_of_every_kind() -> None:
+    assert len(FAILING) >= 3
+    assert len(REFUSED) >= 13
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=str)
+def test_a_bad_login_is_refused_before_anything_is_kept(call: Call, site: str, row: Row) -> None:
+    code, _ = call(at(row, site))
+    assert code == row.expect_code
+    assert not Run.objects.exists()
+    assert not RunSecret.objects.exists()
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("row", FAILING, ids=str)
+def test_a_login_that_cannot_work_ends_with_its_code(call: Call, site: str, row: Row) -> None:
+    _, run = call(at(row, site))
+    assert run["status"] == "failed"
+    assert run["error"]["errorCode"] == row.expect_code.removeprefix("run:")
+    assert run["error"]["recovery"]
+    assert run["ownsSession"] is False
+    assert not RunSecret.objects.exists()
+
+
+@pytest.mark.parametrize("row", REMOTE, ids=str)
+def test_a_remote_caller_may_not_log_in(
+    client_with: Callable[..., httpx.Client], remote_host: Host, row: Row
+) -> None:
+    assert mcp_code_of(remote_host.call(row.tool, encode(row.input))) == row.expect_code
+    assert code_of(rest_calls.send(client_with(trust="remote"), row)) == row.expect_code
+    assert not Run.objects.exists()

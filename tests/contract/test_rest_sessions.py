@@ -1,0 +1,112 @@
+"""Named sessions over REST: made, listed, renamed, cloned, closed; never their state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.models import AuditEntry
+from runners.models import BrowserSession
+from tests.support.rest import refusal
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+SESSIONS = "/api/v1/sessions"
+
+
+@pytest.fixture
+def made(api: httpx.Client) -> dict[str, Any]:
+    """A session of the caller's."""
+    response = api.post(SESSIONS, json={"name": "shop"})
+    assert response.status_code == 201
+    session: dict[str, Any] = response.json()
+    assert response.headers["location"] == f"{SESSIONS}/{session['sessionId']}"
+    return session
+
+
+def test_a_new_session_is_empty_and_the_callers_own(
+    api: httpx.Client, made: dict[str, Any], client_with: Callable[..., httpx.Client]
+) -> None:
+    assert (made["name"], made["live"], made["usedByRunId"]) == ("shop", False, None)
+    assert (made["cookies"], made["loggedInUntil"], made["savedAt"]) == (0, None, None)
+    assert made["expiresAt"] - made["usedAt"] == 7 * 24 * 3600 * 1000
+    assert api.get(f"{SESSIONS}/{made['sessionId']}").json() == made
+    other = client_with(trust="local")
+    assert other.get(SESSIONS).json()["sessions"] == []
+    told = refusal(other.get(f"{SESSIONS}/{made['sessionId']}"), 404)
+    assert told["errorCode"] == "SESSION_NOT_FOUND"
+
+
+def test_the_list_pages_newest_first(api: httpx.Client) -> None:
+    made = [api.post(SESSIONS, json={}).json()["sessionId"] for _ in range(3)]
+    first = api.get(SESSIONS, params={"limit": 2}).json()
+    rest = api.get(SESSIONS, params={"limit": 2, "offset": first["nextCursor"]}).json()
+    assert (first["total"], first["hasMore"], rest["hasMore"]) == (3, True, False)
+    shown = [one["sessionId"] for one in first["sessions"] + rest["sessions"]]
+    assert sorted(shown) == sorted(made)
+    assert [one["createdAt"] for one in first["sessions"]] == sorted(
+        (one["createdAt"] for one in first["sessions"]), reverse=True
+    )
+
+
+def test_a_session_is_renamed_cloned_and_closed(api: httpx.Client, made: dict[str, Any]) -> None:
+    place = f"{SESSIONS}/{made['sessionId']}"
+    assert api.patch(place, json={"name": " the shop "}).json()["name"] == "the shop"
+    clone = api.post(f"{place}/clone", json={"name": "second"})
+    assert clone.status_code == 201
+    assert clone.json()["sessionId"] != made["sessionId"]
+    assert api.delete(place).json() == {"success": True, "sessionId": made["sessionId"]}
+    for again in (api.get(place), api.delete(place), api.patch(place, json={"name": "x"}),
+                  api.post(f"{place}/clone", json={})):  # fmt: skip
+        assert refusal(again, 404)["errorCode"] == "SESSION_NOT_FOUND"
+    assert [one["name"] for one in api.get(SESSIONS).json()["sessions"]] == ["second"]
+    told = AuditEntry.objects.filter(resource_type="session").order_by("id")
+    assert [entry.action for entry in told] == [
+        "session.created", "session.renamed", "session.created", "session.closed",
+    ]  # fmt: skip
+
+
+def test_a_session_in_use_is_a_conflict(
+    api: httpx.Client, made: dict[str, Any], make_run: Callable[..., Any]
+) -> None:
+    run = make_run(status="running", session_id=made["sessionId"], owns_session=False)
+    told = refusal(api.delete(f"{SESSIONS}/{made['sessionId']}"), 409)
+    assert (told["errorCode"], told["details"]["runId"]) == ("CONFLICT", run.id)
+    assert api.get(f"{SESSIONS}/{made['sessionId']}").json()["usedByRunId"] == run.id
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "", {"name": ""}), ("POST", "", {"name": "   "}), ("POST", "", {"name": 5}),
+        ("POST", "", {"name": "x" * 129}), ("POST", "", {"name": "a\nb"}),
+        ("POST", "", {"id": "sess_mine"}), ("POST", "", []),
+        ("PATCH", "/ID", {}), ("PATCH", "/ID", {"name": None}), ("PATCH", "/ID", {"name": " "}),
+        ("PATCH", "/ID", {"name": "x", "sessionId": "y"}), ("DELETE", "/ID", {"force": True}),
+        ("POST", "/ID/clone", {"name": ""}), ("POST", "/ID/clone", {"state": "x"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_input_is_refused_and_changes_nothing(
+    api: httpx.Client, made: dict[str, Any], method: str, path: str, body: Any
+) -> None:
+    place = SESSIONS + path.replace("ID", made["sessionId"])
+    told = refusal(api.request(method, place, json=body), 400)
+    assert told["errorCode"] == "INVALID_PARAMETER"
+    assert [row.name for row in BrowserSession.objects.filter(closed_at=None)] == ["shop"]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "offset=-1", "limit=x", "name=a"])
+def test_a_bad_query_is_refused(api: httpx.Client, query: str) -> None:
+    told = refusal(api.get(f"{SESSIONS}?{query}"), 400)
+    assert told["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_a_token_needs_the_scopes(
+    client_with: Callable[..., httpx.Client], made: dict[str, Any]
+) -> None:
+    reader = client_with(scopes={"sessions:read"}, trust="local")
+    assert reader.get(SESSIONS).status_code == 200
+    assert refusal(reader.post(SESSIONS, json={}), 403)["details"] == {"scope": "sessions:write"}

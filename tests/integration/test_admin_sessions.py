@@ -1,0 +1,81 @@
+"""Browser sessions in the admin site: read, and closed by whoever may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runners.models import BrowserSession
+from runners.sessions import save_state
+from runs.models import Run
+from runs.sessions import create_session
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+LIST = "/admin/runners/browsersession/"
+
+
+@pytest.fixture
+def session(principal: Principal) -> BrowserSession:
+    """A session that is logged in for some hours."""
+    session_id = create_session(principal=principal, name="shop")["sessionId"]
+    BrowserSession.objects.update(worker_id="w1")
+    until = datetime.now(UTC) + timedelta(hours=5, minutes=1)
+    cookie = {"name": "sessionid", "value": "c00kie-value", "expires": until.timestamp()}
+    save_state(
+        session_id, worker_id="w1", storage={"cookies": [cookie]}, urls=["http://a/?k=s3cret"]
+    )
+    return BrowserSession.objects.get()
+
+
+def test_pages_tell_how_it_stands_and_never_the_state(
+    boss: Client, session: BrowserSession, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(status="running", session_id=session.id, owns_session=False)
+    for page in (LIST, f"{LIST}{session.id}/change/"):
+        text = boss.get(page).content.decode()
+        assert "shop" in text
+        assert "in 5 h" in text
+        assert run.id in text
+        assert "c00kie" not in text
+        assert "s3cret" not in text
+
+
+def test_closing_goes_through_the_service(boss: Client, session: BrowserSession) -> None:
+    answer = boss.post(f"{LIST}{session.id}/close/", follow=True)
+    assert "is closed" in answer.content.decode()
+    session.refresh_from_db()
+    assert (session.sealed_state, session.closed_at is None) == (None, False)
+    assert AuditEntry.objects.get(action="session.closed").actor == "admin:boss"
+
+
+def test_a_session_in_use_stays_open_and_says_by_whom(
+    boss: Client, session: BrowserSession, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(status="running", session_id=session.id, owns_session=False)
+    text = boss.post(f"{LIST}{session.id}/close/", follow=True).content.decode()
+    assert f"Not closed: The run {run.id} uses this session" in text
+    assert BrowserSession.objects.filter(closed_at__isnull=True).exists()
+
+
+def test_only_who_may_change_sessions_closes_them(
+    staff: Callable[..., Client], session: BrowserSession
+) -> None:
+    reader = staff("runners.view_browsersession")
+    assert f"{session.id}/close/" not in reader.get(f"{LIST}{session.id}/change/").content.decode()
+    assert reader.post(f"{LIST}{session.id}/close/").status_code == 403
+    assert reader.get(f"{LIST}{session.id}/close/").status_code == 405
+
+
+def test_a_run_with_credentials_offers_no_retry(boss: Client, make_run: Callable[..., Run]) -> None:
+    plain, secret = make_run(status="failed"), make_run(status="failed", holds_secrets=True)
+    shown = [
+        f"/runs/run/{run.id}/retry/"
+        in boss.get(f"/admin/runs/run/{run.id}/change/").content.decode()
+        for run in (plain, secret)
+    ]
+    assert shown == [True, False]

@@ -1,0 +1,154 @@
+"""Credentials are nowhere: no row, file, log line, event, answer or page has them, however a login
+run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from django.test import Client
+
+from artifacts.models import Artifact
+from decisions.principals import Principal
+from runs.models import Run, RunEvent
+from runs.services import Submitted, cancel_run
+from runs.worker import WorkerPlace
+from tests.contract.mcp_host import Host, OpenDoor, structured
+from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
+from tests.support.login_site import PASSWORD, USERNAME
+
+pytest_plugins = [
+    "tests.support.login_fixtures", "tests.support.rest_fixtures", "tests.support.admin_fixtures",
+]  # fmt: skip
+LogIn = Callable[..., Submitted]
+ODD = 'canary "pass" <wörd> & 7731'
+SHORT = "k9-x2"
+
+
+def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
+    """Return all that REST and MCP tell of a run."""
+    answers = [
+        api.get(f"/api/v1/runs/{run_id}{part}").text for part in ("", "/events", "/artifacts")
+    ]
+    answers += [api.get(path).text for path in ("/api/v1/runs", "/api/v1/sessions")]
+    for artifact_id in Artifact.objects.filter(run_id=run_id).values_list("id", flat=True):
+        answers.append(api.get(f"/api/v1/artifacts/{artifact_id}").text)
+        answers.append(api.get(f"/api/v1/artifacts/{artifact_id}/content").text)
+    host = Host(OpenDoor(principal))
+    try:
+        for tool, given in (("get_task_run", {"runId": run_id}), ("list_task_runs", {}),
+                            ("subscribe_task_run_events", {"runId": run_id})):  # fmt: skip
+            answers.append(str(structured(host.call(tool, given))))
+    finally:
+        host.close()
+    return "\n".join(answers)
+
+
+@pytest.fixture
+def everywhere(
+    api: httpx.Client, boss: Client, principal: Principal
+) -> Callable[[str, list[str]], dict[str, str | bytes]]:
+    """Return all places where a run may have left something."""
+
+    def look(run_id: str, said: list[str]) -> dict[str, str | bytes]:
+        return {
+            "row": every_row(), "file": every_file(), "said": "\n".join(said),
+            "answer": every_answer(api, principal, run_id), "page": every_page(boss, run_id),
+        }  # fmt: skip
+
+    return look
+
+
+Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
+
+
+@pytest.mark.parametrize(
+    ("username", "password", "path", "status"),
+    [
+        (USERNAME, PASSWORD, "/login", "succeeded"),
+        ("canary-user-5521", ODD, "/login", "failed"),
+        ("canary-user-5521", SHORT, "/login", "failed"),
+        ("canary-user-5521", ODD, "/no_form", "failed"),
+        ("canary-user-5521", ODD, "/leaky", "failed"),
+    ],
+    ids=["in", "refused", "short", "no form", "a site that leaks"],
+)
+def test_no_way_of_a_login_leaves_its_credentials_anywhere(
+    log_in: LogIn, place: WorkerPlace, everywhere: Everywhere,
+    username: str, password: str, path: str, status: str,
+) -> None:  # fmt: skip
+    with overhearing() as said:
+        made = log_in(username=username, password=password, path=path)
+        place.work()
+        run = Run.objects.get(id=made.run_id)
+        assert run.status == status, run.error
+        places = everywhere(run.id, said)
+    assert len(said) > 20
+    assert seen(password, places) == []
+    assert seen(username, places) == []
+
+
+def test_a_login_that_leaks_and_succeeds_tells_nothing_of_it(
+    log_in: LogIn, place: WorkerPlace, everywhere: Everywhere
+) -> None:
+    with overhearing() as said:
+        made = log_in(username="canary-user-5521", password=ODD, path="/leaky",
+                      successIndicator=None)  # fmt: skip
+        place.work()
+        run = Run.objects.get(id=made.run_id)
+        places = everywhere(run.id, said)
+    assert run.result["title"] == "You typed ***"
+    assert "***" in run.result["finalUrl"]
+    assert seen(ODD, places) == []
+
+
+def test_a_canceled_login_leaves_nothing(
+    log_in: LogIn, place: WorkerPlace, everywhere: Everywhere, principal: Principal,
+    in_background: Callable[..., Any],
+) -> None:  # fmt: skip
+    waits = {"type": "selector", "value": "#never", "timeoutMs": 20_000}
+    with overhearing() as said:
+        made = log_in(username="canary-user-5521", password=ODD, successIndicator=waits)
+        worker = in_background(place.work)
+        while not RunEvent.objects.filter(run_id=made.run_id, data__step=4).exists():
+            assert worker.is_alive()
+        cancel_run(principal=principal, run_id=made.run_id)
+        worker.join(20)
+        places = everywhere(made.run_id, said)
+    assert seen(ODD, places) == []
+    assert seen("canary-user-5521", places) == []
+
+
+def test_a_login_that_never_starts_keeps_its_credentials_sealed(
+    log_in: LogIn, everywhere: Everywhere, principal: Principal
+) -> None:
+    with overhearing() as said:
+        made = log_in(password=ODD, username="canary-user-5521", options={"idempotencyKey": "k"})
+        again = log_in(password="another", username="canary-user-5521",
+                       options={"idempotencyKey": "k"})  # fmt: skip
+        queued = everywhere(made.run_id, said)
+        cancel_run(principal=principal, run_id=made.run_id)
+    assert (again.run_id, again.inputs_match) == (made.run_id, True)
+    assert seen(ODD, queued) == []
+    assert seen("canary-user-5521", queued) == []
+
+
+def test_a_refusal_echoes_no_credential(
+    api: httpx.Client, everywhere: Everywhere, site: str
+) -> None:
+    for wrong in (ODD, {"username": "u", "password": 77_317_731}, {"username": ODD},
+                  {"username": "u", "password": ODD, "more": ODD},
+                  {"username": "u", "password": ODD * 100}):  # fmt: skip
+        body = {"templateId": "login_keep_session", "inputs": {
+            "startUrl": site, "credentials": wrong,
+            "fields": {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}},
+        }  # fmt: skip
+        answer = api.post("/api/v1/runs", json=body)
+        assert answer.status_code == 400
+        assert answer.json()["errorCode"] == "INVALID_PARAMETER"
+        assert seen(ODD, {"answer": answer.text}) == []
+        assert "77317731" not in answer.text
+    assert seen(ODD, {"row": every_row()}) == []

@@ -1,0 +1,171 @@
+"""Logging in by a form at a real site, and what later runs have of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from artifacts.models import Artifact
+from decisions.errors import InvalidInput
+from decisions.principals import Principal
+from runners.models import BrowserSession
+from runs import live_sessions
+from runs.models import Run, RunSecret
+from runs.services import Submitted, retry_run
+from runs.sessions import clone_session, close_session, get_session
+from tests.integration.workers import error_of
+
+pytest_plugins = ["tests.support.login_fixtures"]
+LogIn = Callable[..., Submitted]
+Ended = Callable[[str], Run]
+ReadIn = Callable[..., str]
+SEMANTIC = {
+    "username": {"mode": "semantic", "query": "user name"},
+    "password": {"mode": "semantic", "query": "password"},
+    "submit": {"mode": "semantic", "query": "log in"},
+}
+
+
+def text_of(run: Run) -> str:
+    """Return the text of the only page that a run read."""
+    sections = run.result["items"][0]["content"]["sections"]
+    return "\n".join(section["text"] for section in sections)
+
+
+def test_a_login_keeps_its_session_for_the_next_run(
+    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+) -> None:
+    made = log_in()
+    run = ended(made.run_id)
+    assert run.status == "succeeded", run.error
+    assert run.result == {
+        "success": True, "sessionId": made.session_id, "finalUrl": f"{site}/members",
+        "title": "Members", "loginState": "authenticated", "cookiesSaved": True,
+    }  # fmt: skip
+    assert (run.total_steps, run.done_steps, run.owns_session) == (5, 5, False)
+    shown = get_session(principal=principal, session_id=made.session_id)
+    assert (shown["live"], shown["usedByRunId"], shown["name"]) == (True, None, "127.0.0.1")
+    assert shown["loggedInUntil"] > shown["createdAt"]
+    second = ended(read_in(made.session_id, f"{site}/members"))
+    assert "Visit 2" in text_of(second)
+    assert "stored 2" in text_of(second)
+    assert second.warnings == []
+
+
+def test_words_find_the_fields_too(log_in: LogIn, ended: Ended) -> None:
+    run = ended(log_in(fields=SEMANTIC).run_id)
+    assert run.status == "succeeded", run.error
+
+
+def test_without_an_indicator_nobody_can_tell(log_in: LogIn, ended: Ended) -> None:
+    run = ended(log_in(password="wrong-password", successIndicator=None).run_id)
+    assert (run.status, run.result["loginState"]) == ("succeeded", "unknown")
+
+
+def test_a_wrong_password_is_explained_and_shown_and_the_session_stays(
+    log_in: LogIn, ended: Ended, principal: Principal
+) -> None:
+    made = log_in(password="wrong-password", successIndicator={
+        "type": "selector", "value": "#nothing", "timeoutMs": 500})  # fmt: skip
+    run = ended(made.run_id)
+    error = error_of(run)
+    assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert error["details"]["reason"] == "indicator_not_met"
+    assert error["step"]["name"] == "check the login"
+    picture = Artifact.objects.get(run_id=run.id, kind="screenshot")
+    assert error["details"]["screenshotArtifactId"] == picture.id
+    assert run.next_actions[0]["args"] == {"artifactId": picture.id}
+    assert get_session(principal=principal, session_id=made.session_id)["cookies"] > 0
+
+
+def test_a_field_that_is_not_there_is_named(log_in: LogIn, ended: Ended) -> None:
+    run = ended(log_in(path="/no_form").run_id)
+    error = error_of(run)
+    assert error["errorCode"] == "TPL_LOGIN_FIELD_NOT_FOUND"
+    assert (error["details"]["field"], error["details"]["causeCode"]) == (
+        "username", "ELEMENT_NOT_FOUND",
+    )  # fmt: skip
+    assert run.next_actions[0]["args"]["sessionId"] == run.session_id
+
+
+def test_credentials_are_gone_once_the_form_is_sent(
+    log_in: LogIn, ended: Ended, principal: Principal
+) -> None:
+    run_id = log_in(password="wrong-password").run_id
+    assert RunSecret.objects.filter(run_id=run_id).exists()
+    run = ended(run_id)
+    assert not RunSecret.objects.exists()
+    assert run.inputs["credentials"] == {"username": "***", "password": "***"}
+    with pytest.raises(InvalidInput, match="credentials"):
+        retry_run(principal=principal, run_id=run_id)
+
+
+def test_a_login_into_a_session_that_is_there_uses_it(
+    log_in: LogIn, ended: Ended, site: str, read_in: ReadIn
+) -> None:
+    first = log_in(path="/no_form")
+    ended(first.run_id)
+    run = ended(log_in(session_id=first.session_id).run_id)
+    assert (run.session_id, run.status) == (first.session_id, "succeeded")
+
+
+def test_a_session_is_restored_with_a_warning_when_its_pages_were_let_go(
+    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, settings: Any
+) -> None:
+    made = log_in()
+    ended(made.run_id)
+    settings.SESSION_LIVE_IDLE_S = 0
+    live_sessions.look_after("w1")
+    assert BrowserSession.objects.get(id=made.session_id).worker_id is None
+    run = ended(read_in(made.session_id, f"{site}/members"))
+    assert "Visit 2" in text_of(run)
+    assert "stored 2" in text_of(run)
+    assert "restored from its saved state" in run.warnings[0]
+
+
+def test_a_clone_goes_its_own_way(
+    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+) -> None:
+    made = log_in()
+    ended(made.run_id)
+    clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
+    close_session(principal=principal, session_id=made.session_id)
+    run = ended(read_in(clone, f"{site}/members"))
+    assert "Members" in run.result["items"][0]["title"]
+
+
+def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
+    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+) -> None:
+    made = log_in()
+    ended(made.run_id)
+    clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
+    state = BrowserSession.objects.get(id=made.session_id).sealed_state
+    ended(read_in(clone, f"{site}/no_form"))
+    assert BrowserSession.objects.get(id=made.session_id).sealed_state == state
+    assert "Visit 2" in text_of(ended(read_in(made.session_id, f"{site}/members")))
+
+
+def test_two_runs_in_one_session_work_one_after_the_other(
+    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str
+) -> None:
+    made = log_in()
+    first = read_in(made.session_id, f"{site}/members?slow=0.5")
+    second = read_in(made.session_id, f"{site}/members")
+    ended(second)
+    login, one, two = (Run.objects.get(id=one) for one in (made.run_id, first, second))
+    times = [login.ended_at, one.started_at, one.ended_at, two.started_at]
+    assert times == sorted(times)  # type: ignore[type-var]
+
+
+def test_a_run_whose_session_was_closed_meanwhile_fails_for_want_of_it(
+    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+) -> None:
+    made = log_in()
+    ended(made.run_id)
+    waiting = read_in(made.session_id, f"{site}/members")
+    close_session(principal=principal, session_id=made.session_id)
+    run = ended(waiting)
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")

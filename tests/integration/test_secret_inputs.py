@@ -1,0 +1,100 @@
+"""Secret inputs: sealed apart, handed to the steps that need them, gone in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from decisions.schemas import marks_secrets, secret_paths
+from runs.models import Run, RunSecret
+from runs.secret_inputs import forget_left_secrets, read_secrets, split
+from runs.services import Submitted, cancel_run, submit_run
+from runs.task_templates.registry import get_template
+
+INPUTS: dict[str, Any] = {
+    "startUrl": "https://example.com/login",
+    "credentials": {"username": "alice", "password": "hunter22"},
+    "fields": {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"},
+}
+
+
+def submit_login(principal: Principal, **options: Any) -> Submitted:
+    return submit_run(
+        principal=principal, template_id="login_keep_session", inputs=INPUTS,
+        options={"mode": "async", **options},
+    )  # fmt: skip
+
+
+def test_secrets_are_split_off_and_sealed(principal: Principal) -> None:
+    run = Run.objects.get(id=submit_login(principal).run_id)
+    assert run.inputs["credentials"] == {"username": "***", "password": "***"}
+    assert run.inputs["startUrl"] == INPUTS["startUrl"]
+    row = RunSecret.objects.get()
+    assert b"hunter" not in bytes(row.sealed)
+    secrets = read_secrets(run)
+    assert secrets.of_step(3) == {
+        "credentials.username": "alice",
+        "credentials.password": "hunter22",
+    }
+    assert secrets.of_step(4) == {}
+    assert "hunter" not in repr(secrets)
+
+
+def test_what_was_given_is_not_changed() -> None:
+    template = get_template("login_keep_session")
+    assert template is not None
+    shown, secrets = split(template, INPUTS)
+    assert INPUTS["credentials"]["password"] == "hunter22"
+    assert (shown["credentials"]["password"], len(secrets)) == ("***", 2)
+
+
+def test_the_end_of_a_run_deletes_them_in_the_same_commit(principal: Principal) -> None:
+    made = submit_login(principal)
+    cancel_run(principal=principal, run_id=made.run_id)
+    assert not RunSecret.objects.exists()
+
+
+def test_the_sweeper_deletes_what_an_end_left_behind(principal: Principal) -> None:
+    first, second = submit_login(principal), submit_login(principal)
+    sealed = RunSecret.objects.get(run_id=first.run_id).sealed
+    cancel_run(principal=principal, run_id=first.run_id)
+    RunSecret.objects.create(run_id=first.run_id, sealed=sealed, last_step=3)
+    assert forget_left_secrets() == 1
+    assert RunSecret.objects.get().run_id == second.run_id
+
+
+def test_inputs_match_whatever_the_credentials_are(principal: Principal) -> None:
+    first = submit_login(principal, idempotencyKey="k")
+    changed = {**INPUTS, "credentials": {"username": "alice", "password": "other"}}
+    again = submit_run(principal=principal, template_id="login_keep_session", inputs=changed,
+                       options={"mode": "async", "idempotencyKey": "k"})  # fmt: skip
+    assert (again.run_id, again.inputs_match) == (first.run_id, True)
+    elsewhere = submit_run(
+        principal=principal, template_id="login_keep_session",
+        inputs={**INPUTS, "startUrl": "https://example.org/"},
+        options={"mode": "async", "idempotencyKey": "k"},
+    )  # fmt: skip
+    assert elsewhere.inputs_match is False
+    assert RunSecret.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "paths"),
+    [
+        ({"properties": {"a": {"writeOnly": True}}}, {"a": "x", "b": "y"}, {("a",)}),
+        ({"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"writeOnly": True}}},
+         {"a": "x"}, {("a",)}),
+        ({"properties": {"a": {"anyOf": [{"type": "null"}, {"writeOnly": True}]}}},
+         {"a": "x"}, {("a",)}),
+        ({"items": {"properties": {"v": {"writeOnly": True}}}},
+         [{"v": "x"}, {"w": 1}, {"v": "y"}], {(0, "v"), (2, "v")}),
+        ({"properties": {"a": {}}}, {"a": "x"}, set()),
+    ],
+)  # fmt: skip
+def test_marked_fields_are_found_wherever_the_schema_puts_them(
+    schema: dict[str, Any], value: Any, paths: set[tuple[str | int, ...]]
+) -> None:
+    assert secret_paths(schema, value) == paths
+    assert marks_secrets(schema) is bool(paths)

@@ -1,0 +1,261 @@
+"""Named sessions: one run at a time, in the worker that holds them, for nobody but their owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import override_settings
+
+from decisions.errors import Conflict, NoSuchSession, SessionNotFound, TrustNotAllowed
+from decisions.models import AuditEntry
+from decisions.principals import Principal, admin_principal
+from runners.models import BrowserSession
+from runners.sessions import logged_in_until, read_state, save_state
+from runs import sessions
+from runs.claims import lose_worker
+from runs.models import OutboxEntry, Run
+from runs.selectors import get_run
+from runs.services import cancel_run, submit_run
+from runs.session_lease import let_go
+from tests.integration.racing import at_once
+from tests.integration.workers import error_of, must_take, register, take
+
+SubmitIn = Callable[..., str]
+STORAGE = {"cookies": [{"name": "sessionid", "value": "c00kie-value", "expires": 4e9}]}
+
+
+@pytest.fixture
+def session_id(principal: Principal) -> str:
+    """An open session of the local principal."""
+    return str(sessions.create_session(principal=principal, name="shop")["sessionId"])
+
+
+@pytest.fixture
+def submit_in(principal: Principal) -> SubmitIn:
+    """Submit a run in a session and return its id."""
+
+    def make(session_id: str, *, caller: Principal = principal) -> str:
+        return submit_run(
+            principal=caller, template_id="test_stepwise", inputs={"do": ["ok"]},
+            session_id=session_id, options={"mode": "async"},
+        ).run_id  # fmt: skip
+
+    return make
+
+
+def test_a_second_run_waits_for_the_first_and_says_why(
+    submit_in: SubmitIn, session_id: str, principal: Principal
+) -> None:
+    first, second = submit_in(session_id), submit_in(session_id)
+    assert must_take("w1").run.id == first
+    assert take("w1") is None
+    queue = get_run(principal=principal, run_id=second)["queue"]
+    assert queue["reason"] == f"its session {session_id} is used by the run {first}"
+    cancel_run(principal=principal, run_id=first)
+    assert must_take("w1").run.id == second
+
+
+def test_a_run_that_waits_for_its_session_lets_others_pass(
+    submit_in: SubmitIn, session_id: str, submit: Callable[..., str]
+) -> None:
+    submit_in(session_id)
+    must_take("w1")
+    submit_in(session_id)
+    other = submit()
+    assert must_take("w1").run.id == other
+
+
+def test_of_many_claims_at_once_one_gets_the_session(submit_in: SubmitIn, session_id: str) -> None:
+    for _ in range(4):
+        submit_in(session_id)
+    workers = [register(f"w{number}") for number in range(4)]
+    held = [one for one in at_once([partial(take, worker) for worker in workers]) if one]
+    assert len(held) == 1
+    assert BrowserSession.objects.get().worker_id == held[0].worker_id
+    assert Run.objects.filter(status="running").count() == 1
+
+
+def test_the_database_refuses_two_runs_in_one_session(submit_in: SubmitIn, session_id: str) -> None:
+    for _ in range(2):
+        submit_in(session_id)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Run.objects.update(status="running")
+
+
+def test_a_run_goes_to_the_worker_that_holds_its_session(
+    submit_in: SubmitIn, session_id: str
+) -> None:
+    BrowserSession.objects.update(worker_id=register("w1"))
+    submit_in(session_id)
+    assert OutboxEntry.objects.get().queue == "runs.w1"
+    assert take(register("w2")) is None
+    assert take("w1") is not None
+
+
+def test_a_session_whose_worker_is_gone_is_anybodys(submit_in: SubmitIn, session_id: str) -> None:
+    run_id = submit_in(session_id)
+    must_take("w1")
+    lose_worker("w1", beat=0, reason="gone")
+    assert BrowserSession.objects.get().worker_id is None
+    assert OutboxEntry.objects.get().queue == "runs"
+    assert must_take("w2").run.id == run_id
+    assert BrowserSession.objects.get().worker_id == "w2"
+
+
+def test_a_session_in_use_is_not_let_go(submit_in: SubmitIn, session_id: str) -> None:
+    submit_in(session_id)
+    must_take("w1")
+    assert let_go(session_id, "w1") is False
+    Run.objects.update(status="failed", error={}, ended_at=datetime.now(UTC), lease_owner=None)
+    assert let_go(session_id, "w2") is False
+    assert let_go(session_id, "w1") is True
+
+
+@pytest.mark.parametrize("how", ["unknown", "closed", "another's", "elsewhere"])
+def test_what_is_not_the_callers_own_open_session_is_not_found(
+    submit_in: SubmitIn, session_id: str, principal: Principal, stranger: Principal, how: str
+) -> None:
+    caller = principal
+    if how == "closed":
+        sessions.close_session(principal=principal, session_id=session_id)
+    elif how == "another's":
+        caller = replace(principal, id="token:tok_other")
+    elif how == "elsewhere":
+        caller = stranger
+    wanted = "sess_unknown" if how == "unknown" else session_id
+    with pytest.raises(SessionNotFound, match="There is no open session"):
+        submit_in(wanted, caller=caller)
+    deeds: list[Callable[..., Any]] = [
+        sessions.get_session, sessions.close_session, sessions.clone_session,
+        partial(sessions.rename_session, name="mine"),
+    ]  # fmt: skip
+    for deed in deeds:
+        with pytest.raises(NoSuchSession, match="There is no open session"):
+            deed(principal=caller, session_id=wanted)
+    assert sessions.list_sessions(principal=caller)["total"] == (1 if how == "unknown" else 0)
+    assert not Run.objects.exists()
+
+
+def test_a_remote_caller_does_not_get_a_local_callers_session(
+    submit_in: SubmitIn, session_id: str, remote: Principal
+) -> None:
+    with pytest.raises(TrustNotAllowed):
+        submit_in(session_id, caller=remote)
+
+
+def test_an_operator_closes_anybodys_session(session_id: str, principal: Principal) -> None:
+    operator = admin_principal(
+        "boss", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id
+    )
+    assert sessions.close_session(principal=operator, session_id=session_id)["success"]
+    entry = AuditEntry.objects.get(action="session.closed")
+    assert (entry.actor, entry.resource_id) == ("admin:boss", session_id)
+
+
+def test_a_session_in_use_is_not_closed(
+    submit_in: SubmitIn, session_id: str, principal: Principal
+) -> None:
+    run_id = submit_in(session_id)
+    must_take("w1")
+    with pytest.raises(Conflict) as refused:
+        sessions.close_session(principal=principal, session_id=session_id)
+    assert refused.value.details == {"runId": run_id}
+    assert BrowserSession.objects.get().closed_at is None
+
+
+def test_closing_deletes_the_state_and_fails_the_runs_that_waited(
+    submit_in: SubmitIn, session_id: str, principal: Principal, ended: Callable[[str], Run]
+) -> None:
+    BrowserSession.objects.update(worker_id="w1")
+    save_state(session_id, worker_id="w1", storage=STORAGE, urls=[])
+    run_id = submit_in(session_id)
+    sessions.close_session(principal=principal, session_id=session_id)
+    row = BrowserSession.objects.get()
+    assert (row.sealed_state, row.cookies, row.logged_in_until) == (None, 0, None)
+    run = ended(run_id)
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")
+    assert run.steps.get().status == "failed"
+
+
+def test_a_state_is_sealed_and_saved_by_its_worker_alone(session_id: str) -> None:
+    BrowserSession.objects.update(worker_id="w1")
+    assert save_state(session_id, worker_id="w2", storage=STORAGE, urls=[]) is False
+    assert save_state(session_id, worker_id="w1", storage=STORAGE, urls=["http://a/"]) is True
+    row = BrowserSession.objects.get()
+    assert b"c00kie" not in bytes(row.sealed_state or b"")
+    state = read_state(row)
+    assert state is not None
+    assert (state.storage, state.urls) == (STORAGE, ["http://a/"])
+
+
+def test_a_state_that_no_key_opens_is_no_silent_new_page(
+    submit_in: SubmitIn, session_id: str, ended: Callable[[str], Run]
+) -> None:
+    BrowserSession.objects.update(worker_id="w0")
+    save_state(session_id, worker_id="w0", storage=STORAGE, urls=[])
+    run_id = submit_in(session_id)
+    with override_settings(CONTINUITY_SECRET_KEYS=["x" * 40]):
+        run = ended(run_id)
+    assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")
+
+
+def test_a_clone_has_the_state_and_a_life_of_its_own(session_id: str, principal: Principal) -> None:
+    BrowserSession.objects.update(worker_id="w1")
+    save_state(session_id, worker_id="w1", storage=STORAGE, urls=[])
+    clone = sessions.clone_session(principal=principal, session_id=session_id)
+    assert (clone["name"], clone["cookies"], clone["live"]) == ("copy of shop", 1, False)
+    sessions.close_session(principal=principal, session_id=session_id)
+    row = BrowserSession.objects.get(id=clone["sessionId"])
+    assert read_state(row) is not None
+    entry = AuditEntry.objects.get(resource_id=row.id)
+    assert entry.metadata == {"name": "copy of shop", "clonedFrom": session_id}
+
+
+def test_what_nobody_used_for_long_expires_and_nothing_else(
+    submit_in: SubmitIn, principal: Principal
+) -> None:
+    made = [sessions.create_session(principal=principal)["sessionId"] for _ in range(3)]
+    submit_in(made[1])
+    long_ago = datetime.now(UTC) - timedelta(days=8)
+    BrowserSession.objects.filter(id__in=made[:2]).update(used_at=long_ago)
+    assert sessions.expire_sessions() == 1
+    assert sessions.expire_sessions() == 0
+    assert set(
+        BrowserSession.objects.filter(closed_at__isnull=False).values_list("id", flat=True)
+    ) == {made[0]}
+    assert AuditEntry.objects.get(action="session.expired").resource_id == made[0]
+
+
+def test_closed_sessions_are_deleted_after_their_retention(
+    session_id: str, principal: Principal
+) -> None:
+    sessions.close_session(principal=principal, session_id=session_id)
+    assert sessions.delete_closed_sessions() == 0
+    BrowserSession.objects.update(closed_at=datetime.now(UTC) - timedelta(days=31))
+    assert sessions.delete_closed_sessions() == 1
+
+
+@pytest.mark.parametrize(
+    ("cookies", "until"),
+    [
+        ([], None),
+        ([("sessionid", -1, True)], None),
+        ([("sessionid", 2000.0, False), ("theme", 1000.0, False)], 2000),
+        ([("sessionid", 3000.0, True), ("auth_token", 2000.0, False)], 2000),
+        ([("csrftoken", 1000.0, True), ("sid", 2000.0, False)], 2000),
+        ([("x", 2000.0, True)], 2000),
+        ([("sid", 1e18, False)], None),
+    ],
+)
+def test_logged_in_until_is_the_first_end_of_a_login_cookie(
+    cookies: list[tuple[str, float, bool]], until: int | None
+) -> None:
+    made = [{"name": name, "expires": ends, "httpOnly": kept} for name, ends, kept in cookies]
+    told = logged_in_until(made)
+    assert (None if told is None else told.timestamp()) == until

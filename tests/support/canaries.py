@@ -1,0 +1,130 @@
+"""Looking everywhere for a text that must be nowhere."""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import redis
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+
+from artifacts.models import Artifact
+from decisions.logs import JSONLines, RedactSecrets
+from runners.models import BrowserSession
+from runs.models import RunStep
+
+OVER = "nothing more is listened to"
+
+
+class Overheard(logging.Handler):
+    """Everything that is logged, as the product writes it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.setFormatter(JSONLines())
+        self.addFilter(RedactSecrets())
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line."""
+        self.lines.append(self.format(record))
+
+
+@contextmanager
+def overhearing() -> Iterator[list[str]]:
+    """Collect the log at its most talkative, and what goes through Redis, for the length of a
+    block.
+    """
+    said, root = Overheard(), logging.getLogger()
+    level = root.level
+    client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
+
+    def listen() -> None:
+        with client.monitor() as monitor:  # type: ignore[no-untyped-call]
+            for command in monitor.listen():
+                said.lines.append(str(command))
+                if OVER in str(command):
+                    return
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    root.addHandler(said)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield said.lines
+    finally:
+        root.removeHandler(said)
+        root.setLevel(level)
+        client.echo(OVER)
+        thread.join(10)
+        client.close()
+
+
+def every_row() -> str:
+    """Return all that any table holds, as text."""
+    told = []
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')  # noqa: S608
+            told += [f"{table}: {_plain(row)}" for row in cursor.fetchall()]
+    return "\n".join(told)
+
+
+def _plain(row: Iterable[Any]) -> list[str]:
+    return [
+        bytes(value).decode("latin-1") if isinstance(value, bytes | memoryview) else str(value)
+        for value in row
+    ]
+
+
+def every_file() -> bytes:
+    """Return all bytes below CONTINUITY_HOME, the database and its journal among them."""
+    files = [path for path in Path(settings.CONTINUITY_HOME).rglob("*") if path.is_file()]
+    return b"\n".join(path.read_bytes() for path in files)
+
+
+def every_page(boss: Client, run_id: str) -> str:
+    """Return all that the admin site shows of a run and of its session."""
+    places = [
+        "/admin/", "/admin/runs/run/", f"/admin/runs/run/{run_id}/change/",
+        f"/admin/runs/run/{run_id}/live/", "/admin/runners/browsersession/",
+        "/admin/decisions/auditentry/", "/admin/artifacts/artifact/",
+        *(f"/admin/runs/run/{run_id}/steps/{step.index}/" for step in
+          RunStep.objects.filter(run_id=run_id)),
+        *(f"/admin/runners/browsersession/{row.id}/change/" for row in
+          BrowserSession.objects.all()),
+        *(f"/admin/artifacts/artifact/{row.id}/change/" for row in
+          Artifact.objects.filter(run_id=run_id)),
+    ]  # fmt: skip
+    told = []
+    for place in places:
+        page = boss.get(place)
+        assert page.status_code == 200, place
+        told.append(page.content.decode())
+    return "\n".join(told)
+
+
+def forms_of(secret: str) -> set[str]:
+    """Return a secret as texts, addresses, JSON and HTML would hold it."""
+    once = json.dumps(secret)[1:-1]
+    twice = json.dumps(once)[1:-1]
+    return {secret, quote(secret), quote_plus(secret), html.escape(secret), once, twice}
+
+
+def seen(secret: str, places: dict[str, str | bytes]) -> list[str]:
+    """Return the places in which the secret stands, in whatever form."""
+    found = []
+    for name, told in places.items():
+        for form in forms_of(secret):
+            if form in told if isinstance(told, str) else form.encode() in told:
+                found.append(f"{name}: {form}")
+    return found

@@ -1,0 +1,34 @@
+"""A site with a login, made with Django itself: a process of its own, since this one's Django is
+the product's (login_site_app.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+USERNAME, PASSWORD = "alice-of-the-tests", "correct-horse-9417"
+ROOT = Path(__file__).parent.parent.parent
+
+
+@contextlib.contextmanager
+def login_site(folder: Path) -> Iterator[str]:
+    """Yield the address of a running site; its database lies in the folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.login_site_app", str(folder), USERNAME, PASSWORD],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://"), "the site did not start"
+        yield address
+    finally:
+        process.kill()
+        process.wait(10)
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,121 @@
+"""The site with a login itself: CSRF, session cookies, a page for members only, and one that leaks.
+
+`python -m tests.support.login_site_app FOLDER USERNAME PASSWORD` prints its address and serves.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.management import call_command
+from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template import engines
+from django.urls import path
+
+PAGE = "<!doctype html><html><head><title>%s</title></head><body><main>%s</main></body></html>"
+FORM = """{% if said %}<p role="alert">{{ said }}</p>{% endif %}
+<form method="{{ method }}">{% if method == "post" %}{% csrf_token %}{% endif %}
+<label>User name <input id="u" name="username" value="{{ typed }}"></label>
+<label>Password <input id="p" name="password" type="{{ kind }}" value="{{ again }}"></label>
+<button>Log in</button></form>"""
+LEAKS = """<h1>Hello, {{ typed }}</h1><p>Your password is {{ again }}.</p>"""
+MEMBERS = """<h1>Members</h1><p>Visit {{ visits }}</p><p id="kept"></p><a href="/logout">Log out</a>
+<script>
+  localStorage.setItem("seen", (localStorage.getItem("seen") || 0) * 1 + 1);
+  document.getElementById("kept").textContent = "stored " + localStorage.getItem("seen");
+</script>"""
+
+
+def page(request: HttpRequest, title: str, source: str, **told: Any) -> HttpResponse:
+    """Return a page made of a title and a template."""
+    template = engines["django"].from_string(PAGE % (title, source))
+    return HttpResponse(template.render(told, request))
+
+
+def log_in(request: HttpRequest) -> HttpResponse:
+    """The form, and what comes of it."""
+    from django.contrib.auth import authenticate, login  # once the applications are there
+
+    told = {"method": "post", "kind": "password", "typed": request.POST.get("username", "")}
+    if request.method == "POST":
+        given = {"username": told["typed"], "password": request.POST.get("password", "")}
+        user = authenticate(request, **given)
+        if user is not None:
+            login(request, user)
+            return HttpResponseRedirect("/members")
+        told["said"] = "That is not the password."
+    return page(request, "Log in", FORM, **told)
+
+
+def leaky(request: HttpRequest) -> HttpResponse:
+    """Do with a password all that a site should not."""
+    typed = request.GET.get("password", "")
+    told = {"method": "get", "kind": "text", "typed": request.GET.get("username", "")}
+    title = f"You typed {typed}" if typed else "Log in"
+    return page(request, title, FORM + LEAKS, **told, again=typed, said=typed)
+
+
+def members(request: HttpRequest) -> HttpResponse:
+    """Only for who is logged in; counts the visits of the session."""
+    if not request.user.is_authenticated:
+        return HttpResponseRedirect("/login")
+    visits = request.session["visits"] = request.session.get("visits", 0) + 1
+    time.sleep(float(request.GET.get("slow", 0)))
+    return page(request, "Members", MEMBERS, visits=visits)
+
+
+def leave(request: HttpRequest) -> HttpResponse:
+    """Log out."""
+    from django.contrib.auth import logout
+
+    logout(request)
+    return HttpResponseRedirect("/login")
+
+
+def no_form(request: HttpRequest) -> HttpResponse:
+    """A page with nothing to fill in."""
+    return page(request, "Nothing", "<h1>Nothing to fill in</h1>")
+
+
+urlpatterns = [
+    path("login", log_in), path("leaky", leaky), path("members", members), path("logout", leave),
+    path("no_form", no_form),
+]  # fmt: skip
+
+
+def serve(folder: Path, username: str, password: str) -> None:
+    """Be the site until killed."""
+    settings.configure(
+        SECRET_KEY="site", ALLOWED_HOSTS=["*"], ROOT_URLCONF="tests.support.login_site_app",
+        INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes",
+                        "django.contrib.sessions"],
+        MIDDLEWARE=["django.contrib.sessions.middleware.SessionMiddleware",
+                    "django.middleware.csrf.CsrfViewMiddleware",
+                    "django.contrib.auth.middleware.AuthenticationMiddleware"],
+        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3",
+                               "NAME": str(folder / "site.sqlite3")}},
+        TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates"}],
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"], LOGIN_URL="/login",
+        DEFAULT_AUTO_FIELD="django.db.models.AutoField", USE_TZ=True,
+    )  # fmt: skip
+    django.setup()
+    call_command("migrate", verbosity=0)
+    from django.contrib.auth.models import User
+
+    User.objects.create_user(username, password=password)
+    server = ThreadedWSGIServer(("127.0.0.1", 0), WSGIRequestHandler)
+    server.set_app(get_wsgi_application())
+    sys.stdout.write(f"http://127.0.0.1:{server.server_port}\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
