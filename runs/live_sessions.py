@@ -30,7 +30,7 @@ def look_after(worker_id: str) -> None:
         return
     ours = held_by(worker_id, idle)
     for session_id in idle.keys() - ours:
-        _ask(lambda kept, gone=session_id: kept.drop(gone))
+        _drop(session_id)
     unused = [one for one, seconds in idle.items() if one in ours and seconds is not None]
     too_many = max(0, len(unused) - settings.MAX_LIVE_SESSIONS)
     for place, session_id in enumerate(unused):
@@ -61,7 +61,11 @@ def _let_go(session_id: str, worker_id: str) -> None:
     _save(session_id, worker_id)
     if let_go(session_id, worker_id):
         log.info("an idle session is closed here", extra={"sessionId": session_id})
-        _ask(lambda kept: kept.drop(session_id))
+        _drop(session_id)
+
+
+def _drop(session_id: str) -> None:
+    _ask(lambda kept: kept.drop(session_id))
 
 
 def _save(session_id: str, worker_id: str) -> None:

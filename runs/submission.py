@@ -103,19 +103,6 @@ def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:
     return mac("inputs", hashlib.sha256(raw).digest())
 
 
-def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs as the template's model has them, with nothing filled in: JSON's 3.0 is an
-    integer, and the model makes it one. What the schema cannot say, the model refuses here.
-    """
-    try:
-        read = template.inputs_model.model_validate(inputs)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(["inputs", *map(str, first["loc"])])
-        raise InvalidInput(f"{place}: {first['msg']}"[:300]) from None
-    return read.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
 def _template(template_id: str, version: str | None) -> TaskTemplate:
     template = get_template(template_id)
     if template is None:

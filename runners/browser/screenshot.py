@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runners.browser.failures import ContextLost
@@ -72,7 +73,7 @@ async def keep_picture(ctx: ToolContext) -> str | None:
     if not tabs:
         return None
     tab, end = tabs[0], time.monotonic() + ctx.seconds_left(FAILURE_SECONDS)
-    left = lambda: end - time.monotonic()  # noqa: E731
+    left: Callable[[], float] = lambda: end - time.monotonic()  # noqa: E731
     try:
         values = await tab.call(FIELD_VALUES, None, left)
         secret = [at for at, value in enumerate(values) if ctx.mask(value) != value]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -130,7 +131,7 @@ def test_what_is_not_the_callers_own_open_session_is_not_found(
     wanted = "sess_unknown" if how == "unknown" else session_id
     with pytest.raises(SessionNotFound, match="There is no open session"):
         submit_in(wanted, caller=caller)
-    deeds = [
+    deeds: list[Callable[..., Any]] = [
         sessions.get_session, sessions.close_session, sessions.clone_session,
         partial(sessions.rename_session, name="mine"),
     ]  # fmt: skip

@@ -49,7 +49,7 @@ def overhearing() -> Iterator[list[str]]:
     client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
 
     def listen() -> None:
-        with client.monitor() as monitor:
+        with client.monitor() as monitor:  # type: ignore[no-untyped-call]
             for command in monitor.listen():
                 said.lines.append(str(command))
                 if OVER in str(command):

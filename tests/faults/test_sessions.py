@@ -1,0 +1,140 @@
+"""Sessions and credentials when workers die: restored elsewhere with a warning, never a blank page;
+a secret is sealed as long as it is there, and gone at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.principals import local_principal
+from runners.models import BrowserSession
+from runs.models import Run, RunSecret, RunStep
+from runs.services import Submitted, submit_run
+from runs.sessions import close_session
+from tests.faults.world import World
+from tests.integration.workers import error_of
+from tests.support.canaries import every_row, seen
+from tests.support.login_fixtures import SELECTORS, WELCOME
+from tests.support.login_site import PASSWORD, USERNAME, login_site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a site with a login."""
+    with login_site(tmp_path_factory.mktemp("site")) as address:
+        yield address
+
+
+def log_in(site: str, **inputs: Any) -> Submitted:
+    return submit_run(
+        principal=local_principal(), template_id="login_keep_session", options={"mode": "async"},
+        inputs={"startUrl": f"{site}/login", "fields": SELECTORS, "successIndicator": WELCOME,
+                "credentials": {"username": USERNAME, "password": PASSWORD}, **inputs},
+    )  # fmt: skip
+
+
+def read_in(session_id: str, url: str) -> str:
+    return submit_run(
+        principal=local_principal(), template_id="batch_extract_pages", session_id=session_id,
+        inputs={"urls": [url]}, options={"mode": "async"},
+    ).run_id  # fmt: skip
+
+
+def title_of(run: Run) -> str:
+    return str(run.result["items"][0]["title"]) if run.result else str(run.error)
+
+
+def leaves_no_credentials(world: World) -> None:
+    """Search rows, files and what every process wrote."""
+    files = b"\n".join(path.read_bytes() for path in Path(world.home).rglob("*") if path.is_file())
+    places: dict[str, str | bytes] = {"row": every_row(), "file": files}
+    assert seen(PASSWORD, places) == []
+    assert seen(USERNAME, places) == []
+
+
+def test_a_killed_workers_session_is_restored_in_another(world: World, site: str) -> None:
+    world.start("scheduler")
+    (first,) = world.workers(1)
+    made = log_in(site)
+    assert world.ended(made.run_id).status == "succeeded"
+    first.kill()
+    world.workers(1)
+    run = world.ended(read_in(made.session_id, f"{site}/members"))
+    assert title_of(run) == "Members"
+    assert "restored from its saved state" in run.warnings[0]
+    again = world.ended(read_in(made.session_id, f"{site}/members"))
+    assert (title_of(again), again.warnings) == ("Members", [])
+    leaves_no_credentials(world)
+    world.check()
+
+
+def test_of_two_workers_the_one_that_holds_the_session_gets_its_runs(
+    world: World, site: str
+) -> None:
+    world.start("scheduler")
+    world.workers(2)
+    made = log_in(site)
+    world.ended(made.run_id)
+    holder = BrowserSession.objects.get().worker_id
+    for _ in range(3):
+        run = world.ended(read_in(made.session_id, f"{site}/members"))
+        assert (title_of(run), run.warnings) == ("Members", [])
+        assert RunStep.objects.get(run=run).owner == holder
+    close_session(principal=local_principal(), session_id=made.session_id)
+    world.check()
+
+
+def test_a_worker_told_to_stop_hands_its_session_over(world: World, site: str) -> None:
+    world.start("scheduler")
+    (first,) = world.workers(1)
+    made = log_in(site)
+    world.ended(made.run_id)
+    world.workers(1)
+    slow = read_in(made.session_id, f"{site}/members?slow=5")
+    world.until(lambda: Run.objects.get(id=slow).status == "running")
+    first.popen.terminate()
+    run = world.ended(slow)
+    assert title_of(run) == "Members"
+    assert "restored from its saved state" in run.warnings[0]
+    world.check()
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_worker_killed_while_it_fills_in_leaves_no_credentials(
+    world: World, site: str, step: int
+) -> None:
+    world.start("scheduler")
+    world.workers(1)
+    waiting = {"mode": "selector", "usernameSelector": "#u, #never" if step == 2 else "#never",
+               "passwordSelector": "#never"}  # fmt: skip
+    made = log_in(site, fields=waiting)
+    at_step = RunStep.objects.filter(run_id=made.run_id, index=step, status="started")
+    world.until(at_step.exists)
+    leaves_no_credentials(world)
+    world.processes[-1].kill()
+    world.workers(1)
+    run = world.ended(made.run_id)
+    assert error_of(run)["errorCode"] == "TPL_LOGIN_FIELD_NOT_FOUND"
+    assert run.times_lost == 1
+    assert not RunSecret.objects.exists()
+    leaves_no_credentials(world)
+    world.check()
+
+
+def test_a_login_whose_worker_is_killed_before_the_form_is_sent_still_logs_in(
+    world: World, site: str
+) -> None:
+    world.start("scheduler")
+    world.workers(2)
+    world.arm("step_over")
+    made = log_in(site)
+    run = world.ended(made.run_id)
+    assert world.was_hit("step_over")
+    assert (run.status, run.times_lost) == ("succeeded", 1), run.error
+    assert not RunSecret.objects.exists()
+    leaves_no_credentials(world)
+    world.check()
