@@ -14,7 +14,7 @@ from artifacts.blobs import blob_name
 from artifacts.models import Artifact
 from decisions.audit import is_genuine
 from decisions.models import AuditEntry
-from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunStep, Slot
+from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot
 
 ENDS = {f"run.{status}" for status in TERMINAL}
 
@@ -37,6 +37,8 @@ def _of_the_installation() -> Iterator[str]:
         yield "I12 a doorbell is left"
     if Run.objects.filter(Q(lease_owner__isnull=False) | Q(pinned_worker__isnull=False)).exists():
         yield "I12 a lease is left"
+    if RunSecret.objects.exists():
+        yield "I7 secret inputs are left"
     for row in Artifact.objects.filter(expired_at__isnull=True):
         path = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(row.sha256)
         if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != row.sha256:

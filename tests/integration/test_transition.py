@@ -20,7 +20,7 @@ from decisions.models import AuditEntry
 from runs import one_statement
 from runs import transition as forms
 from runs.changes import NewEvent, Plus, StepChange, Transition
-from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, StepStatus
+from runs.models import OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot, StepStatus
 
 MakeRun = Callable[..., Run]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -99,6 +99,7 @@ def transitions(draw: st.DrawFn, run: Run) -> Transition:
         deeds=draw(st.lists(deeds, max_size=2)),
         worker_id="worker", epoch=draw(st.integers(1, 2)), ended=ended,
         take_slot=slot == "take", free_slot=slot == "free", unring=draw(st.booleans()),
+        forget_secrets=draw(st.booleans()),
     )  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def rows() -> Rows:
     """Return every row that a transition may touch, without what no two writes share."""
     own = {"id", "mac", "created_at"}
     found: Rows = {}
-    for model in (Run, RunEvent, RunStep, Slot, OutboxEntry, Artifact, AuditEntry):
+    for model in (Run, RunEvent, RunStep, RunSecret, Slot, OutboxEntry, Artifact, AuditEntry):
         skipped = own if model in (Artifact, AuditEntry, RunEvent) else set()
         names = [f.attname for f in model._meta.concrete_fields if f.attname not in skipped]
         found[model.__name__] = sorted(model.objects.values_list(*names), key=repr)
@@ -138,6 +139,7 @@ def a_leased_run(make_run: MakeRun) -> Run:
     for seq in (1, 2):
         RunEvent.objects.create(run=run, seq=seq, type="made", at=NOW)
     OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=NOW)
+    RunSecret.objects.create(run=run, sealed=b"sealed", last_step=1)
     Artifact.objects.create(
         id="art_before", tenant_id="t", workspace_id="w", run_id=run.id, kind="file", name="n",
         mime_type="text/plain", sha256="1" * 64, size_bytes=1, created_at=NOW,
