@@ -158,6 +158,8 @@ def _write(run: Run, submission: Submission) -> None:
         for index, step in enumerate(submission.plan)
     ]  # fmt: skip
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
+    if run.retry_of:
+        data["retryOf"] = run.retry_of
     told = {**data, "inputsDigest": submission.inputs_digest}
     place = run.tenant_id, run.workspace_id
     deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)

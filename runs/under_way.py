@@ -11,8 +11,9 @@ import asyncio
 import logging
 import queue
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import CancelledError, Future
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,11 +23,14 @@ from runners.browser.session import BrowserSession
 from runners.errors import ToolTimeout
 from runners.loop import get_loop
 from runs.changes import NewEvent
+from runs.event_types import EventType
 from runs.models import Run, RunStep
 from runs.step_context import StepRun
+from runs.step_lines import about
 from runs.task_templates.registry import StepPlan, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
+PROGRESS_EVERY_S = 5.0  # a step that takes longer says so this often
 CLOSE_S = 5.0  # a browser session that takes longer to close is left to the browser's own end
 log = logging.getLogger(__name__)
 
@@ -60,6 +64,25 @@ class Question:
 Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
 
 
+@asynccontextmanager
+async def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> AsyncIterator[None]:
+    """Tell now and then that a long step is still at work."""
+    loop, began = asyncio.get_running_loop(), time.monotonic()
+
+    def tell() -> None:
+        nonlocal timer
+        elapsed_ms = int((time.monotonic() - began) * 1000)
+        data = {**told, "elapsedMs": elapsed_ms}
+        step_run.tell(NewEvent(EventType.STEP_PROGRESS, data))
+        timer = loop.call_later(PROGRESS_EVERY_S, tell)
+
+    timer = loop.call_later(PROGRESS_EVERY_S, tell)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 class StepsUnderWay:
     """Starts steps and ends them; used on the run's thread alone."""
 
@@ -86,7 +109,7 @@ class StepsUnderWay:
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
-        future = get_loop().submit(self._do(plan, step_run))
+        future = get_loop().submit(self._do(plan, step_run, about(row)))
         self._active[row.index] = future
         future.add_done_callback(lambda done: self._inbox.put(Over(step_run, done)))
 
@@ -128,9 +151,11 @@ class StepsUnderWay:
         self._inbox.put(Question(function, answer))
         return answer
 
-    async def _do(self, plan: StepPlan, step_run: StepRun) -> Mapping[str, Any]:
+    async def _do(
+        self, plan: StepPlan, step_run: StepRun, told: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         try:
-            async with asyncio.timeout(step_run.seconds_left()):
+            async with asyncio.timeout(step_run.seconds_left()), _signs_of_life(step_run, told):
                 if self._template.uses_browser:
                     step_run.browser = await self._browser()
                 return await self._template.do_step(plan, step_run)
