@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
-
-from asgiref.sync import sync_to_async
-from django.db import connection
 
 from decisions.principals import Principal
 from runs import event_stream
@@ -22,18 +18,6 @@ def tell(run_id: str, number: int = 1) -> None:
     run = Run.objects.get(id=run_id)
     events = [NewEvent("tool.update", {"n": n}) for n in range(number)]
     assert apply(Transition(run, {"status": run.status}, events=events))
-
-
-async def aside(function: Callable[..., Any], *args: Any) -> Any:
-    """Do something with the database on another thread, and give its connection back."""
-
-    def go() -> Any:
-        try:
-            return function(*args)
-        finally:
-            connection.close()
-
-    return await sync_to_async(go, thread_sensitive=False)()
 
 
 class Stream:

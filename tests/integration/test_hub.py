@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from decisions.principals import Principal
+from decisions.threads import in_thread
 from runs import hub, listener, selectors
 from runs.hub import get_hub
 from runs.models import Run
 from runs.services import cancel_run
 from runs.waiting import wait_events, wait_run
-from tests.integration.streams import Stream, aside, reading, tell, until
+from tests.integration.streams import Stream, reading, tell, until
 
 Submit = Callable[..., str]
 
@@ -51,9 +52,9 @@ def test_four_hundred_listeners_of_a_run_cost_one_read_a_wake_up(
             await until(lambda: counted["pages"] == 400)
             await asyncio.sleep(0.5)
             for seq in range(2, 12):
-                await aside(tell, run_id)
+                await in_thread(tell, run_id)
                 await until(lambda seq=seq: all(one.got[-1:] == [seq] for one in streams))
-            await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert all(one.got == list(range(2, 13)) for one in streams)
 
     asyncio.run(story())
@@ -70,9 +71,9 @@ def test_news_of_many_runs_are_read_together(
         streams = [Stream(principal, run_id) for run_id in runs]
         async with reading(streams):
             await until(lambda: counted["pages"] == 60)
-            await aside(lambda: [tell(run_id, 2) for run_id in runs])
+            await in_thread(lambda: [tell(run_id, 2) for run_id in runs])
             await until(lambda: all(len(one.got) == 2 for one in streams))
-            await aside(lambda: [cancel_run(principal=principal, run_id=one) for one in runs])
+            await in_thread(lambda: [cancel_run(principal=principal, run_id=one) for one in runs])
         assert all(one.got == [1, 2, 3] for one in streams)
 
     asyncio.run(story())
@@ -91,10 +92,10 @@ def test_a_slow_reader_pages_and_slows_nobody(
         async with reading([quick]):
             await until(lambda: counted["pages"] == 2)
             for _ in range(30):
-                await aside(tell, run_id, 40)
+                await in_thread(tell, run_id, 40)
             await until(lambda: len(quick.got) == 1200)
             assert len(slow.got) < 1200
-            await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         async with asyncio.timeout(60):
             await task
 
@@ -122,11 +123,11 @@ def test_readers_that_come_and_go_miss_nothing_and_see_nothing_twice(
         streams = [Stream(principal, run_id) for _ in range(30)]
         tasks = [asyncio.create_task(come_and_go(one)) for one in streams]
         for _ in range(60):
-            await aside(tell, run_id, chance.randrange(1, 5))
-        await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(tell, run_id, chance.randrange(1, 5))
+        await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         async with asyncio.timeout(60):
             await asyncio.gather(*tasks)
-        last = (await aside(Run.objects.get)).last_seq
+        last = (await in_thread(Run.objects.get)).last_seq
         assert all(one.got == list(range(1, last + 1)) for one in streams)
 
     asyncio.run(story())
@@ -141,9 +142,9 @@ def test_a_reader_that_names_a_seq_of_the_future_harms_nobody(
         far, near = Stream(principal, run_id, after=10**9), Stream(principal, run_id)
         async with reading([far, near]):
             await until(lambda: near.got == [1])
-            await aside(tell, run_id)
+            await in_thread(tell, run_id)
             await until(lambda: near.got == [1, 2])
-            await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert (far.got, near.got) == ([], [1, 2, 3])
 
     asyncio.run(story())
@@ -159,7 +160,7 @@ def test_a_run_that_is_removed_ends_its_streams(
         stream = Stream(principal, run_id)
         async with reading([stream]):
             await until(lambda: stream.got == [1])
-            await aside(lambda: Run.objects.filter(id=run_id).delete())
+            await in_thread(lambda: Run.objects.filter(id=run_id).delete())
 
     asyncio.run(story())
 
@@ -207,8 +208,8 @@ def test_all_who_wait_for_a_run_read_its_end_once(
         await until(lambda: reads[0] == 200)
         await asyncio.sleep(0.3)
         for _ in range(5):
-            await aside(tell, run_id)
-        await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(tell, run_id)
+        await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         return await asyncio.gather(*waits)
 
     runs = asyncio.run(story())

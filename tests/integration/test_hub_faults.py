@@ -17,10 +17,11 @@ from django.conf import settings
 from django.test import override_settings
 
 from decisions.principals import Principal
+from decisions.threads import in_thread
 from runs import hub, wakeups
 from runs.models import Run
 from runs.services import cancel_run
-from tests.integration.streams import Stream, aside, reading, tell, until
+from tests.integration.streams import Stream, reading, tell, until
 from tests.services import RedisServer, redis_server
 
 Submit = Callable[..., str]
@@ -48,9 +49,9 @@ def test_lost_messages_cost_two_seconds_and_no_event(
         streams = [Stream(principal, run_id) for _ in range(20)]
         async with reading(streams):
             for _ in range(40):
-                await aside(tell, run_id, chance.randrange(1, 4))
-            await aside(lambda: cancel_run(principal=principal, run_id=run_id))
-        last = (await aside(Run.objects.get)).last_seq
+                await in_thread(tell, run_id, chance.randrange(1, 4))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        last = (await in_thread(Run.objects.get)).last_seq
         assert all(one.got == list(range(1, last + 1)) for one in streams)
 
     asyncio.run(story())
@@ -67,9 +68,9 @@ def test_lies_on_the_channel_change_nothing(submit: Submit, principal: Principal
             await until(lambda: stream.got == [1])
             for seq in lies:
                 client.publish(wakeups.CHANNEL, json.dumps({"runId": run_id, "seq": seq}))
-            await aside(tell, run_id)
+            await in_thread(tell, run_id)
             await until(lambda: stream.got == [1, 2])
-            await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert stream.got == [1, 2, 3]
 
     asyncio.run(story())
@@ -86,17 +87,17 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
         async with reading(streams):
             await until(lambda: all(one.got == [1] for one in streams))
             own_redis.kill()
-            await aside(tell, run_id)
+            await in_thread(tell, run_id)
             await until(lambda: all(one.got == [1, 2] for one in streams))
             await asyncio.to_thread(own_redis.start)
             await asyncio.sleep(hub.AGAIN_S + 1)
             delays = []
             for seq in range(3, 7):
-                await aside(tell, run_id)
+                await in_thread(tell, run_id)
                 began = time.monotonic()
                 await until(lambda seq=seq: all(one.got[-1] == seq for one in streams))
                 delays.append(time.monotonic() - began)
-            await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert all(one.got == list(range(1, 8)) for one in streams)
         return min(delays)
 
@@ -122,8 +123,8 @@ def test_a_subscription_that_fell_silent_is_made_anew(
             await until(lambda: len(client.client_list(_type="pubsub")) == 1)
             assert [one["id"] for one in client.client_list(_type="pubsub")] != first
             client.close()
-            await aside(tell, run_id)
+            await in_thread(tell, run_id)
             await until(lambda: stream.got == [1, 2])
-            await aside(lambda: cancel_run(principal=principal, run_id=run_id))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
 
     asyncio.run(story())
