@@ -63,6 +63,7 @@ def operation(
     *,
     tag: str,
     answer: Schema | None,
+    status: int = 200,
     arguments: Arguments | None = None,
     path: Mapping[str, str] | None = None,
     body: Schema | None = None,
@@ -74,16 +75,17 @@ def operation(
 ) -> Callable[[F], F]:
     """Describe a handler: its docstring is the description.
 
-    `answer` is the schema of 200, `others` those of further statuses (a text where there is no body
-    to describe), `path` names what stands in the path; what is left of `arguments` is the query.
+    `answer` is the schema of `status`, `others` those of further statuses (a text where there is no
+    body to describe), `path` names what stands in the path; what is left of `arguments` is the
+    query.
     """
     answers: dict[Any, Any] = {}
-    for status, schema in {200: answer, **(others or {})}.items():
-        media = media_types if status == 200 else media_types[:1]
+    for code, schema in {status: answer, **(others or {})}.items():
+        media = media_types if code == status else media_types[:1]
         for media_type in media:
-            answers[status, media_type] = _answer(schema, (examples or {}).get(status))
-    for status in sorted(refusals):
-        answers[status, "application/json"] = _refusal(status)
+            answers[code, media_type] = _answer(schema, (examples or {}).get(code))
+    for code in sorted(refusals):
+        answers[code, "application/json"] = _refusal(code)
     shown = [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
     describe: Callable[[F], F] = extend_schema(
         operation_id=operation_id, summary=summary, tags=[tag],

@@ -71,6 +71,10 @@ OPTIONS: Schema = _object(
             "description": "JSON Schema of the answer; honoured by agent_task, ignored elsewhere.",
         },
         "templateVersion": {"type": "string", "minLength": 1, "maxLength": 32},
+        "webhookId": {
+            **_ID,
+            "description": "A webhook of the workspace to tell of this run's end (POST /webhooks).",
+        },
     },
     [],
 )

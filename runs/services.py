@@ -23,6 +23,7 @@ from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Mode, Submission, judge_submission
 from runs.transition import insert_run
+from runs.webhooks.services import check_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def submit_run(
         options=options,
         slot_is_free=asked_auto and count_free_slots() > 0,
     )
+    check_named(principal, options.get("webhookId"))
     run = _new_run(submission)
     if submission.key is None:
         _write(run, submission)

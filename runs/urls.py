@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import views
+from runs import views, webhook_views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),
@@ -16,5 +16,14 @@ urlpatterns = [
     path("runs/<id:runId>/events", views.EventsView.as_view()),
     path("runs/<id:runId>/wait", views.WaitView.as_view()),
     path("runs/<id:runId>/artifacts", views.RunArtifactsView.as_view()),
+    path("webhooks", webhook_views.WebhooksView.as_view()),
+    path("webhooks/<id:webhookId>", webhook_views.WebhookView.as_view()),
+    path("webhooks/<id:webhookId>/enable", webhook_views.EnableView.as_view()),
+    path("webhooks/<id:webhookId>/disable", webhook_views.DisableView.as_view()),
+    path("webhooks/<id:webhookId>/deliveries", webhook_views.DeliveriesView.as_view()),
+    path(
+        "webhooks/<id:webhookId>/deliveries/<id:deliveryId>/replay",
+        webhook_views.ReplayView.as_view(),
+    ),
     path("runtime/profile", views.ProfileView.as_view()),
 ]
