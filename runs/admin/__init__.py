@@ -1,7 +1,7 @@
-"""The work in the admin site: what runs now, every run's story, the workers; cancel and retry are
-the only deeds.
+"""The work in the admin site: what runs now, every run's story, the workers, who is told of ends;
+cancel, retry and what concerns webhooks are the only deeds.
 """
 
-from runs.admin import dashboard, place, run_admin
+from runs.admin import dashboard, place, run_admin, webhook_admin
 
-__all__ = ["dashboard", "place", "run_admin"]
+__all__ = ["dashboard", "place", "run_admin", "webhook_admin"]
