@@ -67,20 +67,19 @@ Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
 @asynccontextmanager
 async def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> AsyncIterator[None]:
     """Tell now and then that a long step is still at work."""
-    loop, began = asyncio.get_running_loop(), time.monotonic()
+    began = time.monotonic()
 
-    def tell() -> None:
-        nonlocal timer
-        elapsed_ms = int((time.monotonic() - began) * 1000)
-        data = {**told, "elapsedMs": elapsed_ms}
-        step_run.tell(NewEvent(EventType.STEP_PROGRESS, data))
-        timer = loop.call_later(PROGRESS_EVERY_S, tell)
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_EVERY_S)
+            elapsed_ms = int((time.monotonic() - began) * 1000)
+            step_run.tell(NewEvent(EventType.STEP_PROGRESS, {**told, "elapsedMs": elapsed_ms}))
 
-    timer = loop.call_later(PROGRESS_EVERY_S, tell)
+    telling = asyncio.create_task(tell())
     try:
         yield
     finally:
-        timer.cancel()
+        telling.cancel()
 
 
 class StepsUnderWay:

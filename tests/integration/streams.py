@@ -58,3 +58,14 @@ async def until(is_so: Callable[[], bool], within_s: float = 20) -> None:
     async with asyncio.timeout(within_s):
         while not is_so():
             await asyncio.sleep(0.01)
+
+
+def all_at(streams: list[Stream], seq: int) -> Callable[[], bool]:
+    """Return the question whether every stream has come to this event."""
+    return lambda: all(one.got[-1:] == [seq] for one in streams)
+
+
+def tell_each(run_ids: list[str], number: int) -> None:
+    """Write events of several runs."""
+    for run_id in run_ids:
+        tell(run_id, number)

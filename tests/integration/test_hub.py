@@ -17,7 +17,7 @@ from runs.hub import get_hub
 from runs.models import Run
 from runs.services import cancel_run
 from runs.waiting import wait_events, wait_run
-from tests.integration.streams import Stream, reading, tell, until
+from tests.integration.streams import Stream, all_at, reading, tell, tell_each, until
 
 Submit = Callable[..., str]
 
@@ -53,7 +53,7 @@ def test_four_hundred_listeners_of_a_run_cost_one_read_a_wake_up(
             await asyncio.sleep(0.5)
             for seq in range(2, 12):
                 await in_thread(tell, run_id)
-                await until(lambda seq=seq: all(one.got[-1:] == [seq] for one in streams))
+                await until(all_at(streams, seq))
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert all(one.got == list(range(2, 13)) for one in streams)
 
@@ -71,7 +71,7 @@ def test_news_of_many_runs_are_read_together(
         streams = [Stream(principal, run_id) for run_id in runs]
         async with reading(streams):
             await until(lambda: counted["pages"] == 60)
-            await in_thread(lambda: [tell(run_id, 2) for run_id in runs])
+            await in_thread(tell_each, runs, 2)
             await until(lambda: all(len(one.got) == 2 for one in streams))
             await in_thread(lambda: [cancel_run(principal=principal, run_id=one) for one in runs])
         assert all(one.got == [1, 2, 3] for one in streams)

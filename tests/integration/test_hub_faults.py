@@ -21,7 +21,7 @@ from decisions.threads import in_thread
 from runs import hub, wakeups
 from runs.models import Run
 from runs.services import cancel_run
-from tests.integration.streams import Stream, reading, tell, until
+from tests.integration.streams import Stream, all_at, reading, tell, until
 from tests.services import RedisServer, redis_server
 
 Submit = Callable[..., str]
@@ -95,7 +95,7 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
             for seq in range(3, 7):
                 await in_thread(tell, run_id)
                 began = time.monotonic()
-                await until(lambda seq=seq: all(one.got[-1] == seq for one in streams))
+                await until(all_at(streams, seq))
                 delays.append(time.monotonic() - began)
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert all(one.got == list(range(1, 8)) for one in streams)
@@ -118,7 +118,7 @@ def test_a_subscription_that_fell_silent_is_made_anew(
             await asyncio.sleep(1)
             client = redis.Redis.from_url(own_redis.url)
             first = [one["id"] for one in client.client_list(_type="pubsub")]
-            client.execute_command("CLIENT", "PAUSE", 1500, "ALL")
+            client.client_pause(1500, all=True)
             await asyncio.sleep(4)
             await until(lambda: len(client.client_list(_type="pubsub")) == 1)
             assert [one["id"] for one in client.client_list(_type="pubsub")] != first

@@ -5,6 +5,7 @@ once and in order.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from runs import listener as listener_module
 from runs.hub import EVENTS_AT_ONCE, Log
-from runs.listener import Batch, Listener, frames_of
+from runs.listener import Batch, Event, Listener, frames_of
 
 
 def event(seq: int, type_: str = "tool.update") -> dict[str, Any]:
@@ -62,9 +63,9 @@ class Reader:
                 self.listener.has(self.after, of=self.rows.count)
         else:
             for batch in self.listener.take():
-                self._take(list(batch.events))
+                self._take(batch.events)
 
-    def _take(self, told: list[dict[str, Any]]) -> None:
+    def _take(self, told: Sequence[Event]) -> None:
         self.got += [one["seq"] for one in told]
         self.after = max([self.after, *self.got])
 
