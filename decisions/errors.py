@@ -15,7 +15,8 @@
     │   ├── SessionNotFound
     │   │   └── NoSuchSession   it was asked for by its own address
     │   ├── ArtifactNotFound
-    │   └── ArtifactExpired
+    │   ├── ArtifactExpired
+    │   └── WebhookNotFound
     ├── Conflict              true when asked a moment ago, or by somebody else
     ├── TooManyRequests       over the caller's rate
     └── PolicyDenied          a policy rule, or a person, said no
@@ -160,6 +161,13 @@ class ArtifactExpired(NotFound):
     code = "ARTIFACT_EXPIRED"
     http_status = 410
     recovery = "Read artifacts within their time to live, or run the task again to make it anew."
+
+
+class WebhookNotFound(NotFound):
+    """No webhook, or no delivery of it, with this id is visible to the caller."""
+
+    code = "WEBHOOK_NOT_FOUND"
+    recovery = "List the webhooks, or the webhook's deliveries, and use an id from there."
 
 
 class Conflict(Refused):

@@ -10,6 +10,7 @@ from typing import Any
 
 from artifacts.contract import ARTIFACT_CHUNK as ARTIFACT_CHUNK
 from artifacts.contract import GET_ARTIFACT_INPUT as GET_ARTIFACT_INPUT
+from runs.event_types import EventType
 from runs.models import RunStatus
 
 Schema = dict[str, Any]
@@ -70,6 +71,10 @@ OPTIONS: Schema = _object(
             "description": "JSON Schema of the answer; honoured by agent_task, ignored elsewhere.",
         },
         "templateVersion": {"type": "string", "minLength": 1, "maxLength": 32},
+        "webhookId": {
+            **_ID,
+            "description": "A webhook of the workspace to tell of this run's end (POST /webhooks).",
+        },
     },
     [],
 )
@@ -155,7 +160,12 @@ CANCEL_TASK_RUN_OUTPUT: Schema = _object(
     ["success", "runId", "status"],
 )
 EVENT: Schema = _object(
-    {"seq": {"type": "integer", "minimum": 1}, "type": _TEXT, "at": _MS, "data": _ANY_OBJECT}
+    {
+        "seq": {"type": "integer", "minimum": 1},
+        "type": {"type": "string", "enum": list(EventType)},
+        "at": _MS,
+        "data": _ANY_OBJECT,
+    }
 )
 SUBSCRIBE_OUTPUT: Schema = _object(
     {"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT, "terminal": _BOOL}

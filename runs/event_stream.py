@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
-import orjson
 from django.http import StreamingHttpResponse
 
 from decisions.errors import Refused
 from decisions.principals import Principal
-from runs.waiting import wait_events
+from decisions.threads import in_thread
+from runs import selectors
+from runs.hub import get_hub
+from runs.listener import Listener, frames_of
 
 MEDIA_TYPE = "text/event-stream"
 PAGE = 500  # events read at once
@@ -23,7 +26,7 @@ def stream_events(
     *, principal: Principal, run_id: str, first: Mapping[str, Any]
 ) -> StreamingHttpResponse:
     """Return an answer that sends the page `first` and whatever follows it, up to the event that
-    ends the run.
+    ends the run or to the end of the server.
     """
     return StreamingHttpResponse(
         _lines(principal, run_id, first),
@@ -33,24 +36,17 @@ def stream_events(
 
 
 async def _lines(
-    principal: Principal, run_id: str, page: Mapping[str, Any]
+    principal: Principal, run_id: str, first: Mapping[str, Any]
 ) -> AsyncIterator[bytes]:
-    yield b"retry: 1000\n\n"
+    yield b"retry: 1000\n\n" + frames_of(first["events"])
+    if first["terminal"]:
+        return
     try:
-        while True:
-            if page["events"]:
-                yield b"".join(map(_line, page["events"]))
-            elif not page["terminal"]:
-                yield b": still there\n\n"
-            if page["terminal"]:
-                return
-            page = await wait_events(
-                principal=principal,
-                run_id=run_id,
-                after=page["lastSeq"],
-                wait_s=KEEP_ALIVE_S,
-                limit=PAGE,
-            )
+        async with get_hub().listen(run_id) as (_, listener):
+            listener.wake_every(KEEP_ALIVE_S)
+            async with aclosing(_follow(principal, run_id, first["lastSeq"], listener)) as parts:
+                async for part in parts:
+                    yield part
     except Refused:
         return  # the run passed its time while it was watched
     except Exception:
@@ -58,5 +54,37 @@ async def _lines(
         log.exception("a stream of events broke off", extra={"runId": run_id})
 
 
-def _line(event: Mapping[str, Any]) -> bytes:
-    return b"id: %d\ndata: %b\n\n" % (event["seq"], orjson.dumps(event))
+async def _follow(
+    principal: Principal, run_id: str, after: int, listener: Listener
+) -> AsyncGenerator[bytes, None]:
+    """Yield what comes behind `after`, and a comment whenever the listener wakes over nothing."""
+    is_over = False
+    while not (is_over or listener.is_closed):
+        if listener.is_behind:
+            page = await _page(principal, run_id, after, listener)
+            after, is_over = page["lastSeq"], page["terminal"]
+            if page["events"]:
+                yield frames_of(page["events"])
+        elif batches := listener.take():
+            after, is_over = batches[-1].last, batches[-1].is_final
+            yield (
+                batches[0].frames
+                if len(batches) == 1
+                else b"".join([batch.frames for batch in batches])
+            )
+        else:
+            await listener.news()
+            if not listener.has_news:
+                yield b": still there\n\n"
+
+
+async def _page(
+    principal: Principal, run_id: str, after: int, listener: Listener
+) -> dict[str, Any]:
+    """Return the next page of a reader that is behind; with the last one it has caught up."""
+    page, reached = await in_thread(
+        selectors.list_events_and_seq, principal=principal, run_id=run_id, after=after, limit=PAGE
+    )
+    if len(page["events"]) < PAGE:
+        listener.has(page["lastSeq"], of=reached)
+    return page

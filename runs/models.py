@@ -5,6 +5,10 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
+from runs.webhook_models import DeliveryStatus as DeliveryStatus
+from runs.webhook_models import Webhook as Webhook
+from runs.webhook_models import WebhookDelivery as WebhookDelivery
+
 
 class RunStatus(models.TextChoices):
     """S0 §3.1, frozen."""

@@ -24,7 +24,7 @@ from artifacts.services import artifact_rows
 from decisions.audit import entry_for
 from decisions.models import AuditEntry
 from runs.changes import Plus, Transition
-from runs.models import OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.models import DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
 
 Row = TypeVar("Row", bound=Model)
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
@@ -115,6 +115,8 @@ def apply(change: Transition, now: datetime) -> int | None:
     _events(statement, change, now)
     _steps(statement, change, now)
     _artifacts(statement, change, now)
+    if change.ended:
+        _webhooks(statement, now)
     _audit(statement, [entry_for(deed) for deed in change.deeds])
     row = statement.run("SELECT last_seq FROM r")
     return None if row is None else int(row[0])
@@ -143,7 +145,7 @@ def _run(statement: _Statement, change: Transition, now: datetime) -> None:
     statement.add(
         "r",
         f"UPDATE runs_run SET {', '.join(sets)} WHERE {' AND '.join(wheres)}"  # noqa: S608
-        " RETURNING id, last_seq",
+        " RETURNING id, last_seq, status",
         *params,
     )
 
@@ -222,6 +224,21 @@ def _artifacts(statement: _Statement, change: Transition, now: datetime) -> None
             " FROM r WHERE a.run_id = r.id",
             now, settings.ARTIFACT_TTL_MS,
         )  # fmt: skip
+
+
+def _webhooks(statement: _Statement, now: datetime) -> None:
+    """Write a delivery for every webhook that is to be told; `id` is made as `delivery_id` does."""
+    statement.add(
+        "hooked",
+        "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event, status, attempts, epoch,"
+        " next_try_at, created_at, error) SELECT 'msg_' || substr(r.id, strpos(r.id, '_') + 1)"
+        " || '_' || substr(w.id, strpos(w.id, '_') + 1), w.id, r.id, 'run.' || r.status,"
+        " %s, 0, 0, %s, %s, ''"
+        " FROM r JOIN runs_run u ON u.id = r.id JOIN runs_webhook w"
+        " ON w.workspace_id = u.workspace_id AND w.disabled_at IS NULL"
+        " AND (w.every_run OR w.id = u.options ->> 'webhookId')",
+        DeliveryStatus.PENDING.value, now, now,
+    )  # fmt: skip
 
 
 def _audit(statement: _Statement, entries: list[AuditEntry]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,12 +30,21 @@ def get_run(*, principal: Principal, run_id: str) -> dict[str, Any]:
     Raises:
         RunNotFound: Unknown, past its time, or another workspace's.
     """
+    return get_run_and_seq(principal=principal, run_id=run_id)[0]
+
+
+def get_run_and_seq(*, principal: Principal, run_id: str) -> tuple[dict[str, Any], int]:
+    """Return the same with the seq of the run's last event: who waits for more waits from there.
+
+    Raises:
+        RunNotFound: As `get_run`.
+    """
     principal.require("runs:read")
     run = visible_run(principal, run_id)
     shown = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
     if run.status == RunStatus.QUEUED:
         shown["queue"] = _queue(run)
-    return shown
+    return shown, run.last_seq
 
 
 def is_past_ttl(run: Run) -> bool:
@@ -90,7 +99,7 @@ def list_runs(
         rows = rows.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=over))
     page = _page(rows, offset, min(limit, total - offset), total)
     named = artifact_ids_of(run.id for run in page)
-    shown = _first_ones((_listed(run, named.get(run.id, [])) for run in page), max_bytes)
+    shown = first_ones((_listed(run, named.get(run.id, [])) for run in page), max_bytes)
     more = bool(shown) and offset + len(shown) < total
     return {
         "runs": shown,
@@ -100,7 +109,7 @@ def list_runs(
     }
 
 
-def _first_ones(items: Iterable[dict[str, Any]], max_bytes: int | None) -> list[dict[str, Any]]:
+def first_ones(items: Iterable[dict[str, Any]], max_bytes: int | None) -> list[dict[str, Any]]:
     """Return the first items, as many as have at most `max_bytes` together, but at least one."""
     if max_bytes is None:
         return list(items)
@@ -204,19 +213,58 @@ def list_events(
     Raises:
         RunNotFound: As `get_run`.
     """
+    return list_events_and_seq(
+        principal=principal, run_id=run_id, after=after, limit=limit, max_bytes=max_bytes
+    )[0]
+
+
+def list_events_and_seq(
+    *,
+    principal: Principal,
+    run_id: str,
+    after: int = 0,
+    limit: int = 100,
+    max_bytes: int | None = None,
+) -> tuple[dict[str, Any], int]:
+    """Return the same with the seq of the run's last event, as far as it is known.
+
+    Raises:
+        RunNotFound: As `get_run`.
+    """
     principal.require("runs:read")
     run = visible_run(principal, run_id)
     rows = RunEvent.objects.filter(run_id=run.id, seq__gt=after).order_by("seq")[:limit]
-    events = _first_ones(
-        ({"seq": row.seq, "type": row.type, "at": to_ms(row.at), "data": row.data} for row in rows),
-        max_bytes,
-    )
+    events = first_ones((_event(row) for row in rows), max_bytes)
     last = events[-1]["seq"] if events else after
-    return {
+    page = {
         "events": events,
         "lastSeq": last,
         "terminal": run.status in TERMINAL and last >= run.last_seq,
     }
+    return page, max(run.last_seq, last if events else 0)
+
+
+def _event(row: RunEvent) -> dict[str, Any]:
+    return {"seq": row.seq, "type": row.type, "at": to_ms(row.at), "data": row.data}
+
+
+def read_logs(spans: Mapping[str, tuple[int, int]]) -> dict[str, list[dict[str, Any]]]:
+    """Return events by run, in order: those behind the first seq of its span, up to the second.
+
+    For the event hub, which hands them to readers whose right to the run was checked.
+    """
+    wanted = Q()
+    for run_id, (after, upto) in spans.items():
+        wanted |= Q(run_id=run_id, seq__gt=after, seq__lte=upto)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in RunEvent.objects.filter(wanted).order_by("run_id", "seq") if spans else ():
+        found.setdefault(row.run_id, []).append(_event(row))
+    return found
+
+
+def last_seqs(run_ids: Sequence[str]) -> dict[str, int]:
+    """Return how far each run's log goes; a run that is gone is not among them."""
+    return dict(Run.objects.filter(id__in=run_ids).values_list("id", "last_seq"))
 
 
 def list_task_templates(*, principal: Principal) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Mode, Submission, judge_submission
 from runs.transition import insert_run
+from runs.webhooks.services import check_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def submit_run(
         options=options,
         slot_is_free=asked_auto and count_free_slots() > 0,
     )
+    check_named(principal, options.get("webhookId"))
     run = _new_run(submission)
     if submission.key is None:
         _write(run, submission)
@@ -161,6 +163,8 @@ def _write(run: Run, submission: Submission) -> None:
         for index, step in enumerate(submission.plan)
     ]  # fmt: skip
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
+    if run.retry_of:
+        data["retryOf"] = run.retry_of
     told = {**data, "inputsDigest": submission.inputs_digest}
     place = run.tenant_id, run.workspace_id
     deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)

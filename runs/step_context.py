@@ -20,6 +20,7 @@ from runners.base import ToolCall, ToolContext, TrustLevel
 from runners.browser.session import BrowserSession
 from runners.invoke import invoke
 from runs.changes import NewEvent
+from runs.event_types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.models import Run
 from runs.task_templates.registry import StepView
@@ -128,6 +129,8 @@ class StepRun:
         return self._save(data, name, mime_type, kind)
 
     def _emit(self, type_: str, data: Mapping[str, Any]) -> None:
+        if type_ not in EVENT_TYPES:
+            raise ValueError(f"a tool told an event of the unknown type {type_!r}")
         self.tell(NewEvent(type_, {"step": self.index, **data}))
 
     def seconds_left(self) -> float:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import orjson
 from django.conf import settings
-from pydantic import ValidationError
 
 from decisions.audit import Deed, record
 from decisions.errors import (
@@ -95,6 +94,19 @@ def judge_submission(
         key=options.get("idempotencyKey"),
         inputs_digest=digest_of(shown, session_id),
     )
+
+
+def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs as the template's model has them, with nothing filled in: JSON's 3.0 is an
+    integer, and the model makes it one. What the schema cannot say, the model refuses here.
+    """
+    try:
+        model = template.inputs_model.model_validate(inputs)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        path = ".".join(map(str, ("inputs", *first["loc"])))
+        raise InvalidInput(f"{path}: {first['msg'].removeprefix('Value error, ')}") from None
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, start_expiry
@@ -20,9 +20,19 @@ from decisions.audit import Deed, entry_for
 from decisions.models import AuditEntry
 from runs import one_statement, slots
 from runs.changes import NewEvent, Plus, StepChange, Transition
-from runs.models import OutboxEntry, Run, RunEvent, RunSecret, RunStep, StepStatus
+from runs.models import (
+    OutboxEntry,
+    Run,
+    RunEvent,
+    RunSecret,
+    RunStep,
+    StepStatus,
+    Webhook,
+    WebhookDelivery,
+)
 from runs.rows import not_before, update_returning
 from runs.wakeups import announce
+from runs.webhook_models import delivery_id
 
 
 class _NoSlot(Exception):
@@ -96,6 +106,7 @@ def _apply(change: Transition, now: datetime) -> int | None:
         rows_of_step.update(**_step_values(step, change, now))
     if change.ended:
         start_expiry(change.run.id, now)
+        _tell_webhooks(change.run.id, now)
     run = change.run
     Artifact.objects.bulk_create(
         artifact_rows(
@@ -122,6 +133,20 @@ def _belongings(change: Transition) -> None:
         OutboxEntry.objects.filter(run_id=run.id).delete()
     if change.forget_secrets:
         RunSecret.objects.filter(run_id=run.id).delete()
+
+
+def _tell_webhooks(run_id: str, now: datetime) -> None:
+    """Write a delivery for every webhook that is to be told of a run that has just ended."""
+    run = Run.objects.only("workspace_id", "options", "status").get(id=run_id)
+    told = Q(every_run=True) | Q(id=run.options.get("webhookId"))
+    hooks = Webhook.objects.filter(told, workspace_id=run.workspace_id, disabled_at__isnull=True)
+    WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(
+            id=delivery_id(run_id, hook_id), webhook_id=hook_id, run_id=run_id,
+            event=f"run.{run.status}", next_try_at=now, created_at=now,
+        )
+        for hook_id in hooks.values_list("id", flat=True)
+    )  # fmt: skip
 
 
 def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[str, Any]:

@@ -11,8 +11,9 @@ import asyncio
 import logging
 import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,12 +24,15 @@ from runners.errors import ToolTimeout
 from runners.loop import get_loop
 from runs.belongings import Belongings
 from runs.changes import NewEvent
+from runs.event_types import EventType
 from runs.models import Run, RunStep
 from runs.shared_page import bring_page_back
 from runs.step_context import StepRun
+from runs.step_lines import about
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
+PROGRESS_EVERY_S = 5.0  # a step that takes longer says so this often
 CLOSE_S = 5.0  # a browser session that takes longer to close is left to the browser's own end
 log = logging.getLogger(__name__)
 
@@ -60,6 +64,24 @@ class Question:
 
 
 Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
+
+
+@asynccontextmanager
+async def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> AsyncIterator[None]:
+    """Tell now and then that a long step is still at work."""
+    began = time.monotonic()
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_EVERY_S)
+            elapsed_ms = int((time.monotonic() - began) * 1000)
+            step_run.tell(NewEvent(EventType.STEP_PROGRESS, {**told, "elapsedMs": elapsed_ms}))
+
+    telling = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        telling.cancel()
 
 
 class StepsUnderWay:
@@ -94,7 +116,7 @@ class StepsUnderWay:
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
-        future = get_loop().submit(self._do(plan, step_run))
+        future = get_loop().submit(self._do(plan, step_run, about(row)))
         self._active[row.index] = future
         future.add_done_callback(lambda done: self._inbox.put(Over(step_run, done)))
 
@@ -143,9 +165,11 @@ class StepsUnderWay:
         self._inbox.put(Question(function, answer))
         return answer
 
-    async def _do(self, plan: StepPlan, step_run: StepRun) -> Mapping[str, Any]:
+    async def _do(
+        self, plan: StepPlan, step_run: StepRun, told: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         try:
-            async with asyncio.timeout(step_run.seconds_left()):
+            async with asyncio.timeout(step_run.seconds_left()), _signs_of_life(step_run, told):
                 if self._template.uses_browser:
                     step_run.browser = await self._browser()
                 if self._template.shares_page:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import page_views, session_views, views
+from runs import page_views, session_views, views, webhook_views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),
@@ -20,5 +20,14 @@ urlpatterns = [
     path("sessions", session_views.SessionsView.as_view()),
     path("sessions/<id:sessionId>", session_views.SessionView.as_view()),
     path("sessions/<id:sessionId>/clone", session_views.CloneView.as_view()),
+    path("webhooks", webhook_views.WebhooksView.as_view()),
+    path("webhooks/<id:webhookId>", webhook_views.WebhookView.as_view()),
+    path("webhooks/<id:webhookId>/enable", webhook_views.EnableView.as_view()),
+    path("webhooks/<id:webhookId>/disable", webhook_views.DisableView.as_view()),
+    path("webhooks/<id:webhookId>/deliveries", webhook_views.DeliveriesView.as_view()),
+    path(
+        "webhooks/<id:webhookId>/deliveries/<id:deliveryId>/replay",
+        webhook_views.ReplayView.as_view(),
+    ),
     path("runtime/profile", views.ProfileView.as_view()),
 ]

@@ -12,11 +12,17 @@ from decisions.principals import Principal
 from decisions.threads import in_thread
 from runs import selectors, services
 from runs.contract import WAIT_MAX_MS
-from runs.hub import get_hub
+from runs.event_types import FINAL, EventType
+from runs.hub import Log, get_hub
+from runs.listener import Event, Listener
 from runs.models import TERMINAL
 from runs.services import Submitted
 
 AUTO_WAIT_S = WAIT_MAX_MS / 1000
+# Events at which a wait for a run may be over, and those that move its progress.
+_STOPS: frozenset[str] = FINAL | {EventType.RUN_WAITING}
+_STEPS: frozenset[str] = frozenset({EventType.RUN_STARTED, EventType.RUN_RESUMED,
+                                    EventType.STEP_SUCCEEDED, EventType.STEP_FAILED})  # fmt: skip
 Progress = Callable[[int, int, str], Awaitable[None]]  # done steps, total steps, what is going on
 
 
@@ -33,15 +39,50 @@ async def wait_run(
         RunNotFound: As `selectors.get_run`.
     """
     until = time.monotonic() + wait_s
-    async with get_hub().listen(run_id) as listener:
+    awaited = _STOPS if progress is _no_progress else _STOPS | _STEPS
+    async with get_hub().listen(run_id) as (log, listener):
+        seen: int | None = None  # the event that made it worth looking at the run
         while True:
-            run = await in_thread(selectors.get_run, principal=principal, run_id=run_id)
-            left = until - time.monotonic()
-            if run["status"] in TERMINAL or "waitingFor" in run or left <= 0:
+            run, seq = await _look(log, principal, run_id, seen)
+            if run["status"] in TERMINAL or "waitingFor" in run:
                 return run
+            if listener.is_closed or time.monotonic() >= until:
+                return run
+            listener.has(seq, of=seq)
+            if listener.is_behind:
+                continue
             steps = run["progress"]
             await progress(steps["doneSteps"], steps["totalSteps"], run["status"])
-            await listener.changed(left)
+            seen = await _until(listener, awaited, until)
+
+
+async def _look(
+    log: Log, principal: Principal, run_id: str, seen: int | None
+) -> tuple[dict[str, Any], int]:
+    """Read the run: for all who saw the same event, once."""
+
+    async def read() -> tuple[dict[str, Any], int]:
+        return await in_thread(selectors.get_run_and_seq, principal=principal, run_id=run_id)
+
+    if seen is None:
+        return await read()
+    run, seq = await log.once((principal.workspace_id, seen), read)
+    return dict(run), seq
+
+
+async def _until(listener: Listener, awaited: frozenset[str], until: float) -> int | None:
+    """Wait for an event of these types and return its seq; None: look at the run for another
+    reason, or the time is up.
+    """
+    while (left := until - time.monotonic()) > 0 and not listener.is_closed:
+        for batch in listener.take():
+            for event in reversed(batch.events):
+                if event["type"] in awaited:
+                    return int(event["seq"])
+        if listener.is_behind:
+            return None
+        await listener.news(left)
+    return None
 
 
 async def wait_events(
@@ -60,17 +101,33 @@ async def wait_events(
         RunNotFound: As `selectors.list_events`.
     """
     until = time.monotonic() + wait_s
-    async with get_hub().listen(run_id) as listener:
+    async with get_hub().listen(run_id) as (_, listener):
+        told = False
         while True:
-            page = await in_thread(
-                selectors.list_events,
-                principal=principal, run_id=run_id, after=after, limit=limit, max_bytes=max_bytes,
-            )  # fmt: skip
+            if listener.is_behind:
+                page, reached = await in_thread(
+                    selectors.list_events_and_seq, principal=principal, run_id=run_id,
+                    after=after, limit=limit, max_bytes=max_bytes,
+                )  # fmt: skip
+                if page["events"] or page["terminal"]:
+                    return page
+                listener.has(after, of=reached)
+                continue
+            if batches := listener.take():
+                events = [event for one in batches for event in one.events][:limit]
+                return _page_of(selectors.first_ones(events, max_bytes))
             left = until - time.monotonic()
-            if page["events"] or page["terminal"] or left <= 0:
+            if left <= 0 or listener.is_closed:
                 return page
-            await progress(0, 0, "waiting for the next event")
-            await listener.changed(left)
+            if not told:
+                told = True
+                await progress(0, 0, "waiting for the next event")
+            await listener.news(left)
+
+
+def _page_of(events: list[Event]) -> dict[str, Any]:
+    last = events[-1]
+    return {"events": events, "lastSeq": last["seq"], "terminal": last["type"] in FINAL}
 
 
 async def submit_and_wait(

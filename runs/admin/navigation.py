@@ -15,6 +15,8 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         ("Runs", "play_circle", "runs_run", "runs.view_run"),
         ("Artifacts", "inventory_2", "artifacts_artifact", "artifacts.view_artifact"),
         ("Browser sessions", "web_asset", "runners_browsersession", "runners.view_browsersession"),
+        ("Webhooks", "webhook", "runs_webhook", "runs.view_webhook"),
+        ("Deliveries", "outgoing_mail", "runs_webhookdelivery", "runs.view_webhookdelivery"),
         ("Audit log", "verified_user", "decisions_auditentry", "decisions.view_auditentry"),
     )),
     ("Access", (

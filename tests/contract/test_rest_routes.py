@@ -17,6 +17,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
 SESSION = "api/v1/sessions/<id:sessionId>"
+HOOK = "api/v1/webhooks/<id:webhookId>"
 SCOPED: dict[str, dict[str, str]] = {
     "api/v1/templates": {"GET": "runs:read"},
     "api/v1/runs": {"GET": "runs:read", "POST": "runs:write"},
@@ -27,6 +28,12 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{RUN}/events": {"GET": "runs:read"},
     f"{RUN}/wait": {"GET": "runs:read"},
     f"{RUN}/artifacts": {"GET": "artifacts:read"},
+    "api/v1/webhooks": {"GET": "runs:read", "POST": "runs:write"},
+    HOOK: {"GET": "runs:read", "DELETE": "runs:write"},
+    f"{HOOK}/enable": {"POST": "runs:write"},
+    f"{HOOK}/disable": {"POST": "runs:write"},
+    f"{HOOK}/deliveries": {"GET": "runs:read"},
+    f"{HOOK}/deliveries/<id:deliveryId>/replay": {"POST": "runs:write"},
     "api/v1/runtime/profile": {"GET": "runs:read"},
     "api/v1/page-content": {"POST": "artifacts:read"},
     "api/v1/sessions": {"GET": "sessions:read", "POST": "sessions:write"},

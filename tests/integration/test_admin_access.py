@@ -15,7 +15,8 @@ from decisions.audit import Deed, record
 from decisions.models import AuditEntry, Token
 from decisions.principals import Principal, create_token
 from runners.models import BrowserSession
-from runs.models import OutboxEntry, Run, Worker
+from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker
+from runs.webhooks.services import create_webhook
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
@@ -38,6 +39,11 @@ def a_row_each(
     Worker.objects.create(id="wrk_1", process="p", host="h", started_at=now)
     OutboxEntry.objects.create(run_id=Run.objects.get().id, queue="runs", rung_at=now)
     BrowserSession.objects.create(id="sess_1", tenant_id=principal.tenant_id, **place)
+    create_webhook(principal=principal, url="http://127.0.0.1:9/")
+    WebhookDelivery.objects.create(
+        id="msg_1", webhook=Webhook.objects.get(), run=Run.objects.get(), event="run.failed",
+        next_try_at=now, created_at=now,
+    )  # fmt: skip
 
 
 @pytest.mark.usefixtures("a_row_each")

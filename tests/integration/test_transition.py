@@ -20,13 +20,24 @@ from decisions.models import AuditEntry
 from runs import one_statement
 from runs import transition as forms
 from runs.changes import NewEvent, Plus, StepChange, Transition
-from runs.models import OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot, StepStatus
+from runs.models import (
+    OutboxEntry,
+    Run,
+    RunEvent,
+    RunSecret,
+    RunStep,
+    Slot,
+    StepStatus,
+    Webhook,
+    WebhookDelivery,
+)
 
 MakeRun = Callable[..., Run]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SETTINGS = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
+TOUCHED = (Run, RunEvent, RunStep, RunSecret, Slot, OutboxEntry, WebhookDelivery)
 Rows = dict[str, list[tuple[Any, ...]]]
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -74,7 +85,6 @@ columns = st.fixed_dictionaries(
         "result": st.none() | objects,
         "error": st.none() | objects,
         "waiting_for": st.none() | objects,
-        "options": objects,
         "warnings": st.lists(texts, max_size=3),
         "next_actions": st.lists(objects, max_size=2),
         "result_summary": texts,
@@ -107,7 +117,7 @@ def rows() -> Rows:
     """Return every row that a transition may touch, without what no two writes share."""
     own = {"id", "mac", "created_at"}
     found: Rows = {}
-    for model in (Run, RunEvent, RunStep, RunSecret, Slot, OutboxEntry, Artifact, AuditEntry):
+    for model in (*TOUCHED, Artifact, AuditEntry):
         skipped = own if model in (Artifact, AuditEntry, RunEvent) else set()
         names = [f.attname for f in model._meta.concrete_fields if f.attname not in skipped]
         found[model.__name__] = sorted(model.objects.values_list(*names), key=repr)
@@ -131,8 +141,18 @@ def outcome(write: Callable[[], int | None]) -> tuple[object, Rows]:
 
 
 def a_leased_run(make_run: MakeRun) -> Run:
-    """Write a running run with steps, events, a doorbell and an artifact."""
-    run = make_run(status="running", epoch=1, lease_owner="worker", total_steps=4, last_seq=2)
+    """Write a running run with steps, events, a doorbell, webhooks and an artifact."""
+    named = {"webhookId": "hook_named"}
+    run = make_run(
+        status="running", epoch=1, lease_owner="worker", total_steps=4, last_seq=2, options=named
+    )
+    for name, every_run, disabled_at in (
+        ("every", True, None), ("named", False, None), ("other", False, None), ("off", True, NOW),
+    ):  # fmt: skip
+        Webhook.objects.create(
+            id=f"hook_{name}", tenant_id="t", workspace_id=run.workspace_id, url="http://x/",
+            trust="local", every_run=every_run, disabled_at=disabled_at, secret=b"", created_at=NOW,
+        )  # fmt: skip
     RunStep.objects.bulk_create(
         RunStep(run=run, index=n, name=f"s{n}", effect="read", effect_key=f"{n}") for n in range(4)
     )

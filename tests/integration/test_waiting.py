@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from django.test import override_settings
 
 from decisions.errors import RunNotFound
 from decisions.principals import Principal
-from runs import hub, waiting, wakeups
+from runs import hub, selectors, waiting, wakeups
 from runs.changes import NewEvent, Transition
 from runs.hub import get_hub
 from runs.journal import Ending, write
@@ -207,7 +207,7 @@ def test_nothing_is_left_when_nobody_waits_any_more(submit: Submit, principal: P
         again.cancel()
         await asyncio.gather(again, return_exceptions=True)
         await asyncio.sleep(0.2)
-        return left, len(made._listeners), len(asyncio.all_tasks()) - 1
+        return left, len(made._logs), len(asyncio.all_tasks()) - 1
 
     assert timed(come_and_go())[0] == (0, 0, 0)
 
@@ -241,15 +241,15 @@ def test_a_database_that_is_away_for_a_moment_deafens_nobody(
     run_id = submit()
     monkeypatch.setattr(wakeups._bell, "publish", lambda message: None)
     monkeypatch.setattr(hub, "POLL_S", 0.3)
-    genuine, fails = hub._last_seqs, [2]
+    genuine, fails = selectors.last_seqs, [2]
 
-    def away(run_ids: list[str]) -> list[tuple[str, int]]:
+    def away(run_ids: Sequence[str]) -> dict[str, int]:
         if fails[0]:
             fails[0] -= 1
             raise OperationalError("the server closed the connection")
         return genuine(run_ids)
 
-    monkeypatch.setattr(hub, "_last_seqs", away)
+    monkeypatch.setattr(selectors, "last_seqs", away)
     thread = later(0.5, lambda: tell(run_id))
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     thread.join()

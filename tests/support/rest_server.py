@@ -11,6 +11,7 @@ import uvicorn
 from django.db import connections
 
 from decisions import threads
+from runs.management.commands.serve import WebServer
 from runs.stack.listen import listen
 
 PATIENCE_S = 60.0
@@ -20,7 +21,7 @@ PATIENCE_S = 60.0
 def running(config: uvicorn.Config) -> Iterator[str]:
     """Serve on a free port for the length of a block; gives the address."""
     listener = listen(None)
-    server = uvicorn.Server(config)
+    server = WebServer(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="web")
     thread.start()
     until = time.monotonic() + PATIENCE_S

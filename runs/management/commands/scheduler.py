@@ -8,12 +8,13 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from runs.scheduler import Scheduler
+from runs.webhooks.deliverer import Deliverer
 
 
 class Command(BaseCommand):
-    """Ring again, end lost leases, hide and expire, until SIGTERM or Ctrl-C."""
+    """Ring again, end lost leases, hide and expire, deliver webhooks, until SIGTERM or Ctrl-C."""
 
-    help = "Run the scheduler (lost leases, unheard doorbells, expiry)."
+    help = "Run the scheduler (lost leases, unheard doorbells, expiry, webhooks)."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -21,4 +22,7 @@ class Command(BaseCommand):
         scheduler = Scheduler()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: scheduler.stopping.set())
+        deliverer = Deliverer()
+        deliverer.start()
         scheduler.run()
+        deliverer.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 import sys
 from argparse import ArgumentParser
@@ -11,6 +12,7 @@ from typing import Any
 import uvicorn
 from django.core.management.base import BaseCommand
 
+from runs.hub import get_hub
 from runs.stack.errors import StackProblem
 from runs.stack.http_head import BoundedHead
 from runs.stack.listen import FIRST_PORT, listen
@@ -18,6 +20,7 @@ from runs.stack.prepare import prepare_home
 from runs.stack.safety import refuse_unsafe_start
 
 GRACEFUL_STOP_S = 3
+OPEN_FILES = 65_536
 
 
 class Command(BaseCommand):
@@ -50,7 +53,25 @@ class Command(BaseCommand):
             self.stderr.write(str(problem))
             sys.exit(1)
         with listener, contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(web_config()).run(sockets=[listener])
+            allow_many_connections()
+            WebServer(web_config()).run(sockets=[listener])
+
+
+class WebServer(uvicorn.Server):
+    """A server whose readers of events end before it does, and come back to the next one."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then stop as uvicorn does."""
+        get_hub().close()
+        await super().shutdown(sockets)
+
+
+def allow_many_connections() -> None:
+    """Raise this process's limit of open files, which is often 1024: each listener is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def web_config() -> uvicorn.Config:

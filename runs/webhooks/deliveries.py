@@ -1,0 +1,165 @@
+"""Deliveries as rows: due, claimed by compare-and-set, settled, replayed.
+
+A claim raises the row's epoch and moves `next_try_at` past the longest try: a deliverer that is
+killed leaves a row that comes due again, and what a late one writes is refused.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+from django.db import transaction
+from django.db.models import F
+
+from artifacts.selectors import artifact_ids_of
+from decisions.audit import Deed, record
+from decisions.keys import unseal
+from runners.browser.address import TrustLevel
+from runs.models import DeliveryStatus, Run, Webhook, WebhookDelivery
+from runs.selectors import run_object
+from runs.webhooks.sending import Answer
+
+MAX_TRIES = 8
+FIRST_PAUSE_S = 15.0  # times four after each try: the eighth is 23 hours after the first
+JITTER = 0.2
+LOST_AFTER_S = 60.0  # a try takes 10 s at most; one that is not settled by then was lost
+GONE = 410
+DELIVERER = "webhooks"  # who settles, in the audit log
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A delivery that is ours to try, with all that the try needs."""
+
+    delivery_id: str
+    webhook_id: str
+    epoch: int
+    attempt: int
+    url: str
+    trust: TrustLevel
+    secret: str
+    body: bytes
+
+
+def claim_due(*, limit: int, busy: Collection[str] = ()) -> list[Claim]:
+    """Claim deliveries that are due, the longest due first; none of the `busy` webhooks, and of
+    the others one each.
+    """
+    now = datetime.now(UTC)
+    due = (
+        WebhookDelivery.objects.filter(
+            status=DeliveryStatus.PENDING, next_try_at__lte=now, webhook__disabled_at__isnull=True
+        )
+        .exclude(webhook_id__in=list(busy))
+        .select_related("webhook", "run")
+        .order_by("next_try_at", "id")
+    )
+    claims: dict[str, Claim] = {}
+    for row in due[: limit * 4]:
+        if len(claims) < limit and row.webhook_id not in claims and _take(row, now):
+            claims[row.webhook_id] = _claim_of(row)
+    return list(claims.values())
+
+
+def _take(row: WebhookDelivery, now: datetime) -> bool:
+    same = WebhookDelivery.objects.filter(id=row.id, epoch=row.epoch, status=DeliveryStatus.PENDING)
+    return bool(
+        same.update(
+            epoch=F("epoch") + 1, attempts=F("attempts") + 1, tried_at=now,
+            next_try_at=now + timedelta(seconds=LOST_AFTER_S),
+        )
+    )  # fmt: skip
+
+
+def _claim_of(row: WebhookDelivery) -> Claim:
+    hook = row.webhook
+    return Claim(
+        delivery_id=row.id, webhook_id=hook.id, epoch=row.epoch + 1, attempt=row.attempts + 1,
+        url=hook.url, trust="local" if hook.trust == "local" else "remote",
+        secret=unseal(bytes(hook.secret)).decode(), body=body_of(row.event, row.run),
+    )  # fmt: skip
+
+
+def body_of(event: str, run: Run) -> bytes:
+    """Return the message: the run as the API shows it, without its result, which may be large and
+    is the API's to give out. A run that has ended does not change, so neither does the message.
+    """
+    shown = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
+    del shown["result"]
+    at = (run.ended_at or run.updated_at).astimezone(UTC).isoformat(timespec="milliseconds")
+    return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": shown})
+
+
+def pause_s(attempt: int) -> float:
+    """Return the seconds until the next try, so scattered that those of one outage do not come
+    back together.
+    """
+    scattered = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  (no secret hangs on it)
+    return FIRST_PAUSE_S * 4.0 ** (attempt - 1) * scattered
+
+
+def settle(claim: Claim, answer: Answer) -> bool:
+    """Note what came of a try; tell whether the claim was still ours.
+
+    2xx is the end of it; 410 ends the webhook too; everything else is tried again, MAX_TRIES times
+    in all.
+    """
+    now = datetime.now(UTC)
+    gone = answer.status_code == GONE
+    values: dict[str, Any] = {"status_code": answer.status_code, "error": answer.error[:200]}
+    if answer.is_success:
+        values |= {"status": DeliveryStatus.DELIVERED, "settled_at": now}
+    elif gone or claim.attempt >= MAX_TRIES:
+        values |= {"status": DeliveryStatus.FAILED, "settled_at": now}
+    else:
+        values["next_try_at"] = now + timedelta(seconds=pause_s(claim.attempt))
+    with transaction.atomic():
+        ours = WebhookDelivery.objects.filter(
+            id=claim.delivery_id, epoch=claim.epoch, status=DeliveryStatus.PENDING
+        )
+        if not ours.update(**values):
+            return False
+        if "status" in values:
+            _record(claim, values["status"], answer)
+        if gone:
+            disable(claim.webhook_id, actor=DELIVERER, because="its address answered 410 Gone")
+    return True
+
+
+def _record(claim: Claim, status: DeliveryStatus, answer: Answer) -> None:
+    hook = Webhook.objects.get(id=claim.webhook_id)
+    told: Mapping[str, Any] = {
+        "webhookId": hook.id, "attempts": claim.attempt, "statusCode": answer.status_code,
+        "error": answer.error,
+    }  # fmt: skip
+    record(
+        Deed(f"webhook_delivery.{status}", DELIVERER, "webhook_delivery", claim.delivery_id,
+             hook.tenant_id, hook.workspace_id, told)
+    )  # fmt: skip
+
+
+def disable(webhook_id: str, *, actor: str, because: str) -> bool:
+    """Tell a webhook nothing from now on, and give up what is under way to it; False: it was
+    disabled before. In the caller's transaction or one of its own.
+    """
+    now = datetime.now(UTC)
+    with transaction.atomic():
+        if not Webhook.objects.filter(id=webhook_id, disabled_at__isnull=True).update(
+            disabled_at=now, disabled_because=because[:200]
+        ):
+            return False
+        WebhookDelivery.objects.filter(webhook_id=webhook_id, status=DeliveryStatus.PENDING).update(
+            status=DeliveryStatus.FAILED, settled_at=now, epoch=F("epoch") + 1,
+            error="the webhook was disabled",
+        )  # fmt: skip
+        hook = Webhook.objects.get(id=webhook_id)
+        record(
+            Deed("webhook.disabled", actor, "webhook", hook.id, hook.tenant_id, hook.workspace_id,
+                 {"because": because})
+        )  # fmt: skip
+    return True

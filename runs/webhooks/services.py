@@ -1,0 +1,220 @@
+"""What callers can do with webhooks; REST and the admin come through here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from decisions.audit import Deed, record
+from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
+from decisions.ids import new_id
+from decisions.keys import seal
+from decisions.principals import Principal
+from runners.browser.address import check_address
+from runners.errors import AddressNotAllowed, InvalidTarget
+from runs.models import DeliveryStatus, Webhook, WebhookDelivery
+from runs.selectors import to_ms
+from runs.webhooks import deliveries
+from runs.webhooks.signing import new_secret
+
+MAX_WEBHOOKS = 20  # of a workspace: each is one more message for every run
+
+
+def create_webhook(
+    *, principal: Principal, url: str, name: str = "", every_run: bool = True
+) -> dict[str, Any]:
+    """Make a webhook and return it with its secret, which is never shown again.
+
+    Raises:
+        InvalidInput: No http(s) address.
+        TrustNotAllowed: Not a public one, and the caller is remote.
+        Conflict: The workspace has MAX_WEBHOOKS.
+    """
+    principal.require("runs:write")
+    secret = new_secret()
+    hook = Webhook(
+        id=new_id("hook_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
+        name=name or "webhook", url=_checked(url, principal), trust=principal.trust,
+        every_run=every_run, secret=seal(secret.encode()), created_by=principal.id,
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+    with transaction.atomic():
+        if Webhook.objects.filter(workspace_id=principal.workspace_id).count() >= MAX_WEBHOOKS:
+            raise Conflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
+        hook.save(force_insert=True)
+        _record(principal, "created", hook, url=hook.url, everyRun=every_run)
+    return webhook_object(hook) | {"secret": secret}
+
+
+def _checked(url: str, principal: Principal) -> str:
+    try:
+        return check_address(url, principal.trust)
+    except InvalidTarget as error:
+        raise InvalidInput(f"url: {error.message}") from None
+    except AddressNotAllowed as error:
+        raise TrustNotAllowed(f"url: {error.message}") from None
+
+
+def list_webhooks(*, principal: Principal) -> dict[str, Any]:
+    """Return the workspace's webhooks, newest first."""
+    principal.require("runs:read")
+    rows = Webhook.objects.filter(workspace_id=principal.workspace_id)
+    return {"webhooks": [webhook_object(row) for row in rows.order_by("-created_at", "-id")]}
+
+
+def get_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
+    """Return one of them.
+
+    Raises:
+        WebhookNotFound: Unknown, or another workspace's.
+    """
+    principal.require("runs:read")
+    return webhook_object(_webhook(principal, webhook_id))
+
+
+def delete_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
+    """Remove a webhook with its deliveries; the audit log keeps what was told.
+
+    Raises:
+        WebhookNotFound: Unknown, or another workspace's.
+    """
+    principal.require("runs:write")
+    hook = _webhook(principal, webhook_id)
+    with transaction.atomic():
+        hook.delete()
+        _record(principal, "deleted", hook, webhook_id=webhook_id)
+    return {"success": True, "webhookId": webhook_id}
+
+
+def enable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
+    """Let a webhook be told again; deliveries that were given up can be replayed.
+
+    Raises:
+        WebhookNotFound: Unknown, or another workspace's.
+    """
+    principal.require("runs:write")
+    hook = _webhook(principal, webhook_id)
+    with transaction.atomic():
+        off = Webhook.objects.filter(id=hook.id, disabled_at__isnull=False)
+        if off.update(disabled_at=None, disabled_because=""):
+            _record(principal, "enabled", hook)
+    hook.refresh_from_db()
+    return webhook_object(hook)
+
+
+def disable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
+    """Tell a webhook nothing until it is enabled again.
+
+    Raises:
+        WebhookNotFound: Unknown, or another workspace's.
+    """
+    principal.require("runs:write")
+    hook = _webhook(principal, webhook_id)
+    deliveries.disable(hook.id, actor=principal.id, because=f"disabled by {principal.id}")
+    hook.refresh_from_db()
+    return webhook_object(hook)
+
+
+def list_deliveries(
+    *, principal: Principal, webhook_id: str, status: str | None = None, limit: int = 50,
+    offset: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """Return {deliveries, hasMore, nextCursor} of a webhook, newest first.
+
+    Raises:
+        WebhookNotFound: Unknown, or another workspace's.
+    """
+    principal.require("runs:read")
+    rows = _deliveries(_webhook(principal, webhook_id))
+    if status is not None:
+        rows = rows.filter(status=status)
+    page = list(rows.order_by("-created_at", "-id")[offset : offset + limit + 1])
+    more = len(page) > limit
+    return {
+        "deliveries": [delivery_object(row) for row in page[:limit]],
+        "hasMore": more,
+        "nextCursor": str(offset + limit) if more else None,
+    }
+
+
+def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) -> dict[str, Any]:
+    """Send a message again from the start, under the id it had, whatever became of it.
+
+    Raises:
+        WebhookNotFound: The webhook or the delivery is unknown, or another workspace's.
+        Conflict: The webhook is disabled.
+    """
+    principal.require("runs:write")
+    hook = _webhook(principal, webhook_id)
+    if hook.disabled_at is not None:
+        raise Conflict("The webhook is disabled; enable it first.")
+    now = datetime.now(UTC)
+    with transaction.atomic():
+        again = _deliveries(hook).filter(id=delivery_id)
+        if not again.update(
+            status=DeliveryStatus.PENDING, attempts=0, epoch=F("epoch") + 1, next_try_at=now,
+            settled_at=None,
+        ):  # fmt: skip
+            raise WebhookNotFound(f"This webhook has no delivery {delivery_id[:64]}.")
+        _record(principal, "replayed", hook, deliveryId=delivery_id)
+    return delivery_object(_deliveries(hook).get(id=delivery_id))
+
+
+def check_named(principal: Principal, webhook_id: str | None) -> None:
+    """Refuse a submit that names a webhook which could not be told.
+
+    Raises:
+        InvalidInput: Unknown, another workspace's, or disabled.
+    """
+    if webhook_id is None:
+        return
+    named = Webhook.objects.filter(
+        id=webhook_id, workspace_id=principal.workspace_id, disabled_at__isnull=True
+    )
+    if not named.exists():
+        raise InvalidInput(
+            f"options.webhookId: there is no webhook {webhook_id[:64]!r} that works."
+        )
+
+
+def _webhook(principal: Principal, webhook_id: str) -> Webhook:
+    hook = Webhook.objects.filter(id=webhook_id, workspace_id=principal.workspace_id).first()
+    if hook is None:
+        raise WebhookNotFound(f"There is no webhook {webhook_id[:64]}.")
+    return hook
+
+
+def _deliveries(hook: Webhook) -> QuerySet[WebhookDelivery]:
+    return WebhookDelivery.objects.filter(webhook_id=hook.id)
+
+
+def _record(principal: Principal, verb: str, hook: Webhook, **metadata: Any) -> None:
+    place = hook.tenant_id, hook.workspace_id
+    resource = str(metadata.pop("webhook_id", hook.id))  # a deleted row has none
+    record(Deed(f"webhook.{verb}", principal.id, "webhook", resource, *place, metadata))
+
+
+def webhook_object(hook: Webhook) -> dict[str, Any]:
+    """Return a webhook as every door shows it, without its secret."""
+    shown: dict[str, Any] = {
+        "webhookId": hook.id, "name": hook.name, "url": hook.url, "everyRun": hook.every_run,
+        "enabled": hook.disabled_at is None, "createdAt": to_ms(hook.created_at),
+    }  # fmt: skip
+    if hook.disabled_at is not None:
+        shown |= {"disabledAt": to_ms(hook.disabled_at), "reason": hook.disabled_because}
+    return shown
+
+
+def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
+    """Return a delivery as every door shows it."""
+    is_open = row.status == DeliveryStatus.PENDING
+    return {
+        "deliveryId": row.id, "webhookId": row.webhook_id, "runId": row.run_id, "type": row.event,
+        "status": row.status, "attempts": row.attempts, "statusCode": row.status_code,
+        "error": row.error or None, "createdAt": to_ms(row.created_at),
+        "triedAt": to_ms(row.tried_at) if row.tried_at else None,
+        "nextTryAt": to_ms(row.next_try_at) if is_open else None,
+    }  # fmt: skip

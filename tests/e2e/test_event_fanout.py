@@ -1,0 +1,193 @@
+"""A thousand listeners on one web process, events written by another, on the embedded database:
+each gets every event exactly once and in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.own_home import OwnHome, Started, own_home
+from tests.services import free_port
+from tests.support.crowd import Crowd, Reader, allow_sockets
+
+ROOT = Path(__file__).parent.parent.parent
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+LISTENERS = 1000
+POOL_FDS = 60  # the database's few threads keep their files open
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[OwnHome]:
+    """A home of its own with the tests' Redis, and no limit of calls that a crowd would meet."""
+    with own_home(
+        tmp_path, REDIS_URL=os.environ["REDIS_URL"], CONTINUITY_REDIS_PREFIX=f"{tmp_path.name}:",
+        CONTINUITY_TEMPLATE_MODULES="tests.templates",
+        CONTINUITY_THROTTLE_PER_SECOND="100000",
+    ) as made:  # fmt: skip
+        yield made
+
+
+class Web:
+    """A web process on a port of its own."""
+
+    def __init__(self, home: OwnHome) -> None:
+        self.home, self.port = home, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.token = home.run("create_token", "crowd").stdout.split()[-1]
+        self.started = self.start()
+
+    def start(self) -> Started:
+        """Start it and wait until it serves; its limit of open files is a usual one."""
+        limit = f"ulimit -S -n 256; exec {sys.executable} manage.py serve --port {self.port}"
+        started = Started(["/bin/bash", "-c", limit], self.home.env)
+        started.until("Serving on")
+        return started
+
+    @property
+    def process(self) -> psutil.Process:
+        """The process itself."""
+        return psutil.Process(self.started.process.pid)
+
+
+@pytest.fixture
+def web(home: OwnHome) -> Iterator[Web]:
+    """A web process for the length of a test."""
+    made = Web(home)
+    yield made
+    if made.started.process.poll() is None:
+        made.started.end(signal.SIGTERM)
+
+
+class Writer:
+    """The process that writes the events."""
+
+    def __init__(self, home: OwnHome, runs: int, events: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.event_writer", str(runs), str(events)],
+            cwd=ROOT, env=home.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self.run_ids: list[str] = json.loads(self._line())
+
+    def _line(self) -> str:
+        assert self._process.stdout
+        return self._process.stdout.readline()
+
+    def go(self) -> None:
+        """Let it write."""
+        assert self._process.stdin
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def end(self) -> dict[str, int]:
+        """Wait until it is done; return each run's last seq."""
+        said: dict[str, int] = json.loads(self._line())
+        self._process.communicate(timeout=20)
+        return said
+
+
+def readers_of(web: Web, run_ids: list[str], number: int = LISTENERS) -> list[Reader]:
+    allow_sockets(number + 200)
+    return [
+        Reader(web.url, web.token, f"/api/v1/runs/{run_ids[n % len(run_ids)]}/events")
+        for n in range(number)
+    ]
+
+
+def follow(
+    web: Web, writer: Writer, meanwhile: Callable[[Crowd], None] | None = None
+) -> list[Reader]:
+    """Let a crowd read while the writer writes; check what each got, and return the readers."""
+
+    async def story() -> Crowd:
+        crowd = Crowd(readers_of(web, writer.run_ids))
+        crowd.start()
+        await crowd.until(lambda one: one.got[:1] == [1])
+        writer.go()
+        said = asyncio.create_task(asyncio.to_thread(writer.end))
+        while meanwhile is not None and not said.done():
+            meanwhile(crowd)
+            await asyncio.sleep(0.05)
+        last = await said
+        await crowd.until(lambda one: one.got[-1] == last[one._path.split("/")[4]])
+        await asyncio.sleep(0.5)  # for what would come twice
+        await crowd.leave()
+        return crowd
+
+    crowd = asyncio.run(story())
+    wrong = [one for one in crowd.readers if one.got != list(range(1, one.got[-1] + 1))]
+    assert wrong == []
+    return list(crowd.readers)
+
+
+def test_a_thousand_listeners_of_one_run_get_every_event_once(web: Web, home: OwnHome) -> None:
+    threads = web.process.num_threads()
+    counts: list[int] = []
+    readers = follow(web, Writer(home, 1, 300), lambda _: counts.append(web.process.num_threads()))
+    assert {len(one.got) for one in readers} == {302}
+    assert {one.times for one in readers} == {1}
+    assert max(counts) <= threads + 40  # pools of a fixed size; a listener has no thread
+
+
+def test_a_thousand_runs_with_a_listener_each(web: Web, home: OwnHome) -> None:
+    follow(web, Writer(home, LISTENERS, 2000))
+
+
+def test_storms_of_readers_that_hang_up_and_come_back(web: Web, home: OwnHome) -> None:
+    chance = random.Random(5)
+
+    def hang_up(crowd: Crowd) -> None:
+        for one in chance.sample(list(crowd.readers), 40):
+            one.hang_up()
+
+    readers = follow(web, Writer(home, 5, 400), hang_up)
+    assert sum(one.times for one in readers) > LISTENERS + 200
+
+
+def test_a_web_process_that_is_replaced_loses_no_reader_an_event(web: Web, home: OwnHome) -> None:
+    written = [0]
+    ended: list[float] = []
+
+    def replace(crowd: Crowd) -> None:
+        written[0] += 1
+        if written[0] == 2:
+            began = time.monotonic()
+            assert web.started.end(signal.SIGTERM) in (0, -signal.SIGTERM)
+            ended.append(time.monotonic() - began)
+            assert "exceeded" not in web.started.said
+            web.started = web.start()
+
+    readers = follow(web, Writer(home, 3, 1500), replace)
+    assert ended
+    assert all(one.times >= 2 for one in readers)
+
+
+def test_readers_that_hang_up_leave_nothing_behind(web: Web, home: OwnHome) -> None:
+    writer = Writer(home, 1, 1)
+    open_before = web.process.num_fds()
+
+    async def story() -> None:
+        crowd = Crowd(readers_of(web, writer.run_ids, 300))
+        crowd.start()
+        await crowd.until(lambda one: one.got == [1])
+        assert web.process.num_fds() >= open_before + 300
+        await crowd.leave()
+
+    asyncio.run(story())
+    until = time.monotonic() + 20
+    while web.process.num_fds() > open_before + POOL_FDS and time.monotonic() < until:
+        time.sleep(0.05)
+    assert web.process.num_fds() <= open_before + POOL_FDS
+    writer.go()
+    writer.end()

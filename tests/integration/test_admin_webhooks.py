@@ -1,0 +1,104 @@
+"""Webhooks in the admin site: made and the secret shown once, paused, deliveries seen and replayed,
+all of it audited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.models import Webhook, WebhookDelivery
+from runs.services import cancel_run
+from runs.webhooks import services
+from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
+from runs.webhooks.sending import Answer
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+HOOKS, DELIVERIES = "/admin/runs/webhook/", "/admin/runs/webhookdelivery/"
+FORM: dict[str, Any] = {"url": "http://127.0.0.1:9/x", "name": "mine", "workspace": "local"}
+
+
+@pytest.fixture
+def failed(principal: Principal, submit: Callable[..., str]) -> WebhookDelivery:
+    """A delivery that was given up."""
+    services.create_webhook(principal=principal, url="http://127.0.0.1:9/", name="mine")
+    cancel_run(principal=principal, run_id=submit())
+    WebhookDelivery.objects.update(attempts=MAX_TRIES - 1)
+    [claim] = claim_due(limit=1)
+    settle(claim, Answer(503, "answered 503"))
+    return WebhookDelivery.objects.get()
+
+
+def test_a_webhook_is_made_and_its_secret_shown_once(boss: Client) -> None:
+    answer = boss.post(HOOKS + "new/", FORM)
+    hook = Webhook.objects.get()
+    secret = answer.context["secret"]
+    assert secret in answer.content.decode()
+    assert "no-store" in answer["Cache-Control"]
+    assert (hook.every_run, hook.trust, hook.created_by) == (False, "local", "admin:boss")
+    for path in (HOOKS, f"{HOOKS}{hook.id}/change/", "/admin/decisions/auditentry/"):
+        page = boss.get(path)
+        assert page.status_code == 200
+        assert secret not in page.content.decode()
+
+
+def test_a_wrong_form_makes_no_webhook(boss: Client) -> None:
+    for wrong in (
+        {"url": "ftp://x/"},
+        {"url": ""},
+        {"name": "<svg onload=1>"},
+        {"workspace": "a\0"},
+    ):
+        answer = boss.post(HOOKS + "new/", {**FORM, **wrong})
+        assert (answer.status_code, "cty-error" in answer.content.decode()) == (200, True), wrong
+    assert not Webhook.objects.exists()
+
+
+def test_a_failed_delivery_is_seen_and_replayed(boss: Client, failed: WebhookDelivery) -> None:
+    page = boss.get(DELIVERIES, {"status": "failed"}).content.decode()
+    for word in ("answered 503", "503", str(MAX_TRIES), failed.run_id, "mine"):
+        assert word in page
+    assert boss.get(f"{DELIVERIES}{failed.id}/change/").status_code == 200
+    for term in (failed.id, failed.run_id, failed.webhook_id):
+        assert failed.run_id in boss.get(DELIVERIES, {"q": term}).content.decode()
+    assert failed.run_id not in boss.get(DELIVERIES, {"q": "msg_other"}).content.decode()
+    boss.post(DELIVERIES, {"action": "replay_selected", "_selected_action": [failed.id]})
+    failed.refresh_from_db()
+    assert (failed.status, failed.attempts) == ("pending", 0)
+    assert AuditEntry.objects.get(action="webhook.replayed").actor == "admin:boss"
+
+
+def test_a_webhook_is_paused_and_nothing_of_it_is_replayed_meanwhile(
+    boss: Client, failed: WebhookDelivery
+) -> None:
+    ticked = {"_selected_action": [failed.webhook_id]}
+    boss.post(HOOKS, {"action": "disable_selected", **ticked})
+    assert "disabled" in boss.get(HOOKS).content.decode()
+    replay = {"action": "replay_selected", "_selected_action": [failed.id]}
+    answer = boss.post(DELIVERIES, replay, follow=True)
+    assert "enable it first" in answer.content.decode()
+    boss.post(HOOKS, {"action": "enable_selected", **ticked})
+    assert Webhook.objects.get().disabled_at is None
+    deeds = AuditEntry.objects.filter(action__in=["webhook.disabled", "webhook.enabled"])
+    assert {row.actor for row in deeds} == {"admin:boss"}
+
+
+def test_every_deed_needs_its_permission(
+    staff: Callable[..., Client], failed: WebhookDelivery
+) -> None:
+    reader = staff("runs.view_webhook", "runs.view_webhookdelivery")
+    assert reader.get(DELIVERIES).status_code == reader.get(HOOKS).status_code == 200
+    assert reader.post(HOOKS + "new/", FORM).status_code == 403
+    for place, action, row in (
+        (HOOKS, "disable_selected", failed.webhook_id), (DELIVERIES, "replay_selected", failed.id),
+    ):  # fmt: skip
+        reader.post(place, {"action": action, "_selected_action": [row]})
+    failed.refresh_from_db()
+    assert (failed.status, Webhook.objects.get().disabled_at) == ("failed", None)
+    nobody = staff()
+    assert nobody.get(DELIVERIES).status_code == nobody.get(HOOKS).status_code == 403

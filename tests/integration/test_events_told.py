@@ -1,0 +1,79 @@
+"""What a run tells, held against docs/events.md: the types in order, and the data of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from decisions.principals import Principal
+from runs import under_way
+from runs.models import Run, RunEvent
+from runs.services import cancel_run, retry_run
+
+Submit = Callable[..., str]
+Ended = Callable[[str], Run]
+DOCS = (Path(__file__).parent.parent.parent / "docs/events.md").read_text()
+
+
+def told(run_id: str) -> list[RunEvent]:
+    """Return the run's log, which has no gaps and names no field that the docs do not."""
+    rows = list(RunEvent.objects.filter(run_id=run_id).order_by("seq"))
+    assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+    assert Run.objects.get(id=run_id).last_seq == len(rows)
+    for row in rows:
+        assert set(row.data) <= documented(row.type), row.type
+    return rows
+
+
+def documented(type_: str) -> set[str]:
+    """Return the fields that the docs give an event's data."""
+    line = next(one for one in DOCS.splitlines() if one.startswith(f"| `{type_}` |"))
+    common = {"step", "name", "url"} if type_.startswith("step.") else set()
+    return common | set(re.findall(r"`([a-zA-Z]+)`", line.split("|")[3]))
+
+
+def types(run_id: str) -> list[str]:
+    return [row.type for row in told(run_id)]
+
+
+def test_a_run_tells_each_step_and_its_end(submit: Submit, ended: Ended, tmp_path: Path) -> None:
+    run = ended(submit("ok", f"flaky:{tmp_path / 'x'}", "fail"))
+    assert types(run.id) == [
+        "run.queued", "run.started",
+        "step.started", "step.succeeded",
+        "step.started", "step.retrying", "step.succeeded",
+        "step.started", "step.failed",
+        "artifact.created", "run.partial_success",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "last"), [("ok", "run.succeeded"), ("fail", "run.failed")])
+def test_the_last_event_tells_how_it_ended(
+    submit: Submit, ended: Ended, what: str, last: str
+) -> None:
+    assert types(ended(submit(what)).id)[-1] == last
+
+
+def test_a_long_step_says_that_it_is_at_work(
+    submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(under_way, "PROGRESS_EVERY_S", 0.2)
+    rows = told(ended(submit("sleep:1", "ok")).id)
+    signs = [row.data for row in rows if row.type == "step.progress"]
+    assert {sign["step"] for sign in signs} == {0}
+    assert [sign["elapsedMs"] for sign in signs] == sorted({sign["elapsedMs"] for sign in signs})
+    assert 1 <= len(signs) <= 5
+
+
+def test_a_canceled_run_and_its_retry_tell_so(
+    submit: Submit, ended: Ended, principal: Principal
+) -> None:
+    run_id = submit("ok")
+    cancel_run(principal=principal, run_id=run_id, reason="not wanted")
+    assert types(run_id) == ["run.queued", "run.canceled"]
+    again = retry_run(principal=principal, run_id=run_id).run_id
+    assert told(again)[0].data["retryOf"] == run_id
+    assert ended(again).status == "succeeded"

@@ -1,0 +1,217 @@
+"""The event hub on the rows: one read for all, nobody slowed, nothing missed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from decisions.threads import in_thread
+from runs import hub, listener, selectors
+from runs.hub import get_hub
+from runs.models import Run
+from runs.services import cancel_run
+from runs.waiting import wait_events, wait_run
+from tests.integration.streams import Stream, all_at, reading, tell, tell_each, until
+
+Submit = Callable[..., str]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How often the rows of events were read: by the hub, and by readers for themselves."""
+    counts = {"hub": 0, "pages": 0}
+    read_logs, list_events = selectors.read_logs, selectors.list_events_and_seq
+
+    def by_hub(spans: Mapping[str, tuple[int, int]]) -> Any:
+        counts["hub"] += 1
+        return read_logs(spans)
+
+    def by_reader(**asked: Any) -> Any:
+        counts["pages"] += 1
+        return list_events(**asked)
+
+    monkeypatch.setattr(selectors, "read_logs", by_hub)
+    monkeypatch.setattr(selectors, "list_events_and_seq", by_reader)
+    return counts
+
+
+def test_four_hundred_listeners_of_a_run_cost_one_read_a_wake_up(
+    submit: Submit, principal: Principal, counted: dict[str, int]
+) -> None:
+    run_id = submit()
+
+    async def story() -> None:
+        streams = [Stream(principal, run_id, after=1) for _ in range(400)]
+        async with reading(streams):
+            await until(lambda: counted["pages"] == 400)
+            await asyncio.sleep(0.5)
+            for seq in range(2, 12):
+                await in_thread(tell, run_id)
+                await until(all_at(streams, seq))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        assert all(one.got == list(range(2, 13)) for one in streams)
+
+    asyncio.run(story())
+    assert counted["pages"] == 400  # where each began; nobody read for itself after that
+    assert counted["hub"] <= 2 * 11
+
+
+def test_news_of_many_runs_are_read_together(
+    make_run: Callable[..., Run], principal: Principal, counted: dict[str, int]
+) -> None:
+    runs = [make_run().id for _ in range(60)]
+
+    async def story() -> None:
+        streams = [Stream(principal, run_id) for run_id in runs]
+        async with reading(streams):
+            await until(lambda: counted["pages"] == 60)
+            await in_thread(tell_each, runs, 2)
+            await until(lambda: all(len(one.got) == 2 for one in streams))
+            await in_thread(lambda: [cancel_run(principal=principal, run_id=one) for one in runs])
+        assert all(one.got == [1, 2, 3] for one in streams)
+
+    asyncio.run(story())
+    assert counted["hub"] <= 2 * 60
+
+
+def test_a_slow_reader_pages_and_slows_nobody(
+    submit: Submit, principal: Principal, counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "QUEUE_EVENTS", 100)
+    run_id = submit()
+    slow, quick = Stream(principal, run_id, after=1), Stream(principal, run_id, after=1)
+
+    async def story() -> None:
+        task = asyncio.create_task(slow.read(0.3))
+        async with reading([quick]):
+            await until(lambda: counted["pages"] == 2)
+            for _ in range(30):
+                await in_thread(tell, run_id, 40)
+            await until(lambda: len(quick.got) == 1200)
+            assert len(slow.got) < 1200
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        async with asyncio.timeout(60):
+            await task
+
+    asyncio.run(story())
+    assert slow.got == quick.got == list(range(2, 1203))
+    assert counted["pages"] > 2
+
+
+def test_readers_that_come_and_go_miss_nothing_and_see_nothing_twice(
+    submit: Submit, principal: Principal
+) -> None:
+    run_id, chance = submit(), random.Random(3)
+
+    async def come_and_go(stream: Stream) -> None:
+        while True:
+            task = asyncio.create_task(stream.read(chance.random() / 50))
+            done, _ = await asyncio.wait([task], timeout=chance.random() / 4)
+            if done:
+                return task.result()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            stream.after = max([0, *stream.got])
+
+    async def story() -> None:
+        streams = [Stream(principal, run_id) for _ in range(30)]
+        tasks = [asyncio.create_task(come_and_go(one)) for one in streams]
+        for _ in range(60):
+            await in_thread(tell, run_id, chance.randrange(1, 5))
+        await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        async with asyncio.timeout(60):
+            await asyncio.gather(*tasks)
+        last = (await in_thread(Run.objects.get)).last_seq
+        assert all(one.got == list(range(1, last + 1)) for one in streams)
+
+    asyncio.run(story())
+
+
+def test_a_reader_that_names_a_seq_of_the_future_harms_nobody(
+    submit: Submit, principal: Principal
+) -> None:
+    run_id = submit()
+
+    async def story() -> None:
+        far, near = Stream(principal, run_id, after=10**9), Stream(principal, run_id)
+        async with reading([far, near]):
+            await until(lambda: near.got == [1])
+            await in_thread(tell, run_id)
+            await until(lambda: near.got == [1, 2])
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        assert (far.got, near.got) == ([], [1, 2, 3])
+
+    asyncio.run(story())
+
+
+def test_a_run_that_is_removed_ends_its_streams(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "POLL_S", 0.1)
+    run_id = submit()
+
+    async def story() -> None:
+        stream = Stream(principal, run_id)
+        async with reading([stream]):
+            await until(lambda: stream.got == [1])
+            await in_thread(lambda: Run.objects.filter(id=run_id).delete())
+
+    asyncio.run(story())
+
+
+def test_a_server_that_stops_ends_every_wait(submit: Submit, principal: Principal) -> None:
+    run_id = submit()
+
+    async def story() -> None:
+        stream = Stream(principal, run_id)
+        page = asyncio.create_task(
+            wait_events(principal=principal, run_id=run_id, after=1, wait_s=50)
+        )
+        run = asyncio.create_task(wait_run(principal=principal, run_id=run_id, wait_s=50))
+        async with reading([stream]):
+            await until(lambda: stream.got == [1])
+            await asyncio.sleep(0.2)
+            get_hub().close()
+        assert (await page)["events"] == []
+        assert (await run)["status"] == "queued"
+        late = await wait_events(principal=principal, run_id=run_id, after=1, wait_s=50)
+        assert late == {"events": [], "lastSeq": 1, "terminal": False}
+
+    began = time.monotonic()
+    asyncio.run(story())
+    assert time.monotonic() - began < 20
+
+
+def test_all_who_wait_for_a_run_read_its_end_once(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, reads = submit(), [0]
+    genuine = selectors.get_run_and_seq
+
+    def counting(**asked: Any) -> Any:
+        reads[0] += 1
+        return genuine(**asked)
+
+    monkeypatch.setattr(selectors, "get_run_and_seq", counting)
+
+    async def story() -> list[dict[str, Any]]:
+        waits = [
+            asyncio.create_task(wait_run(principal=principal, run_id=run_id, wait_s=60))
+            for _ in range(200)
+        ]
+        await until(lambda: reads[0] == 200)
+        await asyncio.sleep(0.3)
+        for _ in range(5):
+            await in_thread(tell, run_id)
+        await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        return await asyncio.gather(*waits)
+
+    runs = asyncio.run(story())
+    assert {run["status"] for run in runs} == {"canceled"}
+    assert reads[0] < 210

@@ -1,0 +1,130 @@
+"""The event hub and a Redis that loses, lies, hangs or is away: late by two seconds at most, and
+whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.test import override_settings
+
+from decisions.principals import Principal
+from decisions.threads import in_thread
+from runs import hub, wakeups
+from runs.models import Run
+from runs.services import cancel_run
+from tests.integration.streams import Stream, all_at, reading, tell, until
+from tests.services import RedisServer, redis_server
+
+Submit = Callable[..., str]
+
+
+@pytest.fixture
+def own_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
+    """A Redis that the test may kill."""
+    monkeypatch.setattr(wakeups, "_bell", wakeups._Bell())
+    monkeypatch.setattr(wakeups, "QUIET_S", 0.1)
+    with redis_server() as server, override_settings(REDIS_URL=server.url):
+        yield server
+
+
+def test_lost_messages_cost_two_seconds_and_no_event(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit()
+    chance, publish = random.Random(7), wakeups._bell.publish
+    monkeypatch.setattr(
+        wakeups._bell, "publish", lambda said: chance.random() < 0.5 or publish(said)
+    )
+
+    async def story() -> None:
+        streams = [Stream(principal, run_id) for _ in range(20)]
+        async with reading(streams):
+            for _ in range(40):
+                await in_thread(tell, run_id, chance.randrange(1, 4))
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        last = (await in_thread(Run.objects.get)).last_seq
+        assert all(one.got == list(range(1, last + 1)) for one in streams)
+
+    asyncio.run(story())
+
+
+def test_lies_on_the_channel_change_nothing(submit: Submit, principal: Principal) -> None:
+    run_id = submit()
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    lies: list[Any] = [10**12, -5, 0, True, "9", None, 2.5, [3]]
+
+    async def story() -> None:
+        stream = Stream(principal, run_id)
+        async with reading([stream]):
+            await until(lambda: stream.got == [1])
+            for seq in lies:
+                client.publish(wakeups.CHANNEL, json.dumps({"runId": run_id, "seq": seq}))
+            await in_thread(tell, run_id)
+            await until(lambda: stream.got == [1, 2])
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        assert stream.got == [1, 2, 3]
+
+    asyncio.run(story())
+    client.close()
+
+
+def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
+    submit: Submit, principal: Principal, own_redis: RedisServer
+) -> None:
+    run_id = submit()
+
+    async def story() -> float:
+        streams = [Stream(principal, run_id) for _ in range(10)]
+        async with reading(streams):
+            await until(lambda: all(one.got == [1] for one in streams))
+            own_redis.kill()
+            await in_thread(tell, run_id)
+            await until(lambda: all(one.got == [1, 2] for one in streams))
+            await asyncio.to_thread(own_redis.start)
+            await asyncio.sleep(hub.AGAIN_S + 1)
+            delays = []
+            for seq in range(3, 7):
+                await in_thread(tell, run_id)
+                began = time.monotonic()
+                await until(all_at(streams, seq))
+                delays.append(time.monotonic() - began)
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        assert all(one.got == list(range(1, 8)) for one in streams)
+        return min(delays)
+
+    assert asyncio.run(story()) < 0.5  # by message again, not by the query every two seconds
+
+
+def test_a_subscription_that_fell_silent_is_made_anew(
+    submit: Submit, principal: Principal, own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "QUIET_S", 0.2)
+    monkeypatch.setattr(hub, "POLL_S", 60.0)
+    run_id = submit()
+
+    async def story() -> None:
+        stream = Stream(principal, run_id)
+        async with reading([stream]):
+            await until(lambda: stream.got == [1])
+            await asyncio.sleep(1)
+            client = redis.Redis.from_url(own_redis.url)
+            first = [one["id"] for one in client.client_list(_type="pubsub")]
+            client.client_pause(1500, all=True)
+            await asyncio.sleep(4)
+            await until(lambda: len(client.client_list(_type="pubsub")) == 1)
+            assert [one["id"] for one in client.client_list(_type="pubsub")] != first
+            client.close()
+            await in_thread(tell, run_id)
+            await until(lambda: stream.got == [1, 2])
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+
+    asyncio.run(story())

@@ -1,0 +1,110 @@
+"""Webhooks over REST: made, shown without their secret, refused in the one shape, replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from runs.webhooks.deliveries import claim_due, settle
+from runs.webhooks.sending import Answer
+from tests.support.rest import refusal, submission, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+HOOKS = "/api/v1/webhooks"
+URL = "https://example.com/hook"
+
+
+@pytest.fixture
+def made(api: httpx.Client) -> dict[str, Any]:
+    """A webhook as the answer that made it shows it."""
+    return told(api.post(HOOKS, json={"url": URL, "name": "billing"}), 201)
+
+
+@pytest.fixture
+def delivery(api: httpx.Client, made: dict[str, Any]) -> str:
+    """The place of a delivery of a run that was canceled."""
+    run_id = told(api.post("/api/v1/runs", json=submission()), 202)["runId"]
+    api.post(f"/api/v1/runs/{run_id}/cancel")
+    [row] = told(api.get(f"{HOOKS}/{made['webhookId']}/deliveries"))["deliveries"]
+    assert (row["runId"], row["type"], row["status"]) == (run_id, "run.canceled", "pending")
+    return f"{HOOKS}/{made['webhookId']}/deliveries/{row['deliveryId']}"
+
+
+def test_the_secret_is_shown_once(api: httpx.Client, made: dict[str, Any]) -> None:
+    assert made["secret"].startswith("whsec_")
+    shown = told(api.get(f"{HOOKS}/{made['webhookId']}"))
+    assert shown == {name: value for name, value in made.items() if name != "secret"}
+    assert told(api.get(HOOKS)) == {"webhooks": [shown]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"url": ""}, {"url": 5}, {"url": URL, "secret": "mine"}, {"url": "x" * 2049},
+        {"url": URL, "everyRun": "yes"}, {"url": URL, "name": "a\nb"},
+        {"url": URL, "name": "n" * 129}, {"url": "ftp://example.com/"},
+        {"url": "https://user:pw@example.com/"}, {"url": "example.com"},
+        {"url": "https://example.com/ x"}, {"url": "http://exa mple/"}, {"url": "http://[::1/"}, [],
+    ],
+)  # fmt: skip
+def test_a_webhook_that_cannot_be_is_refused(api: httpx.Client, body: Any) -> None:
+    assert refusal(api.post(HOOKS, json=body), 400)["errorCode"] == "INVALID_PARAMETER"
+    assert told(api.get(HOOKS)) == {"webhooks": []}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "192.168.0.1", "2130706433", "[::1]"])
+def test_a_remote_token_registers_nothing_private(
+    client_with: Callable[..., httpx.Client], host: str
+) -> None:
+    answer = client_with(trust="remote").post(HOOKS, json={"url": f"http://{host}/"})
+    assert refusal(answer, 400)["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
+
+
+def test_anothers_webhook_reads_as_missing(
+    client_with: Callable[..., httpx.Client], made: dict[str, Any], delivery: str
+) -> None:
+    other = client_with(workspace="elsewhere")
+    place = f"{HOOKS}/{made['webhookId']}"
+    for answer in (
+        other.get(place), other.delete(place), other.post(f"{place}/enable"),
+        other.post(f"{place}/disable"), other.get(f"{place}/deliveries"),
+        other.post(f"{delivery}/replay"), other.get(f"{HOOKS}/hook_missing"),
+    ):  # fmt: skip
+        assert refusal(answer, 404)["errorCode"] == "WEBHOOK_NOT_FOUND"
+
+
+def test_a_delivery_that_failed_is_found_and_replayed(
+    api: httpx.Client, made: dict[str, Any], delivery: str
+) -> None:
+    [claim] = claim_due(limit=1)
+    settle(claim, Answer(410, "answered 410"))
+    assert refusal(api.post(f"{delivery}/replay"), 409)["errorCode"] == "CONFLICT"
+    assert told(api.post(f"{HOOKS}/{made['webhookId']}/enable"))["enabled"] is True
+    failed = {"status": "failed"}
+    [row] = told(api.get(f"{HOOKS}/{made['webhookId']}/deliveries", params=failed))["deliveries"]
+    assert (row["statusCode"], row["nextTryAt"]) == (410, None)
+    again = told(api.post(f"{delivery}/replay"))
+    assert (again["status"], again["deliveryId"]) == ("pending", row["deliveryId"])
+    missing = api.post(f"{HOOKS}/{made['webhookId']}/deliveries/msg_missing/replay")
+    assert refusal(missing, 404)["errorCode"] == "WEBHOOK_NOT_FOUND"
+
+
+def test_a_page_of_deliveries_is_bounded(api: httpx.Client, made: dict[str, Any]) -> None:
+    place = f"{HOOKS}/{made['webhookId']}/deliveries"
+    for query in ({"limit": 0}, {"limit": 201}, {"offset": -1}, {"status": "odd"}, {"x": "y"}):
+        assert refusal(api.get(place, params=query), 400)["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_a_submit_that_names_no_webhook_of_ours_is_refused(api: httpx.Client) -> None:
+    for webhook_id in ("hook_missing", "", 5, "x" * 65):
+        answer = api.post("/api/v1/runs", json=submission(webhookId=webhook_id))
+        assert refusal(answer, 400)["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_a_deleted_webhook_is_gone(api: httpx.Client, made: dict[str, Any]) -> None:
+    place = f"{HOOKS}/{made['webhookId']}"
+    assert told(api.delete(place)) == {"success": True, "webhookId": made["webhookId"]}
+    assert refusal(api.get(place), 404)

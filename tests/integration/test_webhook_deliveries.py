@@ -1,0 +1,150 @@
+"""Deliveries of webhooks: tried until they are taken, by one deliverer at a time, and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from decisions.errors import Conflict
+from decisions.principals import Principal
+from runs.models import WebhookDelivery
+from runs.webhooks import deliveries, services
+from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
+from runs.webhooks.sending import Answer
+from tests.integration.racing import at_once
+from tests.support.receiver import Receiver, receiving
+from tests.support.webhooks import actions, canceled, deliver, is_signed, make_due
+
+pytest_plugins = ["tests.support.webhook_fixtures"]
+Submit = Callable[..., str]
+Make = Callable[..., dict[str, Any]]
+
+
+def test_what_is_not_taken_is_tried_again_later_and_with_the_same_message(
+    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    receiver.statuses = [500, 302, 204]
+    made = hook()
+    canceled(submit, principal)
+    for _ in range(3):
+        deliver()
+        make_due()
+    first, *others = receiver.got
+    assert len(others) == 2
+    assert all((one.body, one.headers["webhook-id"]) == (first.body, first.headers["webhook-id"])
+               for one in others)  # fmt: skip
+    assert all(is_signed(one, made["secret"]) for one in receiver.got)
+    row = WebhookDelivery.objects.get()
+    assert (row.status, row.attempts, row.status_code) == ("delivered", 3, 204)
+
+
+def test_the_pauses_grow_to_a_day_and_differ() -> None:
+    pauses = [deliveries.pause_s(attempt) for attempt in range(1, MAX_TRIES)]
+    assert pauses == sorted(pauses)
+    assert 15 * 0.8 <= pauses[0] <= 15 * 1.2
+    assert 18 * 3600 < sum(pauses) < 28 * 3600
+    assert len({deliveries.pause_s(1) for _ in range(20)}) > 10
+
+
+def test_after_the_last_try_it_is_given_up(
+    hook: Make, submit: Submit, principal: Principal
+) -> None:
+    hook()
+    canceled(submit, principal)
+    for _ in range(MAX_TRIES):
+        [claim] = claim_due(limit=5)
+        assert claim_due(limit=5) == []
+        assert settle(claim, Answer(503, "answered 503"))
+        make_due()
+    assert claim_due(limit=5) == []
+    row = WebhookDelivery.objects.get()
+    assert (row.status, row.attempts, row.error) == ("failed", MAX_TRIES, "answered 503")
+    assert actions()[-1] == "webhook_delivery.failed"
+
+
+def test_an_address_that_is_gone_is_told_nothing_more(
+    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    receiver.statuses = [410]
+    made = hook()
+    canceled(submit, principal)
+    canceled(submit, principal)
+    deliver()
+    canceled(submit, principal)
+    assert len(receiver.got) == 1
+    assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"failed"}
+    assert WebhookDelivery.objects.count() == 2
+    shown = services.get_webhook(principal=principal, webhook_id=made["webhookId"])
+    assert (shown["enabled"], "410" in shown["reason"]) == (False, True)
+    assert "webhook.disabled" in actions()
+
+
+def test_one_deliverer_works_a_delivery(hook: Make, submit: Submit, principal: Principal) -> None:
+    hook()
+    canceled(submit, principal)
+    claims = at_once([lambda: claim_due(limit=5)] * 8)
+    assert sum(len(one) for one in claims) == 1
+
+
+def test_a_deliverer_that_was_killed_is_followed_by_another_and_refused_if_it_wakes(
+    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    hook()
+    canceled(submit, principal)
+    [lost] = claim_due(limit=1)
+    deliver(0.2)
+    assert receiver.got == []
+    make_due()  # its time is over
+    deliver()
+    assert len(receiver.got) == 1
+    assert not settle(lost, Answer(500, "answered 500"))
+    assert WebhookDelivery.objects.get().status == "delivered"
+
+
+def test_a_slow_address_holds_up_no_other(
+    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    hook()
+    for _ in range(5):
+        canceled(submit, principal)
+    with receiving() as quick:
+        hook(url=quick.url)
+        canceled(submit, principal)
+        receiver.delay_s = 0.5
+        deliver(0.4)
+        assert len(quick.got) == 1
+    assert (receiver.most_at_once, len(receiver.got) < 5) == (1, True)
+
+
+def test_a_delivery_is_replayed_from_the_start_under_its_id(
+    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    made = hook()
+    canceled(submit, principal)
+    deliver()
+    row = WebhookDelivery.objects.get()
+    asked = {"principal": principal, "webhook_id": made["webhookId"], "delivery_id": row.id}
+    again = services.replay_delivery(**asked)
+    assert (again["status"], again["attempts"]) == ("pending", 0)
+    deliver()
+    assert [one.headers["webhook-id"] for one in receiver.got] == [row.id, row.id]
+    assert "webhook.replayed" in actions()
+    services.disable_webhook(principal=principal, webhook_id=made["webhookId"])
+    with pytest.raises(Conflict):
+        services.replay_delivery(**asked)
+
+
+def test_a_replay_takes_the_row_from_a_try_under_way(
+    hook: Make, submit: Submit, principal: Principal
+) -> None:
+    made = hook()
+    canceled(submit, principal)
+    [under_way] = claim_due(limit=1)
+    services.replay_delivery(
+        principal=principal, webhook_id=made["webhookId"], delivery_id=under_way.delivery_id
+    )
+    assert not settle(under_way, Answer(500))
+    [claim] = claim_due(limit=1)
+    assert claim.attempt == 1

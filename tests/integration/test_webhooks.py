@@ -1,0 +1,157 @@
+"""Webhooks: who is told of which run, what is told, and to which addresses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.changes import Transition
+from runs.models import Run, RunStatus, Webhook, WebhookDelivery
+from runs.services import cancel_run, retry_run
+from runs.state import move
+from runs.webhooks import services
+from runs.webhooks.deliveries import claim_due, settle
+from runs.webhooks.sending import Answer
+from tests.support.receiver import Receiver
+from tests.support.webhooks import actions, canceled, deliver, is_signed
+
+pytest_plugins = ["tests.support.webhook_fixtures"]
+Submit = Callable[..., str]
+Make = Callable[..., dict[str, Any]]
+
+
+def test_the_end_of_a_run_is_told_once_and_signed(
+    hook: Make, receiver: Receiver, submit: Submit, principal: Principal
+) -> None:
+    made = hook()
+    run_id = canceled(submit, principal)
+    deliver()
+    [received] = receiver.got
+    told = json.loads(received.body)
+    assert told["type"] == "run.canceled"
+    assert (told["data"]["runId"], told["data"]["status"]) == (run_id, "canceled")
+    assert "result" not in told["data"]
+    assert is_signed(received, made["secret"])
+    row = WebhookDelivery.objects.get()
+    assert (row.status, row.attempts, row.status_code) == ("delivered", 1, 200)
+    assert received.headers["webhook-id"] == row.id
+    assert actions() == ["webhook.created", "webhook_delivery.delivered"]
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed", "partial_success", "canceled"])
+def test_every_end_is_told(
+    hook: Make, receiver: Receiver, make_run: Callable[..., Run], status: str
+) -> None:
+    hook()
+    run = make_run(status="running")
+    change = Transition(run, {"status": RunStatus.RUNNING}, {"error": {"errorCode": "X"}})
+    move(change, RunStatus(status), actor="test")
+    deliver()
+    assert [json.loads(one.body)["type"] for one in receiver.got] == [f"run.{status}"]
+
+
+def test_a_run_that_does_not_end_after_all_leaves_no_delivery(
+    hook: Make, make_run: Callable[..., Run]
+) -> None:
+    hook()
+    change = Transition(make_run(status="running"), {"status": RunStatus.RUNNING})
+    with transaction.atomic():
+        move(change, RunStatus.SUCCEEDED, actor="test")
+        assert WebhookDelivery.objects.count() == 1
+        transaction.set_rollback(True)
+    assert WebhookDelivery.objects.count() == 0
+
+
+def test_a_webhook_may_be_told_of_the_runs_that_name_it_alone(
+    hook: Make, receiver: Receiver, submit: Submit, principal: Principal
+) -> None:
+    named = hook(every_run=False)["webhookId"]
+    canceled(submit, principal)
+    run_id = canceled(submit, principal, webhookId=named)
+    assert [row.run_id for row in WebhookDelivery.objects.all()] == [run_id]
+    retried = retry_run(principal=principal, run_id=run_id).run_id
+    cancel_run(principal=principal, run_id=retried)
+    assert WebhookDelivery.objects.filter(run_id=retried).count() == 1
+
+
+def test_a_submit_that_names_no_working_webhook_is_refused(
+    hook: Make, submit: Submit, principal: Principal, stranger: Principal, receiver: Receiver
+) -> None:
+    foreign = services.create_webhook(principal=stranger, url=receiver.url)["webhookId"]
+    off = hook()["webhookId"]
+    services.disable_webhook(principal=principal, webhook_id=off)
+    for webhook_id in ("hook_missing", foreign, off):
+        with pytest.raises(InvalidInput, match=r"options\.webhookId"):
+            submit(options={"webhookId": webhook_id})
+    assert Run.objects.count() == 0
+
+
+def test_others_webhooks_are_told_nothing(
+    stranger: Principal, receiver: Receiver, submit: Submit, principal: Principal
+) -> None:
+    services.create_webhook(principal=stranger, url=receiver.url)
+    canceled(submit, principal)
+    assert WebhookDelivery.objects.count() == 0
+
+
+def test_the_secret_is_in_no_row_and_no_answer_but_the_first(
+    hook: Make, submit: Submit, principal: Principal
+) -> None:
+    made = hook()
+    secret = made.pop("secret").removeprefix("whsec_")
+    canceled(submit, principal)
+    deliver()
+    shown = [services.get_webhook(principal=principal, webhook_id=made["webhookId"]), made,
+             services.list_webhooks(principal=principal)]  # fmt: skip
+    assert "secret" not in str(shown)
+    with connection.cursor() as cursor:
+        for table in ("runs_webhook", "runs_webhookdelivery", "decisions_auditentry"):
+            cursor.execute(f"SELECT * FROM {table}")  # noqa: S608
+            rows = [bytes(value) if isinstance(value, memoryview) else value
+                    for row in cursor.fetchall() for value in row]  # fmt: skip
+            assert secret not in str(rows)
+
+
+def test_a_remote_caller_names_public_addresses_alone(remote: Principal) -> None:
+    for url in (
+        "http://127.0.0.1/x",
+        "http://localhost/",
+        "http://10.0.0.1/",
+        "http://169.254.1.1/",
+    ):
+        with pytest.raises(TrustNotAllowed):
+            services.create_webhook(principal=remote, url=url)
+    for url in ("ftp://example.com/", "file:///etc/passwd", "http://u:p@example.com/", "nonsense"):
+        with pytest.raises(InvalidInput):
+            services.create_webhook(principal=remote, url=url)
+    made = services.create_webhook(principal=remote, url="https://example.com/x")
+    Webhook.objects.filter(id=made["webhookId"]).update(url="http://127.0.0.1:1/")
+    assert Webhook.objects.get().trust == "remote"
+
+
+def test_a_workspace_has_a_bounded_number_of_webhooks(hook: Make) -> None:
+    for _ in range(services.MAX_WEBHOOKS):
+        hook()
+    with pytest.raises(Conflict):
+        hook()
+
+
+def test_a_deleted_webhook_is_gone_with_its_deliveries(
+    hook: Make, submit: Submit, principal: Principal, stranger: Principal
+) -> None:
+    webhook_id = hook()["webhookId"]
+    canceled(submit, principal)
+    with pytest.raises(WebhookNotFound):
+        services.delete_webhook(principal=stranger, webhook_id=webhook_id)
+    [claim] = claim_due(limit=1)
+    services.delete_webhook(principal=principal, webhook_id=webhook_id)
+    assert not settle(claim, Answer(200))
+    assert (Webhook.objects.count(), WebhookDelivery.objects.count()) == (0, 0)
+    assert AuditEntry.objects.get(action="webhook.deleted").resource_id == webhook_id

@@ -1,0 +1,100 @@
+"""Many readers of event streams in one process: bare sockets, each noting the seqs that it got."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+AT_ONCE = 50  # connections being opened
+
+
+def allow_sockets(number: int) -> None:
+    """Raise this process's limit of open files if it is below that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < number:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, max(hard, number)))
+
+
+class Reader:
+    """One connection to a stream; it comes back with its last seq when it is cut off."""
+
+    def __init__(self, url: str, token: str, path: str) -> None:
+        place = urlsplit(url)
+        self._host, self._port = str(place.hostname), int(place.port or 80)
+        self._token, self._path = token, path
+        self.got: list[int] = []
+        self.times = 0  # that it connected
+        self.is_over = False
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def read(self, gate: asyncio.Semaphore) -> None:
+        """Read until the stream ends after the run's last event, whatever happens between."""
+        while not self.is_over:
+            try:
+                async with gate:
+                    lines = await self._connect()
+                await self._take(lines)
+            except (OSError, asyncio.IncompleteReadError):
+                await asyncio.sleep(0.05)
+            finally:
+                self.hang_up()
+
+    async def _connect(self) -> asyncio.StreamReader:
+        lines, self._writer = await asyncio.open_connection(self._host, self._port)
+        last = f"Last-Event-ID: {self.got[-1]}\r\n" if self.got else ""
+        self._writer.write(
+            f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n"
+            f"Authorization: Bearer {self._token}\r\n{last}\r\n".encode()
+        )
+        status = await lines.readline()
+        if b" 204 " in status:
+            self.is_over = True
+            return lines
+        if b" 200 " not in status:
+            await asyncio.sleep(0.2)
+            raise ConnectionError(status)
+        self.times += 1
+        return lines
+
+    async def _take(self, lines: asyncio.StreamReader) -> None:
+        while not self.is_over and (line := await lines.readline()):
+            if line.startswith(b"id: "):
+                self.got.append(int(line[4:]))
+            elif line == b"0\r\n":  # the last chunk: the server ended the stream itself
+                return
+
+    def hang_up(self) -> None:
+        """Cut the connection without a word."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+
+
+class Crowd:
+    """Readers that read at the same time."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self.readers = readers
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Let all of them connect and read."""
+        self._tasks = [asyncio.create_task(one.read(self._gate)) for one in self.readers]
+
+    async def until(self, is_so: Callable[[Reader], bool], within_s: float = 120) -> None:
+        """Wait until something is so for every reader."""
+        deadline = time.monotonic() + within_s
+        while not all(map(is_so, self.readers)):
+            if time.monotonic() > deadline:
+                late = sum(not is_so(one) for one in self.readers)
+                raise TimeoutError(f"{late} of {len(self.readers)} readers are not there yet")
+            await asyncio.sleep(0.002)
+
+    async def leave(self) -> None:
+        """End every reader that is not over."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,58 @@
+"""A process that submits runs and writes their events, as a worker would.
+
+`python -m tests.support.event_writer RUNS EVENTS`: prints the run ids as one line of JSON; after a
+line on stdin it writes that many events over all runs, cancels the runs, and prints each one's last
+seq.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from decisions.principals import local_principal  # noqa: E402  (Django has to be set up first)
+from runs.changes import NewEvent, Transition  # noqa: E402
+from runs.models import Run  # noqa: E402
+from runs.services import cancel_run, submit_run  # noqa: E402
+from runs.transition import apply  # noqa: E402
+
+
+def main(runs: int, events: int) -> None:
+    """Submit, wait for the word, write, cancel."""
+    principal, chance = local_principal(), random.Random(1)
+    ids = [
+        submit_run(
+            principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+            options={"mode": "async"},
+        ).run_id
+        for _ in range(runs)
+    ]  # fmt: skip
+    say(ids)
+    sys.stdin.readline()
+    rows = {run.id: run for run in Run.objects.filter(id__in=ids)}
+    while events > 0:
+        size = min(events, chance.randrange(1, 6))
+        told = [NewEvent("tool.update", {"n": n, "text": "x" * 100}) for n in range(size)]
+        apply(Transition(rows[chance.choice(ids)], {"status": "queued"}, events=told))
+        events -= size
+        time.sleep(chance.random() / 50)
+    for run_id in ids:
+        cancel_run(principal=principal, run_id=run_id)
+    say(dict(Run.objects.filter(id__in=ids).values_list("id", "last_seq")))
+
+
+def say(what: object) -> None:
+    """Print a line of JSON."""
+    print(json.dumps(what), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,30 @@
+"""A webhook and who receives it, for tests; a module names this one in `pytest_plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from runs.webhooks import services
+from tests.support.receiver import Receiver, receiving
+
+Make = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as made:
+        yield made
+
+
+@pytest.fixture
+def hook(principal: Principal, receiver: Receiver) -> Make:
+    """Make a webhook of the receiver's: `hook(every_run=False)`."""
+
+    def make(**more: Any) -> dict[str, Any]:
+        return services.create_webhook(principal=principal, **{"url": receiver.url, **more})
+
+    return make

@@ -1,0 +1,65 @@
+"""What tests of webhooks do and look at."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from decisions.audit import is_genuine
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.models import WebhookDelivery
+from runs.services import cancel_run
+from runs.webhooks import deliverer
+from runs.webhooks.deliverer import Deliverer
+from tests.support.receiver import Received
+
+Submit = Callable[..., str]
+
+
+def deliver(seconds: float = 0.5) -> None:
+    """Let a deliverer work for a while."""
+
+    async def work() -> None:
+        one = Deliverer()
+        task = asyncio.create_task(one.work())
+        await asyncio.sleep(seconds)
+        one._stopping.set()
+        await task
+
+    before, deliverer.LOOK_EVERY_S = deliverer.LOOK_EVERY_S, 0.05
+    try:
+        asyncio.run(work())
+    finally:
+        deliverer.LOOK_EVERY_S = before
+
+
+def canceled(submit: Submit, principal: Principal, **options: Any) -> str:
+    """Submit a run, cancel it, and return its id."""
+    run_id = submit(options=options)
+    cancel_run(principal=principal, run_id=run_id)
+    return run_id
+
+
+def is_signed(received: Received, secret: str) -> bool:
+    """Check a message as docs/webhooks.md tells receivers to."""
+    message, at = received.headers["webhook-id"], received.headers["webhook-timestamp"]
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{message}.{at}.".encode() + received.body
+    wanted = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    return received.headers["webhook-signature"] == f"v1,{wanted}"
+
+
+def actions() -> list[str]:
+    rows = AuditEntry.objects.filter(action__startswith="webhook").order_by("id")
+    assert all(is_genuine(row) for row in rows)
+    return [row.action for row in rows]
+
+
+def make_due() -> None:
+    WebhookDelivery.objects.update(next_try_at=datetime.now(UTC) - timedelta(seconds=1))

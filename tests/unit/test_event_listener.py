@@ -1,0 +1,190 @@
+"""A log's listeners against an oracle: whatever is lost, forged, slow or late, each reads the log
+once and in order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs import listener as listener_module
+from runs.hub import EVENTS_AT_ONCE, Log
+from runs.listener import Batch, Event, Listener, frames_of
+
+
+def event(seq: int, type_: str = "tool.update") -> dict[str, Any]:
+    return {"seq": seq, "type": type_, "at": 0, "data": {}}
+
+
+def events(first: int, last: int) -> list[dict[str, Any]]:
+    return [event(seq) for seq in range(first, last + 1)]
+
+
+class Rows:
+    """The truth: how many events the run has, and those who read them through a log."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.unread = False
+        self.log = Log("run_x", self._note)
+        self.readers: list[Reader] = []
+
+    def _note(self, log: Log) -> None:
+        self.unread = True
+
+    def read(self) -> None:
+        """Do what the hub does when it was told of news."""
+        if self.unread:
+            self.unread = False
+            after, upto = self.log.span()
+            self.log.hand_out(events(after + 1, min(upto, self.count)))
+
+
+class Reader:
+    """A reader that notes what it got."""
+
+    def __init__(self, rows: Rows, after: int, page: int) -> None:
+        self.rows, self.after, self.page, self.got = rows, after, page, list[int]()
+        self.listener = Listener(rows.log)
+        rows.log.listeners.add(self.listener)
+
+    def step(self) -> None:
+        """Page if behind, else take what is queued."""
+        if self.listener.is_behind:
+            last = min(self.rows.count, self.after + self.page)
+            is_full = last - self.after == self.page
+            self._take(events(self.after + 1, last))
+            if not is_full:
+                self.listener.has(self.after, of=self.rows.count)
+        else:
+            for batch in self.listener.take():
+                self._take(batch.events)
+
+    def _take(self, told: Sequence[Event]) -> None:
+        self.got += [one["seq"] for one in told]
+        self.after = max([self.after, *self.got])
+
+
+def do(rows: Rows, what: str, number: int) -> None:
+    """Let one thing happen."""
+    if what == "commit":
+        rows.count += number % 7 + 1
+    elif what == "hear":
+        rows.log.goes_to(rows.count)
+    elif what == "hear late":
+        rows.log.goes_to(max(0, rows.count - number % 5))
+    elif what == "hear nonsense":
+        rows.log.goes_to(rows.count + number)
+    elif what == "read":
+        rows.read()
+    elif what == "join":
+        rows.readers.append(Reader(rows, number % (rows.count + 1), number % 4 + 1))
+    elif rows.readers:
+        reader = rows.readers[number % len(rows.readers)]
+        reader.step() if what == "step" else reader.listener.lose_track()
+
+
+WHAT = ["commit", "hear", "hear late", "hear nonsense", "read", "join", "step", "step", "lose"]
+story = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 1000)), max_size=120)
+
+
+def run_story(happenings: list[tuple[str, int]]) -> None:
+    """Let it all happen, then be quiet, and compare."""
+    rows = Rows()
+    began: dict[Reader, int] = {}
+    for what, number in happenings:
+        do(rows, what, number)
+        began |= {one: one.after for one in rows.readers if one not in began}
+    for _ in range(rows.count * 2 + 10):
+        rows.log.goes_to(rows.count)  # what the query every two seconds says
+        rows.read()
+        for reader in rows.readers:
+            reader.step()
+    for reader in rows.readers:
+        assert reader.got == list(range(began[reader] + 1, rows.count + 1))
+
+
+@given(story)
+def test_every_reader_reads_the_log_once_and_in_order(happenings: list[tuple[str, int]]) -> None:
+    run_story(happenings)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_so_do_readers_with_queues_that_overflow(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener_module, "QUEUE_EVENTS", 3)
+    chance = random.Random(seed)
+    run_story([(chance.choice(WHAT), chance.randrange(1000)) for _ in range(400)])
+
+
+def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
+    log = Log("run_x", lambda _: None)
+    slow = Listener(log)
+    slow.has(0, of=0)
+    for first in range(1, 5000, 100):
+        slow.offer(Batch(events(first, first + 99)))
+    held = slow.take()
+    assert sum(len(batch.events) for batch in held) <= listener_module.QUEUE_EVENTS
+    assert held[0].first == 1
+    assert slow.is_behind
+
+
+def test_a_gap_sends_the_listener_to_the_rows() -> None:
+    log = Log("run_x", lambda _: None)
+    reader = Listener(log)
+    reader.has(3, of=3)
+    reader.offer(Batch(events(6, 7)))
+    assert (reader.is_behind, reader.take()) == (True, [])
+
+
+def test_a_seq_of_the_far_future_deafens_nobody_else() -> None:
+    rows = Rows()
+    rows.count = 3
+    far = Listener(rows.log)
+    rows.log.listeners.add(far)
+    far.has(10**9, of=3)
+    near = Reader(rows, 0, 10)
+    near.step()
+    rows.count = 5
+    rows.log.goes_to(5)
+    rows.read()
+    near.step()
+    assert near.got == [1, 2, 3, 4, 5]
+    assert not far.has_news
+    rows.log.hand_out([event(6, "run.failed")])
+    assert far.is_behind  # it looks, and is told that the run is over
+
+
+def test_a_message_that_lies_is_forgotten() -> None:
+    rows = Rows()
+    rows.count = 2
+    Reader(rows, 2, 10).step()
+    rows.log.goes_to(10**6)
+    rows.read()
+    assert (rows.log.known, rows.unread) == (2, False)
+
+
+def test_a_long_log_is_read_in_pieces() -> None:
+    rows = Rows()
+    reader = Reader(rows, 0, 10)
+    reader.step()
+    rows.count = 3 * EVENTS_AT_ONCE
+    rows.log.goes_to(rows.count)
+    for _ in range(3):
+        assert rows.unread
+        rows.read()
+        reader.step()
+    assert (reader.got, rows.unread) == (list(range(1, rows.count + 1)), False)
+
+
+def test_frames_are_what_an_event_source_reads() -> None:
+    assert frames_of([event(4)]) == (
+        b'id: 4\ndata: {"seq":4,"type":"tool.update","at":0,"data":{}}\n\n'
+    )
+    assert frames_of([]) == b""

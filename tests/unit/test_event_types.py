@@ -1,0 +1,52 @@
+"""The vocabulary of events: what the docs say, what the contract takes, what tools may tell."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.schemas import check, compile_schema
+from runs.contract import EVENT
+from runs.event_types import EVENT_TYPES, FINAL, EventType
+from runs.models import TERMINAL, Run
+from runs.step_context import StepRun
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_the_docs_name_every_type_and_no_other() -> None:
+    rows = re.findall(r"^\| `([a-zA-Z_.]+)` \|", (ROOT / "docs/events.md").read_text(), re.M)
+    types = [name for name in rows if name not in ("seq", "type", "at", "data")]
+    assert sorted(types) == sorted(EVENT_TYPES)
+
+
+def test_the_demo_names_no_type_that_does_not_exist() -> None:
+    shown = json.loads((ROOT / "runs/demo/pages/data/events.json").read_text())
+    assert {row["type"] for row in shown} <= EVENT_TYPES
+
+
+@pytest.mark.parametrize("type_", sorted(EVENT_TYPES))
+def test_the_contract_takes_every_type(type_: str) -> None:
+    check(compile_schema(EVENT), {"seq": 1, "type": type_, "at": 0, "data": {}})
+
+
+def test_every_terminal_status_has_the_event_that_ends_a_run() -> None:
+    assert {f"run.{status}" for status in TERMINAL} == FINAL
+
+
+def test_a_tool_tells_events_of_known_types_alone() -> None:
+    told: list[Any] = []
+    step = StepRun(
+        run=Run(id="run_x"), inputs={}, index=3, in_engine=lambda f: f(), tell=told.append,
+        deadline=0.0,
+    )  # fmt: skip
+    step._emit(EventType.TOOL_UPDATE, {"line": "x"})
+    with pytest.raises(ValueError, match=r"unknown type 'tool.shout'"):
+        step._emit("tool.shout", {})
+    assert [(event.type, event.data) for event in told] == [
+        ("tool.update", {"step": 3, "line": "x"})
+    ]

@@ -1,0 +1,44 @@
+"""The snippet of docs/webhooks.md checks what we send."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs.webhooks.signing import headers, new_secret
+
+DOCS = Path(__file__).parent.parent.parent / "docs/webhooks.md"
+
+
+@pytest.fixture
+def is_genuine() -> Callable[..., bool]:
+    """The snippet's function."""
+    snippet = re.search(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert snippet
+    names: dict[str, Any] = {}
+    exec(snippet[1], names)  # noqa: S102  (what readers are told to run)
+    function: Callable[..., bool] = names["is_genuine"]
+    return function
+
+
+def test_it_takes_ours_and_nothing_else(is_genuine: Callable[..., bool]) -> None:
+    secret, body = new_secret(), b'{"type":"run.failed"}'
+    ours = headers(secret, message_id="msg_1", timestamp=int(time.time()), body=body)
+    assert is_genuine(ours, body, secret)
+    assert is_genuine(
+        {**ours, "webhook-signature": f"v1,x {ours['webhook-signature']}"}, body, secret
+    )
+    assert not is_genuine(ours, body + b" ", secret)
+    assert not is_genuine(ours, body, new_secret())
+    assert not is_genuine({**ours, "webhook-id": "msg_2"}, body, secret)
+
+
+def test_it_takes_nothing_old(is_genuine: Callable[..., bool]) -> None:
+    secret = new_secret()
+    old = headers(secret, message_id="msg_1", timestamp=int(time.time()) - 3600, body=b"{}")
+    assert not is_genuine(old, b"{}", secret)

@@ -1,0 +1,150 @@
+"""One POST to somebody else's address: only where it may go, bounded, nothing followed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from runners.browser.address import TrustLevel
+from runs.webhooks import sending
+from runs.webhooks.sending import Answer, may_reach, post
+from tests.services import free_port
+from tests.support.receiver import receiving
+
+
+def send(url: str, trust: TrustLevel = "local") -> Answer:
+    return asyncio.run(post(url, trust=trust, headers={"webhook-id": "m"}, body=b"{}"))
+
+
+@contextlib.contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that does what the function does with the one connection it takes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                line, _ = server.accept()
+                with line:
+                    answer(line)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+    thread.join(10)
+
+
+@pytest.mark.parametrize("status", [200, 204, 400, 410, 500])
+def test_the_status_is_the_answer(status: int) -> None:
+    with receiving(status) as receiver:
+        answer = send(receiver.url + "?a=b")
+    assert (answer.status_code, answer.is_success) == (status, status < 300)
+    assert (receiver.got[0].path, receiver.got[0].body) == ("/hook?a=b", b"{}")
+    assert receiver.got[0].headers["webhook-id"] == "m"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    with receiving() as other, receiving(status) as receiver:
+        receiver.headers["Location"] = other.url
+        assert send(receiver.url) == Answer(status, f"answered {status}")
+    assert other.got == []
+
+
+def test_what_only_announces_an_answer_is_passed() -> None:
+    said = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+    with answering(lambda line: line.sendall(said)) as url:
+        assert send(url).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"hello\r\n\r\n", b"HTTP/2 200\r\n\r\n", b"HTTP/1.1 999 No\r\n\r\n", b"\x00" * 99999],
+    ids=["nothing", "no http", "another http", "no status", "no end"],
+)
+def test_what_is_no_http_is_told(said: bytes) -> None:
+    with answering(lambda line: line.sendall(said)) as url:
+        answer = send(url)
+    assert (answer.status_code, "no HTTP answer" in answer.error) == (None, True)
+
+
+def test_an_endless_body_is_cut_off() -> None:
+    def flood(line: socket.socket) -> None:
+        line.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            line.sendall(b"x" * 65536)
+
+    began = time.monotonic()
+    with answering(flood) as url:
+        assert send(url).status_code == 200
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("piece", [b"", b"H"], ids=["silent", "trickling"])
+def test_a_slow_answer_is_given_up(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "TIMEOUT_S", 1.0)
+
+    def trickle(line: socket.socket) -> None:
+        for _ in range(100):
+            line.send(piece or b"")
+            time.sleep(0.1)
+
+    began = time.monotonic()
+    with answering(trickle) as url:
+        assert send(url).error == "no answer within 1 s"
+        assert time.monotonic() - began < 5
+
+
+def test_nobody_there_is_told() -> None:
+    assert send(f"http://127.0.0.1:{free_port()}/").status_code is None
+
+
+def test_a_name_that_does_not_exist_is_told() -> None:
+    assert "unknown" in send("http://nowhere.invalid/").error
+
+
+def test_plain_http_on_a_secure_port_is_no_answer() -> None:
+    with receiving() as receiver:
+        answer = send(receiver.url.replace("http:", "https:"))
+    assert (answer.status_code, receiver.got) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "name", ["http://localhost/", "http://127.0.0.1/", "http://[::1]/", "http://10.0.0.1/"]
+)
+def test_a_remote_callers_webhook_reaches_nothing_private(name: str) -> None:
+    assert "public" in send(name, "remote").error
+
+
+@pytest.mark.parametrize("inner", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1"])
+def test_a_public_name_that_leads_inside_is_refused(
+    inner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lead_inside(*args: object, **kwargs: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", ("93.184.216.34", 80)), (0, 0, 0, "", (inner, 80))]
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lead_inside)
+    answer = send("http://public.example/", "remote")
+    assert answer == Answer(None, "The host name stands for an address that is not allowed.")
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [
+        ("127.0.0.1", True), ("192.168.1.9", True), ("::1", True), ("fd12::1", True),
+        ("169.254.169.254", False), ("fd00:ec2::254", False), ("fe80::1", False),
+        ("0.0.0.0", False), ("100.100.100.200", False), ("224.0.0.1", False),
+        ("::ffff:169.254.169.254", False), ("::ffff:127.0.0.1", True),
+    ],
+)  # fmt: skip
+def test_a_local_callers_webhook_reaches_this_network_but_no_metadata(
+    address: str, local: bool
+) -> None:
+    found = ipaddress.ip_address(address)
+    assert (may_reach(found, "local"), may_reach(found, "remote")) == (local, False)
