@@ -20,7 +20,7 @@ from mcp_server.stdio import gated_stdio
 from mcp_server.wire import Wire
 
 PATIENCE_S = 60.0
-INITIALIZE = {
+INITIALIZE: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},

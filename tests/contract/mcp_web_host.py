@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 
 from decisions.principals import authenticate
-from tests.contract.mcp_host import PATIENCE_S, Host
+from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host
 from tests.support.rest import bearer
 
 HEADERS = {
@@ -42,6 +42,8 @@ class WebHost(Host):
         self._threads: list[threading.Thread] = []
         self.open()
         self.shake_hands()
+        # From here on the revision that was agreed on is named, as its transport demands.
+        self.client.headers["mcp-protocol-version"] = INITIALIZE["protocolVersion"]
 
     def open(self) -> None:
         """Prepare for the first message."""
