@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import orjson
 from django.conf import settings
+from pydantic import ValidationError
 
 from decisions.audit import Deed, record
 from decisions.errors import (
