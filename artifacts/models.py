@@ -35,3 +35,31 @@ class Artifact(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ArtifactUpload(models.Model):
+    """A promise to take certain bytes; they become an artifact once they are there and are those.
+
+    Until then they lie apart, under the upload's own name.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64)
+    tenant_id = models.CharField(max_length=64)
+    workspace_id = models.CharField(max_length=64)
+    principal_id = models.CharField(max_length=80)
+    name = models.CharField(max_length=255)
+    mime_type = models.CharField(max_length=128)
+    sha256 = models.CharField(max_length=64)
+    size_bytes = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    artifact_id = models.CharField(max_length=64, null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["workspace_id", "expires_at"], name="upload_open"),
+            models.Index(fields=["expires_at"], name="upload_to_forget"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -75,10 +75,12 @@ def operation(
     """Describe a handler: its docstring is the description.
 
     `answer` is the schema of 200, `others` those of further statuses (a text where there is no body
-    to describe), `path` names what stands in the path; what is left of `arguments` is the query.
+    to describe); with others and no answer there is no 200. `path` names what stands in the path;
+    what is left of `arguments` is the query.
     """
     answers: dict[Any, Any] = {}
-    for status, schema in {200: answer, **(others or {})}.items():
+    first = {} if answer is None and others else {200: answer}
+    for status, schema in {**first, **(others or {})}.items():
         media = media_types if status == 200 else media_types[:1]
         for media_type in media:
             answers[status, media_type] = _answer(schema, (examples or {}).get(status))

@@ -29,8 +29,11 @@ SCOPED: dict[str, dict[str, str]] = {
     "api/v1/runtime/profile": {"GET": "runs:read"},
     ARTIFACT: {"GET": "artifacts:read"},
     f"{ARTIFACT}/content": {"GET": "artifacts:read"},
+    "api/v1/artifacts/uploads": {"POST": "artifacts:write"},
+    "api/v1/artifacts/uploads/<id:uploadId>/complete": {"POST": "artifacts:write"},
 }
 OPEN = {
+    "api/v1/artifacts/upload/<id:ticket>": "its ticket is the credential",
     "": "leads to the admin",
     "healthz": "says only that the process lives",
     "readyz": "says only which part is away",
@@ -77,7 +80,9 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
 
 
 def address(route: str) -> str:
-    return "/" + route.replace("<id:runId>", "run_x").replace("<id:artifactId>", "art_x")
+    for name, value in (("run", "run_x"), ("artifact", "art_x"), ("upload", "upl_x")):
+        route = route.replace(f"<id:{name}Id>", value)
+    return "/" + route
 
 
 @pytest.mark.parametrize("route", SCOPED)
