@@ -30,7 +30,10 @@ class Artifact(models.Model):
                 name="artifact_to_expire",
                 condition=models.Q(expired_at__isnull=True, expires_at__isnull=False),
             ),
-            models.Index(fields=["-created_at"], name="artifact_newest"),
+            models.Index(fields=["-created_at", "-id"], name="artifact_newest"),
+            models.Index(
+                fields=["workspace_id", "-created_at", "-id"], name="artifact_by_workspace"
+            ),
         ]
 
     def __str__(self) -> str:

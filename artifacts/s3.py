@@ -106,7 +106,8 @@ class BlobS3Storage(S3Storage):
     def __init__(self, *, public_endpoint: str | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._public_endpoint = public_endpoint
-        self.client_config = self.client_config.merge(
+        told: Any = self.client_config
+        self.client_config = told.merge(
             Config(
                 connect_timeout=5, read_timeout=30, retries={"max_attempts": 3, "mode": "standard"},
                 # Servers that only speak like S3 often know no trailing checksums.
@@ -132,7 +133,8 @@ class BlobS3Storage(S3Storage):
 
     def _open(self, name: str, mode: str = "rb") -> File[Any]:
         found = self._head(name)
-        return File(RangedObject(self._client, self.bucket_name, self._key(name), found), name)
+        file: Any = RangedObject(self._client, self.bucket_name, self._key(name), found)
+        return File(file, name)
 
     def _save(self, name: str, content: File[Any]) -> str:
         content.seek(0)

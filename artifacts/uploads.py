@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import IO, Any
+from typing import Any, Protocol
 
 from django.conf import settings
 from django.core.files.base import File
@@ -98,17 +98,25 @@ def _where_to_send(upload: ArtifactUpload, door: str) -> tuple[str, dict[str, st
     return url, headers
 
 
+class Readable(Protocol):
+    """A body as it comes in."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+
+
 class _Sent(File):  # type: ignore[type-arg]
     """A body on its way into the storage, as long as it was announced to be."""
 
-    def __init__(self, body: IO[bytes], size_bytes: int) -> None:
-        super().__init__(body)
+    def __init__(self, body: Readable, size_bytes: int) -> None:
+        super().__init__(None)
+        self._body = body
         self._announced = size_bytes
 
     def chunks(self, chunk_size: int | None = None) -> Iterator[bytes]:
         """Yield the body, and refuse one of another length."""
         left = self._announced
-        for piece in iter(partial(self.file.read, PIECE_BYTES), b""):
+        for piece in iter(partial(self._body.read, PIECE_BYTES), b""):
             left -= len(piece)
             if left < 0:
                 break
@@ -117,7 +125,7 @@ class _Sent(File):  # type: ignore[type-arg]
             raise InvalidInput(f"The body has to have {self._announced} bytes, as announced.")
 
 
-def receive(*, ticket: Ticket | None, body: IO[bytes], mime_type: str) -> None:
+def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
     """Take the bytes of an upload; sent again, they replace what was sent before.
 
     Raises:
