@@ -103,11 +103,12 @@ class RangedObject(io.RawIOBase):
 class BlobS3Storage(S3Storage):
     """What `artifacts.storage.BlobStorage` asks for, on S3 or a server that speaks like it."""
 
+    client_config: Any
+
     def __init__(self, *, public_endpoint: str | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._public_endpoint = public_endpoint
-        told: Any = self.client_config
-        self.client_config = told.merge(
+        self.client_config = self.client_config.merge(
             Config(
                 connect_timeout=5, read_timeout=30, retries={"max_attempts": 3, "mode": "standard"},
                 # Servers that only speak like S3 often know no trailing checksums.
