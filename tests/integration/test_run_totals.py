@@ -197,6 +197,8 @@ def test_every_filter_of_the_list_has_an_index_of_its_own(
     )
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("ANALYZE")
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_sort = off")
         # In a table this small the planner may prefer the admin's; the list must not need them.
         for of_all in ("newest_of_all", "by_status_of_all", "by_template_of_all", "by_workspace"):
             cursor.execute(f"DROP INDEX run_{of_all}")
