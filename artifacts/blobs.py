@@ -71,3 +71,13 @@ def list_old_files() -> Iterator[str]:
 def delete_file(path: str) -> bool:
     """Delete what `list_old_files` named, unless a writer just found it; tell whether it went."""
     return blob_storage().delete_unless_young(path, before=datetime.now(UTC) - YOUNG)
+
+
+def address_of(sha256: str, *, disposition: str) -> str | None:
+    """Return where a caller can fetch the bytes from the storage itself for a minute, saved and
+    never shown; None where the storage has no such way.
+    """
+    sign = getattr(blob_storage(), "presign_get", None)
+    if sign is None:
+        return None
+    return str(sign(blob_name(sha256), disposition=disposition, expires_s=60))

@@ -47,24 +47,40 @@ ARTIFACT_CHUNK: Schema = _closed(
         "complete": {"type": "boolean"},
     }
 )
-ARTIFACT_LIST: Schema = _closed(
+ARTIFACT: Schema = _closed(
     {
-        "artifacts": {
-            "type": "array",
-            "items": _closed(
-                {
-                    "artifactId": _ID,
-                    "runId": _ID,
-                    "kind": _TEXT,
-                    "name": _TEXT,
-                    "mimeType": _TEXT,
-                    "sizeBytes": _COUNT,
-                    "sha256": _TEXT,
-                    "createdAt": _COUNT,
-                    "expiresAt": {"type": ["integer", "null"]},
-                    "expired": {"type": "boolean"},
-                }
-            ),
-        }
+        "artifactId": _ID,
+        "runId": {**_TEXT, "description": "Empty for what a caller brought."},
+        "kind": _TEXT,
+        "name": _TEXT,
+        "mimeType": _TEXT,
+        "sizeBytes": _COUNT,
+        "sha256": _TEXT,
+        "createdAt": _COUNT,
+        "expiresAt": {"type": ["integer", "null"]},
+        "expired": {"type": "boolean"},
     }
 )
+ARTIFACT_LIST: Schema = _closed({"artifacts": {"type": "array", "items": ARTIFACT}})
+START_UPLOAD_INPUT: Schema = _closed(
+    {
+        "name": {"type": "string", "minLength": 1, "maxLength": 255},
+        "mimeType": {
+            "type": "string",
+            "maxLength": 128,
+            "pattern": r"^[A-Za-z0-9.+_-]+/[A-Za-z0-9.+_-]+(; ?charset=[A-Za-z0-9_-]+)?$",
+        },
+        "sizeBytes": {"type": "integer", "minimum": 1, "maximum": 2**53 - 1},
+        "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+    }
+)
+UPLOAD: Schema = _closed(
+    {
+        "uploadId": _ID,
+        "method": {"const": "PUT"},
+        "url": _TEXT,
+        "headers": {"type": "object", "additionalProperties": _TEXT},
+        "expiresAt": _COUNT,
+    }
+)
+UPLOAD_ID_INPUT: Schema = _closed({"uploadId": _ID})

@@ -30,9 +30,40 @@ class Artifact(models.Model):
                 name="artifact_to_expire",
                 condition=models.Q(expired_at__isnull=True, expires_at__isnull=False),
             ),
-            models.Index(fields=["-created_at"], name="artifact_newest"),
+            models.Index(fields=["-created_at", "-id"], name="artifact_newest"),
+            models.Index(
+                fields=["workspace_id", "-created_at", "-id"], name="artifact_by_workspace"
+            ),
             models.Index(fields=["run_id"], name="artifact_of_run"),
             models.Index(fields=["sha256"], name="artifact_of_bytes"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ArtifactUpload(models.Model):
+    """A promise to take certain bytes; they become an artifact once they are there and are those.
+
+    Until then they lie apart, under the upload's own name.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64)
+    tenant_id = models.CharField(max_length=64)
+    workspace_id = models.CharField(max_length=64)
+    principal_id = models.CharField(max_length=80)
+    name = models.CharField(max_length=255)
+    mime_type = models.CharField(max_length=128)
+    sha256 = models.CharField(max_length=64)
+    size_bytes = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    artifact_id = models.CharField(max_length=64, null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["workspace_id", "expires_at"], name="upload_open"),
+            models.Index(fields=["expires_at"], name="upload_to_forget"),
         ]
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import secrets
 from collections.abc import Iterator
 from datetime import datetime
 from typing import IO, Any
@@ -44,8 +45,9 @@ class RangedObject(io.RawIOBase):
     once.
     """
 
-    def __init__(self, client: Any, bucket: str, key: str, size_bytes: int) -> None:
+    def __init__(self, client: Any, bucket: str, key: str, found: dict[str, Any]) -> None:
         self._client, self._bucket, self._key = client, bucket, key
+        self._etag, size_bytes = str(found["ETag"]), int(found["ContentLength"])
         self.size, self._at, self._ahead = size_bytes, 0, 0
         self._held, self._held_from = b"", 0
 
@@ -92,13 +94,16 @@ class RangedObject(io.RawIOBase):
         if stop > self._at:
             with _as_os_error("read"):
                 answer = self._client.get_object(
-                    Bucket=self._bucket, Key=self._key, Range=f"bytes={self._at}-{stop - 1}"
-                )
+                    Bucket=self._bucket, Key=self._key, IfMatch=self._etag,
+                    Range=f"bytes={self._at}-{stop - 1}",
+                )  # fmt: skip
                 self._held = answer["Body"].read()
 
 
 class BlobS3Storage(S3Storage):
     """What `artifacts.storage.BlobStorage` asks for, on S3 or a server that speaks like it."""
+
+    client_config: Any
 
     def __init__(self, *, public_endpoint: str | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -129,8 +134,7 @@ class BlobS3Storage(S3Storage):
 
     def _open(self, name: str, mode: str = "rb") -> File[Any]:
         found = self._head(name)
-        size_bytes = int(found["ContentLength"])
-        file = RangedObject(self._client, self.bucket_name, self._key(name), size_bytes)
+        file: Any = RangedObject(self._client, self.bucket_name, self._key(name), found)
         return File(file, name)
 
     def _save(self, name: str, content: File[Any]) -> str:
@@ -147,12 +151,22 @@ class BlobS3Storage(S3Storage):
                 with _as_os_error("write"):
                     self._client.put_object(**self._at(name), Body=content)
 
-    def adopt(self, upload: str, name: str, *, size_bytes: int) -> None:
-        """Make an uploaded object the content of that name; the bytes stay within S3."""
+    def seize(self, place: str) -> File[Any]:
+        """Open a copy of an upload: the caller's leave to send does not reach it any more."""
+        taken = f"{place}.{secrets.token_hex(8)}"
+        self._copy(place, taken)
+        return self._open(taken)
+
+    def adopt(self, seized: File[Any], name: str, *, size_bytes: int) -> None:
+        """Make an upload that was seized the content of that name; the bytes stay within S3."""
         with blob_lock(name, shared=True):
             if not self._touch(name, size_bytes=size_bytes):
-                self._copy(upload, name)
-        self.delete(upload)
+                self._copy(str(seized.name), name)
+
+    def release(self, seized: File[Any]) -> None:
+        """Let go of an upload that was seized."""
+        seized.close()
+        self.delete(str(seized.name))
 
     def _touch(self, name: str, *, size_bytes: int) -> bool:
         try:

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from artifacts.blobs import blob_name, delete_file, list_old_files, write_blob
 from artifacts.models import Artifact
+from artifacts.upload_places import open_upload_names
 from decisions.audit import Deed, record_all
 from decisions.ids import new_id
 from decisions.storable import storable_text
@@ -123,5 +124,7 @@ def collect_blobs() -> int:
             sha256__in=[path.rsplit("/", 1)[-1] for path in paths], expired_at__isnull=True
         )
         kept = {blob_name(sha256) for sha256 in named.values_list("sha256", flat=True)}
-        gone += sum(delete_file(path) for path in paths if path not in kept)
+        kept |= open_upload_names()
+        # What follows a dot is somebody's copy of an upload, while it is being completed.
+        gone += sum(delete_file(path) for path in paths if path.partition(".")[0] not in kept)
     return gone

@@ -26,8 +26,17 @@ class BlobStorage(Protocol):
     def keep(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
         """Have the content there durably, and young."""
 
-    def adopt(self, upload: str, name: str, *, size_bytes: int) -> None:
-        """Make an upload the content of that name, durably, and the upload go."""
+    def save(self, name: str, content: File[Any]) -> str:
+        """Write the content, durably, over what may be there."""
+
+    def seize(self, place: str) -> File[Any]:
+        """Open an upload so that what is sent from now on does not change what is read."""
+
+    def adopt(self, seized: File[Any], name: str, *, size_bytes: int) -> None:
+        """Make an upload that was seized the content of that name, durably."""
+
+    def release(self, seized: File[Any]) -> None:
+        """Let go of an upload that was seized."""
 
     def delete(self, name: str) -> None:
         """Delete; what is not there is no trouble."""
@@ -75,12 +84,19 @@ class BlobFileStorage(FileSystemStorage):
             content.seek(0)
             self._save(name, File(content))
 
-    def adopt(self, upload: str, name: str, *, size_bytes: int) -> None:
-        """Move an uploaded file to the name of its content."""
+    def seize(self, place: str) -> File[Any]:
+        """Open an upload; one that is sent again is another file."""
+        return self.open(place)
+
+    def adopt(self, seized: File[Any], name: str, *, size_bytes: int) -> None:
+        """Make an upload that was seized the content of that name."""
         if not self._touch(name, size_bytes=size_bytes):
-            with self.open(upload) as content:
-                self._save(name, content)
-        self.delete(upload)
+            seized.seek(0)
+            self._save(name, seized)
+
+    def release(self, seized: File[Any]) -> None:
+        """Let go of an upload that was seized."""
+        seized.close()
 
     def _touch(self, name: str, *, size_bytes: int) -> bool:
         """Make a blob young again, so that the collector leaves it to the writer that just found

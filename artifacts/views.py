@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import IO, Any
 
+from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from artifacts import contract, selectors
+from artifacts.blobs import address_of
 from artifacts.downloads import OutsideRange, Pieces, Span, headers_of, span_of
 from artifacts.models import Artifact
 from decisions.api_view import ApiView, json_answer, principal_of
@@ -77,6 +80,7 @@ class ContentView(ApiView):
         "downloadArtifact", "A whole artifact", tag="artifacts", answer=_BYTES, path=_IN_PATH,
         media_types=("application/octet-stream",), refusals=_REFUSALS,
         others={206: _BYTES, 304: "You have it: If-None-Match names its ETag.",
+                307: "The bucket hands it out: follow Location, without the token.",
                 416: "The range lies outside of the artifact."},
     )  # fmt: skip
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
@@ -91,6 +95,12 @@ class ContentView(ApiView):
         if _has_it(request, headers["ETag"]):
             file.close()
             return HttpResponse(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        if elsewhere := await asyncio.to_thread(_elsewhere, request, row, headers):
+            file.close()
+            return HttpResponse(
+                status=HTTPStatus.TEMPORARY_REDIRECT,
+                headers={"Location": elsewhere, "Cache-Control": "no-store"},
+            )
         try:
             span = _span(request, row, headers["ETag"])
         except OutsideRange:
@@ -99,6 +109,13 @@ class ContentView(ApiView):
             beside = {"Content-Range": f"bytes */{row.size_bytes}"}
             return json_answer(refusal.as_dict(), status=refusal.http_status, headers=beside)
         return _download(request, row, file, span, headers)
+
+
+def _elsewhere(request: Request, row: Artifact, headers: dict[str, str]) -> str | None:
+    """Return where the storage itself hands out bytes that are too many to pass through here."""
+    if request.method == "HEAD" or row.size_bytes < settings.ARTIFACT_REDIRECT_BYTES:
+        return None
+    return address_of(row.sha256, disposition=headers["Content-Disposition"])
 
 
 def _has_it(request: Request, etag: str) -> bool:

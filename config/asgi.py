@@ -21,6 +21,8 @@ from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
 
+from artifacts.upload_places import read_ticket  # noqa: E402
+from artifacts.upload_views import DOOR  # noqa: E402
 from config.api_errors import answer  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.gate import CALL_LIMIT  # noqa: E402
@@ -101,13 +103,13 @@ class KeptFiles(StaticFiles):
 
 
 class _Body:
-    """A request's body on its way to the application, cut off where it grows past CALL_LIMIT."""
+    """A request's body on its way to the application, cut off where it grows past its limit."""
 
     def __init__(self, scope: Any, receive: Any) -> None:
         self._receive = receive
+        self.limit = self._left = _limit(scope)
         declared = dict(scope["headers"]).get(b"content-length", b"")
-        self.is_flood = declared.isdigit() and int(declared) > CALL_LIMIT
-        self._left = CALL_LIMIT
+        self.is_flood = declared.isdigit() and int(declared) > self.limit
 
     async def receive(self) -> Any:
         """Return the next message; a flood ends as if the caller had hung up."""
@@ -143,7 +145,7 @@ class Dispatcher:
         if not body.is_flood:
             await self._choose(scope["path"])(scope, body.receive, send)
         if body.is_flood:
-            await _refuse(send, BodyTooLarge(f"The body has more than {CALL_LIMIT} bytes."))
+            await _refuse(send, BodyTooLarge(f"The body has more than {body.limit} bytes."))
 
     def _choose(self, path: str) -> Any:
         if path.startswith(_API):
@@ -166,6 +168,13 @@ class Dispatcher:
             await send({"type": f"{message['type']}.complete"})
             if is_over:
                 return
+
+
+def _limit(scope: Any) -> int:
+    """Return how large a body may be: an upload's is as large as its ticket says."""
+    path = scope["path"]
+    ticket = read_ticket(path.removeprefix(DOOR)) if path.startswith(DOOR) else None
+    return CALL_LIMIT if ticket is None else max(CALL_LIMIT, ticket.size_bytes)
 
 
 def _head_bytes(scope: Any) -> int:

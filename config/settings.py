@@ -136,6 +136,9 @@ FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
 # A folder, or s3://bucket/prefix?endpoint=https://…&region=…&public_endpoint=https://…; credentials
 # are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else boto3 finds (a role, a profile).
 CONTINUITY_ARTIFACT_STORAGE = env.str("CONTINUITY_ARTIFACT_STORAGE", "")
+# What a caller may bring as one artifact; from which size on a bucket hands out downloads itself.
+UPLOAD_MAX_BYTES = env.int("CONTINUITY_UPLOAD_MAX_BYTES", 256 * 1024 * 1024)
+ARTIFACT_REDIRECT_BYTES = env.int("CONTINUITY_ARTIFACT_REDIRECT_BYTES", 8 * 1024 * 1024)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

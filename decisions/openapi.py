@@ -76,11 +76,12 @@ def operation(
     """Describe a handler: its docstring is the description.
 
     `answer` is the schema of `status`, `others` those of further statuses (a text where there is no
-    body to describe), `path` names what stands in the path; what is left of `arguments` is the
-    query.
+    body to describe); with others and no answer there is no `status`. `path` names what stands in
+    the path; what is left of `arguments` is the query.
     """
     answers: dict[Any, Any] = {}
-    for code, schema in {status: answer, **(others or {})}.items():
+    first = {} if answer is None and others else {status: answer}
+    for code, schema in {**first, **(others or {})}.items():
         media = media_types if code == status else media_types[:1]
         for media_type in media:
             answers[code, media_type] = _answer(schema, (examples or {}).get(code))

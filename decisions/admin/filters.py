@@ -61,12 +61,17 @@ class TimeFilter(SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows of a span that ends now, or those before all spans."""
+        since, before = self.bounds()
+        if since is not None:
+            return queryset.filter(**{f"{self.field}__gte": since})
+        return queryset.filter(**{f"{self.field}__lt": before}) if before else queryset
+
+    def bounds(self) -> tuple[datetime | None, datetime | None]:
+        """Return since when and before when the chosen rows were made."""
         now, chosen = datetime.now(UTC), self.value() or ""
         if chosen == "older":
-            return queryset.filter(**{f"{self.field}__lt": now - _SPANS["month"][1]})
-        if chosen in _SPANS:
-            return queryset.filter(**{f"{self.field}__gte": now - _SPANS[chosen][1]})
-        return queryset
+            return None, now - _SPANS["month"][1]
+        return (now - _SPANS[chosen][1], None) if chosen in _SPANS else (None, None)
 
 
 def workspace_label(place: Workspace) -> str:

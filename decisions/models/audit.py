@@ -29,6 +29,8 @@ class AuditEntry(models.Model):
             models.Index(fields=["workspace_id", "-id"], name="audit_workspace"),
             models.Index(fields=["resource_id"], name="audit_resource"),
             models.Index(fields=["action", "-id"], name="audit_action"),
+            models.Index(fields=["actor", "-id"], name="audit_actor"),
+            models.Index(fields=["created_at"], name="audit_time"),
         ]
 
     def __str__(self) -> str:

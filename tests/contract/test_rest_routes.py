@@ -41,8 +41,11 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{SESSION}/clone": {"POST": "sessions:write"},
     ARTIFACT: {"GET": "artifacts:read"},
     f"{ARTIFACT}/content": {"GET": "artifacts:read"},
+    "api/v1/artifacts/uploads": {"POST": "artifacts:write"},
+    "api/v1/artifacts/uploads/<id:uploadId>/complete": {"POST": "artifacts:write"},
 }
 OPEN = {
+    "api/v1/artifacts/upload/<id:ticket>": "its ticket is the credential",
     "": "leads to the admin",
     "healthz": "says only that the process lives",
     "readyz": "says only which part is away",
@@ -88,8 +91,14 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
     assert set(scopes.values()) <= SCOPES
 
 
+MADE_UP = {
+    "runId": "run_x", "artifactId": "art_x", "sessionId": "sess_x", "uploadId": "upl_x",
+    "webhookId": "hook_x", "deliveryId": "dlv_x",
+}  # fmt: skip
+
+
 def address(route: str) -> str:
-    for name, made_up in (("runId", "run_x"), ("artifactId", "art_x"), ("sessionId", "sess_x")):
+    for name, made_up in MADE_UP.items():
         route = route.replace(f"<id:{name}>", made_up)
     return f"/{route}"
 

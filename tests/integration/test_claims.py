@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 
 from decisions.principals import Principal
 from runs import claims, turn
@@ -196,3 +199,47 @@ def test_a_claim_reads_little(
         make_run()
     with django_assert_max_num_queries(12):  # type: ignore[attr-defined]
         assert take(worker)
+
+
+@override_settings(MAX_CONCURRENT_RUNS=3)
+def test_a_workspace_that_floods_does_not_keep_another_waiting(
+    make_run: MakeRun, worker: str
+) -> None:
+    """Two hundred runs of one wait before six of the other; slots come free one by one."""
+    for n in range(200):
+        make_run(created_at=at(n), workspace_id="flood")
+    patient = [make_run(created_at=at(900 + n), workspace_id="patient").id for n in range(6)]
+    held: list[Claim] = []
+    order: list[str] = []
+    while len(order) < 18:
+        while (claimed := take(worker)) is not None:
+            held.append(claimed)
+            order.append(claimed.run.workspace_id)
+        over = held.pop(0)
+        Slot.objects.filter(run_id=over.run.id).update(
+            run_id=None, worker_id=None, workspace_id=None
+        )
+    # With three slots and two that want them, each has at least every third turn.
+    assert all(order[:n].count("patient") >= n // 3 for n in range(len(order)))
+    taken = [run.id for run in Run.objects.filter(workspace_id="patient", status="running")]
+    assert sorted(taken) == sorted(patient)
+
+
+def test_whose_turn_it_is_is_one_statement_on_an_index(make_run: MakeRun, worker: str) -> None:
+    one = make_run(status="succeeded")
+    columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
+    many = [Run(**{**columns, "id": f"run_{n}"}) for n in range(3000)]
+    Run.objects.bulk_create(many)
+    waiting = make_run()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        with CaptureQueriesContext(connection) as seen:
+            found = turn.next_run(worker)
+        assert found is not None
+        assert found.id == waiting.id
+        if connection.vendor == "sqlite":
+            statement = seen.captured_queries[0]["sql"]
+            cursor.execute(f"EXPLAIN QUERY PLAN {statement}")
+            plan = " ".join(str(row) for row in cursor.fetchall())
+            assert "run_waiting" in plan
+            assert not re.search(r"SCAN runs_run(?! USING (COVERING )?INDEX run_waiting)", plan)

@@ -185,19 +185,25 @@ def test_every_filter_of_the_list_has_an_index_of_its_own(
 ) -> None:
     one = make_run(status="succeeded")
     columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
-    made = [Run(**columns) for _ in range(12000)]
+    made = [Run(**columns) for _ in range(3000)]
     for n, run in enumerate(made):
         run.id, run.created_at = f"run_{n}", one.created_at - timedelta(seconds=n)
         run.workspace_id = f"other{n % 8}" if n % 8 else principal.workspace_id
         run.template_id, run.status = "abcd"[n // 8 % 4], ("succeeded", "canceled")[n // 32 % 2]
         run.error = {"errorCode": "RUN_CANCELED"}
     Run.objects.bulk_create(made)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE" if connection.vendor == "sqlite" else "VACUUM ANALYZE runs_run")
     rows = Run.objects.filter(
         workspace_id=principal.workspace_id, hidden_at__isnull=True, **filters
     )
-    plan = rows.order_by("-created_at", "-id").values("id")[:50].explain()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_sort = off")
+        # In a table this small the planner may prefer the admin's; the list must not need them.
+        for of_all in ("newest_of_all", "by_status_of_all", "by_template_of_all", "by_workspace"):
+            cursor.execute(f"DROP INDEX run_{of_all}")
+        plan = rows.order_by("-created_at", "-id").values("id")[:50].explain()
+        transaction.set_rollback(True)
     kept = {"": "run_seen", "status": "run_seen_by_status", "template_id": "run_seen_by_template"}
     assert kept.get("".join(filters), "run_seen_by_both") in plan.split()
     assert "Sort" not in plan

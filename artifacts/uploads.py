@@ -1,0 +1,235 @@
+"""Artifacts that callers bring: announced, sent straight to the storage, valid once they were read
+and found to be what was announced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.core.files.base import File
+from django.db import transaction
+
+from artifacts.blobs import blob_name, blob_storage
+from artifacts.models import Artifact, ArtifactUpload
+from artifacts.selectors import describe
+from artifacts.upload_places import Ticket, make_ticket, place_of
+from decisions.audit import Deed, record
+from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
+from decisions.ids import new_id
+from decisions.principals import Principal
+from decisions.storable import storable_text
+
+KIND = "upload"
+OPEN_MAX = 100  # uploads of a workspace that are announced and not complete
+TIME_TO_SEND = timedelta(hours=1)
+PIECE_BYTES = 1 << 20
+
+
+class TooManyUploads(Conflict):
+    """The workspace has announced more than it sends."""
+
+    retryable = True
+    recovery = "Complete the uploads that are open; those that are not end after an hour."
+
+
+class NothingSent(Conflict):
+    """The bytes are not there yet."""
+
+    retryable = True
+    recovery = "Send the bytes by PUT to the url of the upload, then complete it."
+
+
+def start_upload(
+    *, principal: Principal, name: str, mime_type: str, size_bytes: int, sha256: str, door: str
+) -> dict[str, Any]:
+    """Announce bytes and return {uploadId, method, url, headers, expiresAt}: where to send them.
+
+    Args:
+        door: the address of our own door for bytes, which ends with a slash; used where the storage
+            has none.
+
+    Raises:
+        InvalidInput: Larger than this installation takes.
+        TooManyUploads: OPEN_MAX are open.
+    """
+    principal.require("artifacts:write")
+    most = settings.UPLOAD_MAX_BYTES
+    if size_bytes > most:
+        raise InvalidInput(f"sizeBytes: at most {most} are taken.", details={"maxBytes": most})
+    now = datetime.now(UTC)
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    upload = ArtifactUpload(
+        id=new_id("upl_"), **place, principal_id=principal.id, name=storable_text(name)[:255],
+        mime_type=mime_type, sha256=sha256, size_bytes=size_bytes, created_at=now,
+        expires_at=now + TIME_TO_SEND,
+    )  # fmt: skip
+    opened = ArtifactUpload.objects.filter(
+        workspace_id=principal.workspace_id, expires_at__gt=now, artifact_id__isnull=True
+    )
+    facts = {"sizeBytes": size_bytes, "sha256": sha256, "mimeType": mime_type}
+    with transaction.atomic():
+        if len(opened.values("id")[:OPEN_MAX]) >= OPEN_MAX:
+            raise TooManyUploads(f"{OPEN_MAX} uploads of this workspace are open.")
+        upload.save(force_insert=True)
+        record(_deed("artifact.upload_started", principal, upload, facts))
+    url, headers = _where_to_send(upload, door)
+    return {
+        "uploadId": upload.id, "method": "PUT", "url": url, "headers": headers,
+        "expiresAt": int(upload.expires_at.timestamp() * 1000),
+    }  # fmt: skip
+
+
+def _where_to_send(upload: ArtifactUpload, door: str) -> tuple[str, dict[str, str]]:
+    sign = getattr(blob_storage(), "presign_put", None)
+    if sign is None:
+        length = str(upload.size_bytes)
+        return door + make_ticket(upload), {
+            "Content-Type": upload.mime_type, "Content-Length": length,
+        }  # fmt: skip
+    url, headers = sign(
+        place_of(upload.id), mime_type=upload.mime_type, size_bytes=upload.size_bytes,
+        sha256=upload.sha256, expires_s=int(TIME_TO_SEND.total_seconds()),
+    )  # fmt: skip
+    return url, headers
+
+
+class Readable(Protocol):
+    """A body as it comes in."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+
+
+class _Sent(File):  # type: ignore[type-arg]
+    """A body on its way into the storage, as long as it was announced to be."""
+
+    def __init__(self, body: Readable, size_bytes: int) -> None:
+        super().__init__(None)
+        self._body = body
+        self._announced = size_bytes
+
+    def chunks(self, chunk_size: int | None = None) -> Iterator[bytes]:
+        """Yield the body, and refuse one of another length."""
+        left = self._announced
+        for piece in iter(partial(self._body.read, PIECE_BYTES), b""):
+            left -= len(piece)
+            if left < 0:
+                break
+            yield piece
+        if left:
+            raise InvalidInput(f"The body has to have {self._announced} bytes, as announced.")
+
+
+def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
+    """Take the bytes of an upload; sent again, they replace what was sent before.
+
+    Raises:
+        ArtifactNotFound: No such ticket, or its time is over.
+        Conflict: The upload is complete.
+        InvalidInput: Another length or another type than announced; nothing is kept.
+    """
+    upload = ticket and ArtifactUpload.objects.filter(id=ticket.upload_id).first()
+    if not upload:
+        raise ArtifactNotFound("There is no upload at this address, or its time is over.")
+    if upload.artifact_id is not None:
+        raise Conflict(f"The upload {upload.id} is complete.")
+    if mime_type != upload.mime_type:
+        raise InvalidInput(f"Content-Type: it has to be {upload.mime_type}, as announced.")
+    blob_storage().save(place_of(upload.id), _Sent(body, upload.size_bytes))
+
+
+def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, Any]:
+    """Read what was sent; where it is what was announced, make it an artifact and return it.
+
+    Twice is the same artifact. It lives as long as artifacts do, from now on.
+
+    Raises:
+        ArtifactNotFound: Unknown, or another workspace's.
+        ArtifactExpired: Its time is over.
+        NothingSent: The bytes are not there yet.
+        InvalidInput: They are not those that were announced; they are gone then.
+    """
+    principal.require("artifacts:write")
+    upload = _upload(principal, upload_id)
+    if upload.artifact_id is None:
+        if upload.expires_at <= datetime.now(UTC):
+            raise ArtifactExpired(f"The time to complete the upload {upload_id} is over.")
+        try:
+            _take_in(upload)
+        except FileNotFoundError:
+            upload.refresh_from_db()  # somebody else may have completed it meanwhile
+            if upload.artifact_id is None:
+                raise NothingSent(f"Nothing has been sent for the upload {upload_id}.") from None
+        else:
+            _make_artifact(principal, upload)
+            blob_storage().delete(place_of(upload.id))
+    return describe(Artifact.objects.get(id=upload.artifact_id))
+
+
+def _upload(principal: Principal, upload_id: str) -> ArtifactUpload:
+    found = ArtifactUpload.objects.filter(id=upload_id, workspace_id=principal.workspace_id)
+    upload = found.first()
+    if upload is None:
+        raise ArtifactNotFound(f"There is no upload {upload_id[:64]}.")
+    return upload
+
+
+def _take_in(upload: ArtifactUpload) -> None:
+    """Read the bytes, whatever a server said of them, and put them where their hash wants them."""
+    storage, digest = blob_storage(), hashlib.sha256()
+    seized = storage.seize(place_of(upload.id))
+    try:
+        found = seized.size
+        if found == upload.size_bytes:
+            for piece in iter(partial(seized.read, PIECE_BYTES), b""):
+                digest.update(piece)
+        if digest.hexdigest() == upload.sha256:
+            storage.adopt(seized, blob_name(upload.sha256), size_bytes=upload.size_bytes)
+            return
+    finally:
+        storage.release(seized)
+    storage.delete(place_of(upload.id))
+    announced = {"sizeBytes": upload.size_bytes, "sha256": upload.sha256}
+    raise InvalidInput(
+        "What was sent is not what was announced; send it again.",
+        details={"sizeBytes": found, "announced": announced},
+    )
+
+
+def _make_artifact(principal: Principal, upload: ArtifactUpload) -> None:
+    """Write the row, once: of two who complete at the same time both get the first one's."""
+    now = datetime.now(UTC)
+    row = Artifact(
+        id=new_id("art_"), tenant_id=upload.tenant_id, workspace_id=upload.workspace_id, run_id="",
+        kind=KIND, name=upload.name, mime_type=upload.mime_type, sha256=upload.sha256,
+        size_bytes=upload.size_bytes, created_at=now,
+        expires_at=now + timedelta(milliseconds=settings.ARTIFACT_TTL_MS),
+    )  # fmt: skip
+    with transaction.atomic():
+        mine = ArtifactUpload.objects.filter(id=upload.id, artifact_id__isnull=True)
+        if mine.update(artifact_id=row.id):
+            row.save(force_insert=True)
+            record(_deed("artifact.uploaded", principal, upload, {"artifactId": row.id}))
+    upload.refresh_from_db()
+
+
+def _deed(action: str, principal: Principal, upload: ArtifactUpload, facts: dict[str, Any]) -> Deed:
+    place = upload.tenant_id, upload.workspace_id
+    return Deed(action, principal.id, "upload", upload.id, *place, facts)
+
+
+def forget_uploads() -> int:
+    """Remove uploads that were complete or abandoned an hour after their time, and what was sent
+    for them; return how many.
+    """
+    over = ArtifactUpload.objects.filter(expires_at__lte=datetime.now(UTC) - TIME_TO_SEND)
+    ids = list(over.values_list("id", flat=True)[:500])
+    for upload_id in ids:
+        blob_storage().delete(place_of(upload_id))
+    ArtifactUpload.objects.filter(id__in=ids).delete()
+    return len(ids)

@@ -1,0 +1,106 @@
+"""The long lists of the admin find what they show by an index, whatever the log has grown to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from decisions.audit import Deed, entry_for
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.models import Run
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+AUDIT, RUNS = "/admin/decisions/auditentry/", "/admin/runs/run/"
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def long_log(principal: Principal) -> None:
+    """An audit log in which what is looked for is rare."""
+    rows = []
+    for n in range(4000):
+        deed = Deed("run.queued", f"token:{n % 50}", "run", f"run_{n}", "t", "w")
+        rows.append(entry_for(deed))
+        rows[-1].created_at = NOW - timedelta(days=60) + timedelta(minutes=n)
+    rows[100].action = "run.refused"
+    rows[-1].created_at = NOW - timedelta(minutes=5)
+    AuditEntry.objects.bulk_create(rows)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def statements(client: Client, path: str) -> list[str]:
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(path).status_code == 200
+    return [query["sql"] for query in seen.captured_queries]
+
+
+def plans(client: Client, path: str, table: str) -> str:
+    """Return the plans of what a page reads from a table."""
+    explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+    told = []
+    with connection.cursor() as cursor:
+        for sql in statements(client, path):
+            if f'FROM "{table}"' in sql:
+                cursor.execute(explain + sql)
+                told += [str(row) for row in cursor.fetchall()]
+    assert told
+    return "\n".join(told)
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [("?time=hour", "audit_time"), ("?time=older", "audit_time"), ("?q=token:7", "audit_actor"),
+     ("?outcome=refused", "audit_action"), ("?action=run.refused", "audit_action"),
+     ("?q=run_77", "audit_resource")],
+)  # fmt: skip
+def test_the_log_is_searched_by_an_index(
+    boss: Client, long_log: None, query: str, index: str
+) -> None:
+    told = plans(boss, AUDIT + query, "decisions_auditentry")
+    assert index in told
+    assert "Seq Scan" not in told
+    asked = statements(boss, AUDIT + query)
+    assert len(asked) <= 8
+    assert not [sql for sql in asked if "COUNT(" in sql.upper()]
+
+
+def test_the_filters_of_the_log_keep_what_they_say(boss: Client, long_log: None) -> None:
+    def shown(query: str) -> set[str]:
+        return {row.resource_id for row in boss.get(AUDIT + query).context["cl"].result_list}
+
+    assert shown("?time=hour") == {"run_3999"}
+    assert len(shown("?time=older")) == 50
+    assert "run_3998" in shown("?time=older")
+    assert shown("?outcome=refused") == {"run_100"}
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [("?q=sess_42", "run_by_session"), ("?template=batch_extract_pages", "run_by_template_of_all"),
+     ("", "run_newest_of_all"), ("?status=failed", "run_by_status_of_all")],
+)  # fmt: skip
+def test_the_list_of_runs_is_found_by_an_index(
+    boss: Client, make_run: Callable[..., Run], query: str, index: str
+) -> None:
+    one = make_run(status="succeeded", hidden_at=NOW)
+    columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
+    rows = [Run(**{**columns, "id": f"run_{n}", "session_id": f"sess_{n}"}) for n in range(3000)]
+    for n, run in enumerate(rows):
+        run.created_at = NOW - timedelta(seconds=n)
+        if n % 1000 == 999:
+            run.template_id, run.status = "batch_extract_pages", "failed"
+            run.error = {"errorCode": "RUN_TIMEOUT"}
+    Run.objects.bulk_create(rows)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    told = plans(boss, RUNS + query, "runs_run")
+    assert index in told
+    assert "Seq Scan" not in told
+    assert "SORT" not in told.upper() or query.startswith("?q=")

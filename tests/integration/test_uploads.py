@@ -1,0 +1,286 @@
+"""Artifacts that callers bring: what was announced becomes one, and nothing else does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from artifacts import blobs
+from artifacts.models import Artifact, ArtifactUpload
+from artifacts.services import collect_blobs
+from artifacts.upload_places import make_ticket, place_of, read_ticket
+from artifacts.uploads import forget_uploads
+from decisions.models import AuditEntry
+from tests.integration.racing import at_once
+from tests.support.rest import refusal, told
+from tests.support.s3_bucket import SECRET, Bucket
+
+pytest_plugins = ["tests.support.s3_fixtures", "tests.support.rest_fixtures"]
+UPLOADS = "/api/v1/artifacts/uploads"
+DATA = b"id,street\n1,Way\n"
+
+
+@pytest.fixture(params=["files", "s3"])
+def storage(request: pytest.FixtureRequest) -> str:
+    """Both storages, one after the other."""
+    if request.param == "s3":
+        request.getfixturevalue("bucket")
+    else:  # what other tests left is not collected here
+        shutil.rmtree(Path(settings.CONTINUITY_HOME) / "artifacts", ignore_errors=True)
+    return str(request.param)
+
+
+def announced(data: bytes = DATA, **other: Any) -> dict[str, Any]:
+    sha256 = hashlib.sha256(data).hexdigest()
+    whole = {"name": "a.csv", "mimeType": "text/csv", "sizeBytes": len(data), "sha256": sha256}
+    return {**whole, **other}
+
+
+def start(api: httpx.Client, data: bytes = DATA, **other: Any) -> dict[str, Any]:
+    return told(api.post(UPLOADS, json=announced(data, **other)), 201)
+
+
+def send(upload: dict[str, Any], data: bytes = DATA) -> httpx.Response:
+    headers = {**upload["headers"], "Content-Length": str(len(data))}
+    return httpx.put(upload["url"], content=data, headers=headers, timeout=60)
+
+
+def complete(api: httpx.Client, upload: dict[str, Any]) -> httpx.Response:
+    return api.post(f"{UPLOADS}/{upload['uploadId']}/complete", json={})
+
+
+def test_what_was_announced_and_sent_becomes_an_artifact(api: httpx.Client, storage: str) -> None:
+    upload = start(api)
+    assert set(upload) == {"uploadId", "method", "url", "headers", "expiresAt"}
+    assert send(upload).is_success
+    made = told(complete(api, upload))
+    assert (made["name"], made["mimeType"], made["runId"]) == ("a.csv", "text/csv", "")
+    assert told(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
+    assert told(complete(api, upload)) == made
+    deeds = list(AuditEntry.objects.filter(resource_id=upload["uploadId"]).values_list("action"))
+    assert deeds == [("artifact.upload_started",), ("artifact.uploaded",)]
+    assert not blobs_at(place_of(upload["uploadId"]))
+
+
+def blobs_at(place: str) -> bool:
+    try:
+        blobs.blob_storage().open(place).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def test_nothing_is_an_artifact_before_it_was_completed(api: httpx.Client, storage: str) -> None:
+    upload = start(api)
+    assert refusal(complete(api, upload), 409)["retryable"]
+    send(upload)
+    assert not Artifact.objects.exists()
+
+
+@pytest.mark.parametrize("sent", [b"other bytes 16!!", DATA + b"x", DATA[:-1]])
+def test_other_bytes_than_announced_are_refused_and_can_be_sent_again(
+    api: httpx.Client, storage: str, sent: bytes
+) -> None:
+    upload = start(api)
+    send(upload, sent)
+    assert complete(api, upload).status_code in (400, 409)
+    assert not Artifact.objects.exists()
+    assert send(upload).is_success
+    assert complete(api, upload).status_code == 200
+
+
+@pytest.mark.parametrize("sent", [DATA + b"x", DATA[:-1], b""])
+def test_our_door_takes_no_other_length_and_keeps_nothing_of_it(
+    api: httpx.Client, sent: bytes
+) -> None:
+    upload = start(api)
+    assert refusal(send(upload, sent), 400)["errorCode"] == "INVALID_PARAMETER"
+    assert not blobs_at(place_of(upload["uploadId"]))
+    assert refusal(complete(api, upload), 409)
+
+
+def test_our_door_takes_no_other_type(api: httpx.Client) -> None:
+    upload = start(api)
+    assert refusal(send(upload | {"headers": {"Content-Type": "text/html"}}), 400)
+
+
+def test_more_than_a_calls_body_can_be_sent_with_a_ticket_and_not_without(
+    api: httpx.Client,
+) -> None:
+    data = os.urandom(9 << 20)
+    upload = start(api, data)
+    assert send(upload, data).status_code == 204
+    assert told(complete(api, upload))["sizeBytes"] == len(data)
+    forged = upload | {"url": upload["url"][:-1] + ("0" if upload["url"][-1] != "0" else "1")}
+    assert refusal(send(forged, data), 413)
+    assert refusal(send(upload, data + data), 413)
+
+
+@pytest.mark.parametrize("change", ["proof", "size", "expiry", "nothing", "too late"])
+def test_a_ticket_that_was_altered_or_is_too_old_lets_nothing_in(
+    api: httpx.Client, change: str
+) -> None:
+    upload = start(api)
+    row = ArtifactUpload.objects.get()
+    parts = make_ticket(row).split(".")
+    if change == "too late":
+        row.expires_at = datetime.now(UTC) - timedelta(seconds=1)
+        parts = make_ticket(row).split(".")
+    elif change == "nothing":
+        parts = []
+    else:
+        parts[{"proof": 3, "size": 1, "expiry": 2}[change]] += "0"
+    ticket = ".".join(parts)
+    assert read_ticket(ticket) is None
+    url = upload["url"].rsplit("/", 1)[0] + "/" + ticket
+    assert refusal(send(upload | {"url": url}), 404)["errorCode"] == "ARTIFACT_NOT_FOUND"
+
+
+def test_a_complete_upload_takes_nothing_more(api: httpx.Client) -> None:
+    upload = start(api)
+    send(upload)
+    complete(api, upload)
+    assert refusal(send(upload), 409)
+
+
+def test_two_who_complete_at_once_get_the_same_artifact(api: httpx.Client, storage: str) -> None:
+    upload = start(api)
+    send(upload)
+    made = at_once([partial(complete, api, upload)] * 4)
+    assert {answer.status_code for answer in made} == {200}
+    assert len({answer.json()["artifactId"] for answer in made}) == 1
+    assert Artifact.objects.count() == 1
+
+
+def test_anothers_upload_reads_as_missing(
+    api: httpx.Client, client_with: Callable[..., httpx.Client]
+) -> None:
+    upload = start(api)
+    foreign = client_with(workspace="elsewhere")
+    assert refusal(complete(foreign, upload), 404)["errorCode"] == "ARTIFACT_NOT_FOUND"
+
+
+def test_a_workspace_has_so_many_uploads_open_and_no_more(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("artifacts.uploads.OPEN_MAX", 2)
+    first = start(api)
+    start(api)
+    assert refusal(api.post(UPLOADS, json=announced()), 409)["retryable"]
+    send(first)
+    complete(api, first)
+    start(api)
+
+
+@override_settings(UPLOAD_MAX_BYTES=1000)
+@pytest.mark.parametrize(
+    "wrong",
+    [{"sizeBytes": 1001}, {"sizeBytes": 0}, {"sizeBytes": True}, {"sha256": "A" * 64},
+     {"sha256": "0" * 63}, {"mimeType": "text"}, {"mimeType": "text/html\r\nX: y"}, {"name": ""},
+     {"name": "n" * 256}, {"extra": 1}, {"sizeBytes": 1.5}],
+    ids=str,
+)  # fmt: skip
+def test_an_announcement_that_cannot_be_kept_is_refused(
+    api: httpx.Client, wrong: dict[str, Any]
+) -> None:
+    answer = refusal(api.post(UPLOADS, json=announced(**wrong)), 400)
+    assert answer["errorCode"] == "INVALID_PARAMETER"
+    assert not ArtifactUpload.objects.exists()
+
+
+def test_an_abandoned_upload_goes_with_its_bytes_and_one_in_progress_stays(
+    api: httpx.Client, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, going = start(api), start(api)
+    for upload in (left, going):
+        send(upload)
+    monkeypatch.setattr(blobs, "YOUNG", timedelta(seconds=-5))  # an hour later
+    ArtifactUpload.objects.filter(id=left["uploadId"]).update(
+        expires_at=datetime.now(UTC) - timedelta(hours=1)
+    )
+    assert refusal(complete(api, left), 410)["errorCode"] == "ARTIFACT_EXPIRED"
+    assert (forget_uploads(), collect_blobs()) == (1, 0)
+    assert not blobs_at(place_of(left["uploadId"]))
+    assert complete(api, going).status_code == 200
+    assert collect_blobs() == 0
+
+
+def test_bytes_that_are_sent_after_all_for_an_upload_that_is_gone_are_collected(
+    api: httpx.Client, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = start(api)
+    ArtifactUpload.objects.all().delete()
+    assert send(upload).is_success  # S3 knows nothing of our rows
+    monkeypatch.setattr(blobs, "YOUNG", timedelta(seconds=-5))
+    assert collect_blobs() == 1
+    assert bucket.keys() == []
+
+
+def test_a_presigned_address_binds_size_type_and_hash_and_tells_no_key(
+    api: httpx.Client, bucket: Bucket
+) -> None:
+    upload = start(api)
+    url = httpx.URL(upload["url"])
+    signed = set(url.params["X-Amz-SignedHeaders"].split(";"))
+    assert {"content-length", "content-type", "x-amz-checksum-sha256"} <= signed
+    assert upload["headers"].keys() == {"Content-Type", "Content-Length", "x-amz-checksum-sha256"}
+    assert url.params["X-Amz-Expires"] == "3600"
+    assert SECRET not in str(upload)
+    assert "X-Amz-Signature" not in str(list(AuditEntry.objects.values_list("metadata")))
+
+
+def test_bytes_that_change_while_they_are_read_do_not_become_the_artifact(
+    api: httpx.Client, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = start(api)
+    send(upload)
+    genuine = bucket.storage.adopt
+
+    def adopt(*args: Any, **kwargs: Any) -> None:
+        send(upload, b"poison: 16 bytes")
+        genuine(*args, **kwargs)
+
+    monkeypatch.setattr(bucket.storage, "adopt", adopt)
+    made = told(complete(api, upload))
+    assert told(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
+    assert len(bucket.keys()) == 1
+
+
+@override_settings(ARTIFACT_REDIRECT_BYTES=1000)
+def test_a_large_download_is_handed_to_the_bucket_as_a_file_to_save(
+    api: httpx.Client, bucket: Bucket, make_artifact: Callable[..., str]
+) -> None:
+    small, large = (
+        f"/api/v1/artifacts/{make_artifact(data, mime_type='text/html', name='p.html')}/content"
+        for data in (b"x" * 999, b"<script>" * 200)
+    )
+    assert api.get(small).status_code == 200
+    answer = api.get(large)
+    assert (answer.status_code, answer.headers["cache-control"]) == (307, "no-store")
+    params = httpx.URL(answer.headers["location"]).params
+    assert params["response-content-type"] == "application/octet-stream"
+    assert params["response-content-disposition"] == 'attachment; filename="p.html"'
+    assert params["X-Amz-Expires"] == "60"
+    got = httpx.get(answer.headers["location"])
+    assert got.content == b"<script>" * 200
+    assert got.headers["content-type"] == "application/octet-stream"
+    assert api.head(large).status_code == 200
+
+
+@override_settings(ARTIFACT_REDIRECT_BYTES=1000)
+def test_files_are_never_handed_elsewhere(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    where = f"/api/v1/artifacts/{make_artifact(b'x' * 5000)}/content"
+    assert api.get(where).status_code == 200
