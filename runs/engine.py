@@ -30,22 +30,10 @@ from runs.models import RunStep, StepStatus
 from runs.opening import ms_left
 from runs.slots import release_slot
 from runs.task_templates.registry import StepView, get_template
-from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay
+from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay, Stopped, TimedOut
 
 ONCE_GRACE_S = 4.0  # a step that must not be repeated may finish within this when the worker drains
 log = logging.getLogger(__name__)
-
-
-class Stopped(Exception):
-    """Somebody took the run off this worker: a cancel, a lost lease, a shutdown."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason)
-        self.reason: Reason = reason
-
-
-class TimedOut(Exception):
-    """The run's own time is over."""
 
 
 class Execution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from django.conf import settings
@@ -20,6 +20,7 @@ from runs.slots import count_free_slots
 from runs.task_templates.registry import get_template, list_templates
 from runs.totals import count_visible
 
+Item = TypeVar("Item", bound=Mapping[str, Any])
 LISTED_RESULT_BYTES = 2048  # of a run's result in a list
 _UNREAD = ("inputs", "options")  # columns that no answer shows
 
@@ -109,11 +110,11 @@ def list_runs(
     }
 
 
-def first_ones(items: Iterable[dict[str, Any]], max_bytes: int | None) -> list[dict[str, Any]]:
+def first_ones(items: Iterable[Item], max_bytes: int | None) -> list[Item]:
     """Return the first items, as many as have at most `max_bytes` together, but at least one."""
     if max_bytes is None:
         return list(items)
-    shown: list[dict[str, Any]] = []
+    shown: list[Item] = []
     left = max_bytes
     for item in items:
         left -= len(orjson.dumps(item))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,35 +22,9 @@ from runs.secret_inputs import sealed_row
 from runs.selectors import is_past_ttl, visible_run
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
-from runs.submission import Mode, Submission, judge_submission
+from runs.submission import Submission, Submitted, judge_submission
 from runs.transition import insert_run
 from runs.webhooks.services import check_named
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """An accepted run: it is durable by the time the caller reads this."""
-
-    run_id: str
-    session_id: str
-    status: str
-    mode: Mode
-    deduplicated: bool
-    inputs_match: bool | None
-    timeout_ms: int
-    # The caller asked for auto: after 55 s it is answered with the handle instead of the result.
-    asked_auto: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the answer to a submit that does not wait."""
-        answer: dict[str, Any] = {
-            "runId": self.run_id,
-            "sessionId": self.session_id,
-            "status": self.status,
-            "mode": self.mode,
-            "deduplicated": self.deduplicated,
-        }
-        return answer | ({} if self.inputs_match is None else {"inputsMatch": self.inputs_match})
 
 
 def submit_run(

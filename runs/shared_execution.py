@@ -13,10 +13,10 @@ import time
 from runs import portions
 from runs.changes import StepChange
 from runs.claims import Claim
-from runs.engine import Execution, Stopped, TimedOut
+from runs.engine import Execution
 from runs.journal import Ending
 from runs.models import RunStep
-from runs.under_way import Reason
+from runs.under_way import Reason, Stopped, TimedOut
 
 LOOK_S = 0.3  # between two looks at what the others have done
 log = logging.getLogger(__name__)

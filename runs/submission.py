@@ -56,6 +56,32 @@ class Submission:
     inputs_digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """An accepted run: it is durable by the time the caller reads this."""
+
+    run_id: str
+    session_id: str
+    status: str
+    mode: Mode
+    deduplicated: bool
+    inputs_match: bool | None
+    timeout_ms: int
+    # The caller asked for auto: after 55 s it is answered with the handle instead of the result.
+    asked_auto: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the answer to a submit that does not wait."""
+        answer: dict[str, Any] = {
+            "runId": self.run_id,
+            "sessionId": self.session_id,
+            "status": self.status,
+            "mode": self.mode,
+            "deduplicated": self.deduplicated,
+        }
+        return answer | ({} if self.inputs_match is None else {"inputsMatch": self.inputs_match})
+
+
 def judge_submission(
     *,
     principal: Principal,

@@ -29,10 +29,10 @@ from runs.models import (
     StepStatus,
     Webhook,
     WebhookDelivery,
+    delivery_id,
 )
 from runs.rows import not_before, update_returning
 from runs.wakeups import announce
-from runs.webhook_models import delivery_id
 
 
 class _NoSlot(Exception):

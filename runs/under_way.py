@@ -37,6 +37,18 @@ CLOSE_S = 5.0  # a browser session that takes longer to close is left to the bro
 log = logging.getLogger(__name__)
 
 
+class Stopped(Exception):
+    """Somebody took the run off this worker: a cancel, a lost lease, a shutdown."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+
+
+class TimedOut(Exception):
+    """The run's own time is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Over:
     """A step's try is over; the future has its output or its exception."""

@@ -16,7 +16,7 @@ from runs.event_types import FINAL, EventType
 from runs.hub import Log, get_hub
 from runs.listener import Event, Listener
 from runs.models import TERMINAL
-from runs.services import Submitted
+from runs.submission import Submitted
 
 AUTO_WAIT_S = WAIT_MAX_MS / 1000
 # Events at which a wait for a run may be over, and those that move its progress.

@@ -12,7 +12,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -245,22 +245,20 @@ class WorkerPlace:
     # --- the watcher ------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        while not self._stopping.wait(WATCH_S):
-            try:
-                self._check_leases()
-                self._answer_silence()
-            except Error as error:
-                log.warning("the leases cannot be watched: %s", error)
-                connection.close()
-        connection.close()
+        self._keep_doing(self._check_leases, self._answer_silence)
 
     def _look_after_sessions(self) -> None:
         """Apart from the watcher, which must not wait for a page to tell its state."""
+        self._keep_doing(lambda: live_sessions.look_after(self.worker_id))
+
+    def _keep_doing(self, *deeds: Callable[[], None]) -> None:
         while not self._stopping.wait(WATCH_S):
             try:
-                live_sessions.look_after(self.worker_id)
+                for deed in deeds:
+                    deed()
             except Error as error:
-                log.warning("the live sessions cannot be looked after: %s", error)
+                name = threading.current_thread().name
+                log.warning("the database does not answer %s: %s", name, error)
                 connection.close()
         connection.close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent / "page"
 READER = (
@@ -63,3 +64,13 @@ def _source(name: str) -> str:
     return "\n".join(line for line in kept if line and not line.startswith("//")).replace(
         "__TOKEN__", TOKEN
     )
+
+
+class ReaderMissing(Exception):
+    """The document was made without the reader laid out in it."""
+
+
+def first_line(details: dict[str, Any]) -> str:
+    """Return what an exception of a page script says, without its stack."""
+    text = details.get("exception", {}).get("description") or details.get("text") or ""
+    return str(text).partition("\n")[0]

@@ -18,7 +18,13 @@ from runners.browser.failures import (
     is_context_lost,
     is_download,
 )
-from runners.browser.page_scripts import READ, reader_at_hand, reader_script
+from runners.browser.page_scripts import (
+    READ,
+    ReaderMissing,
+    first_line,
+    reader_at_hand,
+    reader_script,
+)
 from runners.browser.refusals import Refusals
 from runners.browser.trouble import Trouble, within
 from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
@@ -31,10 +37,7 @@ if TYPE_CHECKING:
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
 WORLD = "continuity"
-
-
-class ReaderMissing(Exception):
-    """The document was made without the reader laid out in it."""
+SHOT = {"format": "jpeg", "quality": 60, "optimizeForSpeed": True}
 
 
 class Tab:
@@ -66,7 +69,7 @@ class Tab:
         # Pages of local sessions are refused nothing, and pay for nobody who watches.
         self._refusals = Refusals(page, outcomes, self._trouble.fail) if outcomes else None
         page.on("framenavigated", self._note_committed)
-        page.on("domcontentloaded", lambda _: self._note_parsed())
+        page.on("domcontentloaded", self._note_parsed)
         for event in ("frameRequestedNavigation", "frameStartedNavigating"):
             line.on(f"Page.{event}", lambda told: self._note_leaving(told, True))
         line.on("Page.frameNavigated", self._note_document)
@@ -217,11 +220,11 @@ class Tab:
                 raise ContextLost(str(error)) from None
             raise browser_is_gone() from None
         if "exceptionDetails" in answer:
-            told = _first_line(answer["exceptionDetails"])
+            told = first_line(answer["exceptionDetails"])
             raise ReaderMissing if READ in told else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
 
-    async def handle(self, work: Coroutine[Any, Any, None], *, seconds: float) -> None:
+    async def handle(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
         """Do something with the page's mouse or keyboard.
 
         Raises:
@@ -229,7 +232,7 @@ class Tab:
             ToolFailed: The page is lost.
         """
         try:
-            await self._trouble.watch(work, within(seconds))
+            return await self._trouble.watch(work, within(seconds))
         except TimeoutError:
             raise
         except browser_errors():
@@ -237,8 +240,8 @@ class Tab:
 
     async def interrupt(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""
+        ending = self._line.send("Runtime.terminateExecution")
         with contextlib.suppress(*browser_errors()):
-            ending = self._line.send("Runtime.terminateExecution")
             await self._trouble.watch(ending, within(2.0))
 
     async def screenshot(self, *, seconds: float) -> bytes:
@@ -248,14 +251,8 @@ class Tab:
             TimeoutError: The page did not paint in time.
             PageCrashed: The page is gone.
         """
-        shot = {"format": "jpeg", "quality": 60, "optimizeForSpeed": True}
-        painting = self._line.send("Page.captureScreenshot", shot)
-        try:
-            answer = await self._trouble.watch(painting, within(seconds))
-        except TimeoutError:
-            raise
-        except browser_errors():
-            raise browser_is_gone() from None
+        painting = self._line.send("Page.captureScreenshot", SHOT)
+        answer = await self.handle(painting, seconds=seconds)
         return base64.b64decode(answer["data"])
 
     async def stop_loading(self) -> None:
@@ -310,10 +307,5 @@ class Tab:
             self._looking.cancel()
             self._looking = None
 
-    def _note_parsed(self) -> None:
+    def _note_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()
-
-
-def _first_line(details: dict[str, Any]) -> str:
-    text = details.get("exception", {}).get("description") or details.get("text") or ""
-    return str(text).partition("\n")[0]

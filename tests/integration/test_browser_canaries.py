@@ -14,9 +14,10 @@ from django.test import Client
 from artifacts.models import Artifact
 from decisions.principals import Principal
 from runs.models import Run, RunEvent
-from runs.services import Submitted, cancel_run
+from runs.services import cancel_run
+from runs.submission import Submitted
 from runs.worker import WorkerPlace
-from tests.contract.mcp_host import Host, OpenDoor, structured
+from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
 from tests.support.login_site import PASSWORD, USERNAME
 
@@ -37,7 +38,7 @@ def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
     for artifact_id in Artifact.objects.filter(run_id=run_id).values_list("id", flat=True):
         answers.append(api.get(f"/api/v1/artifacts/{artifact_id}").text)
         answers.append(api.get(f"/api/v1/artifacts/{artifact_id}/content").text)
-    host = Host(OpenDoor(principal))
+    host = StdioHost(OpenDoor(principal))
     try:
         for tool, given in (("get_task_run", {"runId": run_id}), ("list_task_runs", {}),
                             ("subscribe_task_run_events", {"runId": run_id})):  # fmt: skip

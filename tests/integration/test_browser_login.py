@@ -13,8 +13,9 @@ from decisions.principals import Principal
 from runners.models import BrowserSession
 from runs import live_sessions
 from runs.models import Run, RunSecret
-from runs.services import Submitted, retry_run
+from runs.services import retry_run
 from runs.sessions import clone_session, close_session, get_session
+from runs.submission import Submitted
 from tests.integration.workers import error_of
 
 pytest_plugins = ["tests.support.login_fixtures"]

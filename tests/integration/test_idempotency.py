@@ -12,7 +12,8 @@ from decisions.errors import InvalidInput
 from decisions.models import AuditEntry
 from decisions.principals import Principal
 from runs.models import OutboxEntry, Run, RunKey, RunStep
-from runs.services import Submitted, submit_run
+from runs.services import submit_run
+from runs.submission import Submitted
 from tests.integration.racing import at_once
 
 HALF_AN_HOUR = timedelta(minutes=30)

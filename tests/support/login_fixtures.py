@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from decisions.principals import Principal
-from runs.services import Submitted, submit_run
+from runs.services import submit_run
+from runs.submission import Submitted
 from tests.support.login_site import PASSWORD, USERNAME, login_site
 
 SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}

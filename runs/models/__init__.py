@@ -1,0 +1,28 @@
+"""The rows of the work."""
+
+from runs.models.journal import RunEvent, RunSecret, RunStep, StepStatus
+from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
+from runs.models.run import ACTIVE, TERMINAL, Run, RunStatus
+from runs.models.totals import RunTotal, RunTotalChange
+from runs.models.webhooks import DeliveryStatus, Webhook, WebhookDelivery, delivery_id
+
+__all__ = [
+    "ACTIVE",
+    "TERMINAL",
+    "DeliveryStatus",
+    "OutboxEntry",
+    "Run",
+    "RunEvent",
+    "RunKey",
+    "RunSecret",
+    "RunStatus",
+    "RunStep",
+    "RunTotal",
+    "RunTotalChange",
+    "Slot",
+    "StepStatus",
+    "Webhook",
+    "WebhookDelivery",
+    "Worker",
+    "delivery_id",
+]
