@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from decisions.one_line import one_line
 from runs.event_types import FINAL
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Batch:
 def frames_of(events: Sequence[Event]) -> bytes:
     """Return events in the words of `text/event-stream`."""
     return b"".join(
-        b"id: %d\ndata: %b\n\n" % (event["seq"], orjson.dumps(event)) for event in events
+        b"id: %d\ndata: %b\n\n" % (event["seq"], one_line(orjson.dumps(event))) for event in events
     )
 
 

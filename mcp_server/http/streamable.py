@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
 from decisions.gate import CALL_LIMIT
+from decisions.one_line import one_line
 from mcp_server.http.batch import Answers, may_be_batch, messages_of
 from mcp_server.http.exchange import BOTH_TYPES, Exchange, as_error, judged
 from mcp_server.incoming import SCOPE_KEY, Incoming, incoming_of
@@ -164,17 +165,21 @@ class _Outbound:
     def __init__(self, send: Any, *, label: str) -> None:
         self._send = send
         self._label = label
-        self._has_begun = self._has_ended = False
+        self._has_begun = self._has_ended = self._is_stream = False
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Pass an event of ASGI on; the first tells a new client its label."""
         if message["type"] == "http.response.start":
             self._has_begun = True
+            types = [value for name, value in message["headers"] if name == b"content-type"]
+            self._is_stream = any(value.startswith(b"text/event-stream") for value in types)
             if self._label:
                 label = (LABEL.encode(), self._label.encode())
                 message = {**message, "headers": [*message["headers"], label]}
         else:
             self._has_ended = not message.get("more_body", False)
+            if self._is_stream:  # the SDK sends each event as one piece
+                message = {**message, "body": one_line(message.get("body", b""))}
         await self._send(message)
 
     async def end(self) -> None:

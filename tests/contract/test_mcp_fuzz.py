@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ calls = st.sampled_from(sorted(TOOLS)).flatmap(
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(call=calls)
 def test_no_arguments_break_a_tool(host: Host, call: tuple[str, dict[str, Any]]) -> None:
@@ -50,3 +51,9 @@ def test_no_arguments_break_a_tool(host: Host, call: tuple[str, dict[str, Any]])
     error = error_of(answer)
     assert error["errorCode"] != "EXECUTION_ERROR", error
     assert len(str(error)) < 4000
+
+
+@pytest.mark.parametrize("character", ["\u0085", "\u2028", "\u2029"])
+def test_an_answer_stays_on_one_line_for_every_reader(host: Host, character: str) -> None:
+    answer = host.call("get_task_run", {"runId": [f"a{character}b"]})
+    assert error_of(answer)["errorCode"] == "INVALID_PARAMETER"

@@ -102,7 +102,8 @@ def test_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str,
     def fail(**_: object) -> None:
         raise RuntimeError(f'{row.input["exception"]} in File "/srv/x.py": SELECT 1')
 
-    monkeypatch.setattr(selectors, "get_run", fail)
+    for read in ("get_run", "get_run_and_seq"):
+        monkeypatch.setattr(selectors, read, fail)
     response = api.get(path)
     check(response, row)
     assert response.json()["errorCode"] == "EXECUTION_ERROR"

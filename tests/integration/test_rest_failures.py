@@ -42,7 +42,7 @@ def test_a_defect_is_answered_with_an_id_that_the_log_explains(
 def test_a_defect_of_a_call_that_waits_is_answered_alike(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "get_run", failing(KeyError(SECRET)))
+    monkeypatch.setattr(selectors, "get_run_and_seq", failing(KeyError(SECRET)))
     response = api.get("/api/v1/runs/run_x/wait")
     assert refusal(response, 500)["details"]["errorId"].startswith("err_")
     assert "hunter2" not in response.text

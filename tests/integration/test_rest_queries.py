@@ -42,7 +42,7 @@ def test_reading_a_run_costs_three(
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_a_list_costs_three_however_long_it_is(
+def test_a_list_costs_four_however_long_it_is(
     api: httpx.Client,
     make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
@@ -53,7 +53,8 @@ def test_a_list_costs_three_however_long_it_is(
         make_artifact(b"x", run_id=make_run(status="succeeded", result={}).id)
     statements.clear()
     assert len(api.get("/api/v1/runs").json()["runs"]) == count
-    assert len(statements) <= 3, statements
+    # Who asks, how many there are (counted beforehand), the page, its artifacts.
+    assert len(statements) <= 4, statements
 
 
 def test_a_submit_costs_at_most_ten(api: httpx.Client, statements: list[str]) -> None:

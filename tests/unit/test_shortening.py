@@ -53,6 +53,8 @@ def values_of(schema: Any, root: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Return a strategy for what is valid by one of the schemas above."""
     if "$ref" in schema:
         return values_of(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    if "const" in schema:
+        return st.just(schema["const"])
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     if "pattern" in schema:

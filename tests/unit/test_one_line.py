@@ -1,0 +1,26 @@
+"""JSON for streams of lines: one line, whoever splits it, and the same meaning."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from decisions.one_line import one_line
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.integers(0, 9) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("a\u0085\u2028"), inner),
+    max_leaves=6,
+)
+
+
+@given(JSON)
+@example({"\u2028": ["\u0085 \\u0085", "\u2029", "Å\u0085…"]})
+def test_it_is_one_line_and_means_the_same(value: Any) -> None:
+    made = one_line(orjson.dumps(value))
+    assert len(made.decode().splitlines()) == 1
+    assert json.loads(made) == value
