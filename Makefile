@@ -3,6 +3,7 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= $(firstword $(wildcard .venv/bin/python) python3)
 VENV := .venv/bin
 CHECKED := config decisions artifacts runners runs mcp_server tests
+BENCHMARKS := mcp_start durable_runs batch_pages remote_pages event_stream list_runs
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
 
@@ -46,7 +47,7 @@ fix: setup-tests ## put right what the style checker can
 	@$(VENV)/ruff check --fix --quiet . ; $(VENV)/ruff format --quiet .
 
 bench: setup-tests ## run the benchmarks; each prints one line of JSON
-	@for script in tests/benchmarks/[a-z]*.py; do $(VENV)/python $$script || exit 1; done
+	@for name in $(BENCHMARKS); do $(VENV)/python -m tests.benchmarks.$$name || exit 1; done
 
 doctor: setup ## check every part of this installation
 	@$(VENV)/python manage.py doctor
