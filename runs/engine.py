@@ -258,8 +258,10 @@ class Execution:
             details={"succeededSteps": done, "totalSteps": len(self.steps)},
         )
         under_way = self.under_way.indexes()
-        if under_way:
-            error["step"] = step_lines.about(self.steps[under_way[0]])
+        # The step whose time was up with the run's may have said so already.
+        cut = under_way or [line.index for line in self.unwritten if line.error is not None]
+        if cut:
+            error["step"] = step_lines.about(self.steps[cut[0]])
         self.under_way.cancel(under_way)
         changes = [step_lines.failed(self.steps[index], error) for index in under_way]
         views = self._before(len(self.steps))

@@ -17,6 +17,7 @@ from decisions.errors import PolicyDenied
 from decisions.masking import Masker
 from decisions.policy import Verdict, judge
 from runners.base import ToolCall, ToolContext, TrustLevel
+from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.invoke import invoke
 from runs.changes import NewEvent
@@ -102,6 +103,14 @@ class StepRun:
             target_id=None,
             args=args,
         )
+
+    async def keep_picture(self, *, url: str | None) -> str | None:
+        """Keep a picture of the page that the step failed on, unless it kept one itself; return
+        its artifactId.
+        """
+        if self.browser is None or any(blob.kind == "screenshot" for blob in self.blobs):
+            return None
+        return await keep_picture(self._tool_context(), url=url)
 
     def _tool_context(self) -> ToolContext:
         trust: TrustLevel = "local" if self.run.trust == "local" else "remote"

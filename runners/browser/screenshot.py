@@ -14,7 +14,6 @@ from runners.errors import ToolFailed
 
 if TYPE_CHECKING:
     from runners.base import ToolContext
-    from runners.browser.session import BrowserSession
 
 COVER_SECONDS = 2.0
 FAILURE_SECONDS = 5.0
@@ -47,32 +46,18 @@ async def picture_of(tab: Tab, *, seconds: float) -> bytes:
                 await tab.call(cover_script(), False, left)
 
 
-async def screenshot_of(session: BrowserSession, *, url: str | None = None) -> bytes | None:
-    """Return a picture to keep with a failure: of the tab that was asked for `url`, or used last.
+async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | None:
+    """Save a picture as an artifact and return its id: of the tab that was used last, or of the one
+    that was asked for `url`.
 
-    None when there is no such tab any more, or it does not paint; it never raises for what the page
-    does.
+    Fields that hold a secret of the run are emptied first. None where there is no such page any
+    more, it does not paint, or it shows a secret in its text, which nothing covers.
     """
-    tabs = session.open_tabs()
+    tabs = [] if ctx.browser is None else ctx.browser.open_tabs()
     tab = next((tab for tab in tabs if url is None or tab.requested_url == url), None)
     if tab is None:
         return None
-    try:
-        return await picture_of(tab, seconds=FAILURE_SECONDS)
-    except (ContextLost, TimeoutError, ToolFailed):
-        return None
-
-
-async def keep_picture(ctx: ToolContext) -> str | None:
-    """Save a picture of what the run's page shows as an artifact and return its id.
-
-    Fields that hold a secret of the run are emptied first. None where there is no page, it does not
-    paint, or it shows a secret in its text, which nothing covers.
-    """
-    tabs = [] if ctx.browser is None else ctx.browser.open_tabs()
-    if not tabs:
-        return None
-    tab, end = tabs[0], time.monotonic() + ctx.seconds_left(FAILURE_SECONDS)
+    end = time.monotonic() + FAILURE_SECONDS
     left: Callable[[], float] = lambda: end - time.monotonic()  # noqa: E731
     try:
         values = await tab.call(FIELD_VALUES, None, left)

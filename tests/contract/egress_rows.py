@@ -84,7 +84,9 @@ class FixturesSite:
         else:
             assert (run["status"], hosts) == ("succeeded", [])
             told = " ".join(run.get("warnings", []))
-            assert all(f"asked for {host}," in told for host in NAMED.get(page, ()))
+            named = [f"asked for {host}," in told for host in NAMED.get(page, ())]
+            # A socket may be refused after its page was read, which then has nothing to warn of.
+            assert all(named) or (page.startswith("websocket") and not told)
         assert self.forbidden.visits == 0
 
 

@@ -69,8 +69,10 @@ def test_there_are_rows_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=str)
-def test_a_bad_login_is_refused_before_anything_is_kept(call: Call, site: str, row: Row) -> None:
-    code, _ = call(at(row, site))
+def test_a_bad_login_is_refused_before_anything_is_kept(
+    call: Call, members_site: str, row: Row
+) -> None:
+    code, _ = call(at(row, members_site))
     assert code == row.expect_code
     assert not Run.objects.exists()
     assert not RunSecret.objects.exists()
@@ -78,8 +80,10 @@ def test_a_bad_login_is_refused_before_anything_is_kept(call: Call, site: str, r
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", FAILING, ids=str)
-def test_a_login_that_cannot_work_ends_with_its_code(call: Call, site: str, row: Row) -> None:
-    _, run = call(at(row, site))
+def test_a_login_that_cannot_work_ends_with_its_code(
+    call: Call, members_site: str, row: Row
+) -> None:
+    _, run = call(at(row, members_site))
     assert run["status"] == "failed"
     assert run["error"]["errorCode"] == row.expect_code.removeprefix("run:")
     assert run["error"]["recovery"]

@@ -138,13 +138,13 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
 
 
 def test_a_refusal_echoes_no_credential(
-    api: httpx.Client, everywhere: Everywhere, site: str
+    api: httpx.Client, everywhere: Everywhere, members_site: str
 ) -> None:
     for wrong in (ODD, {"username": "u", "password": 77_317_731}, {"username": ODD},
                   {"username": "u", "password": ODD, "more": ODD},
                   {"username": "u", "password": ODD * 100}):  # fmt: skip
         body = {"templateId": "login_keep_session", "inputs": {
-            "startUrl": site, "credentials": wrong,
+            "startUrl": members_site, "credentials": wrong,
             "fields": {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}},
         }  # fmt: skip
         answer = api.post("/api/v1/runs", json=body)

@@ -36,20 +36,20 @@ def text_of(run: Run) -> str:
 
 
 def test_a_login_keeps_its_session_for_the_next_run(
-    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+    log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, principal: Principal
 ) -> None:
     made = log_in()
     run = ended(made.run_id)
     assert run.status == "succeeded", run.error
     assert run.result == {
-        "success": True, "sessionId": made.session_id, "finalUrl": f"{site}/members",
+        "success": True, "sessionId": made.session_id, "finalUrl": f"{members_site}/members",
         "title": "Members", "loginState": "authenticated", "cookiesSaved": True,
     }  # fmt: skip
     assert (run.total_steps, run.done_steps, run.owns_session) == (5, 5, False)
     shown = get_session(principal=principal, session_id=made.session_id)
     assert (shown["live"], shown["usedByRunId"], shown["name"]) == (True, None, "127.0.0.1")
     assert shown["loggedInUntil"] > shown["createdAt"]
-    second = ended(read_in(made.session_id, f"{site}/members"))
+    second = ended(read_in(made.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(second)
     assert "stored 2" in text_of(second)
     assert second.warnings == []
@@ -104,7 +104,7 @@ def test_credentials_are_gone_once_the_form_is_sent(
 
 
 def test_a_login_into_a_session_that_is_there_uses_it(
-    log_in: LogIn, ended: Ended, site: str, read_in: ReadIn
+    log_in: LogIn, ended: Ended, members_site: str, read_in: ReadIn
 ) -> None:
     first = log_in(path="/no_form")
     ended(first.run_id)
@@ -113,48 +113,48 @@ def test_a_login_into_a_session_that_is_there_uses_it(
 
 
 def test_a_session_is_restored_with_a_warning_when_its_pages_were_let_go(
-    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, settings: Any
+    log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, settings: Any
 ) -> None:
     made = log_in()
     ended(made.run_id)
     settings.SESSION_LIVE_IDLE_S = 0
     live_sessions.look_after("w1")
     assert BrowserSession.objects.get(id=made.session_id).worker_id is None
-    run = ended(read_in(made.session_id, f"{site}/members"))
+    run = ended(read_in(made.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(run)
     assert "stored 2" in text_of(run)
     assert "restored from its saved state" in run.warnings[0]
 
 
 def test_a_clone_goes_its_own_way(
-    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+    log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, principal: Principal
 ) -> None:
     made = log_in()
     ended(made.run_id)
     clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
     close_session(principal=principal, session_id=made.session_id)
-    run = ended(read_in(clone, f"{site}/members"))
+    run = ended(read_in(clone, f"{members_site}/members"))
     assert "Members" in run.result["items"][0]["title"]
 
 
 def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
-    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+    log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, principal: Principal
 ) -> None:
     made = log_in()
     ended(made.run_id)
     clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
     state = BrowserSession.objects.get(id=made.session_id).sealed_state
-    ended(read_in(clone, f"{site}/no_form"))
+    ended(read_in(clone, f"{members_site}/no_form"))
     assert BrowserSession.objects.get(id=made.session_id).sealed_state == state
-    assert "Visit 2" in text_of(ended(read_in(made.session_id, f"{site}/members")))
+    assert "Visit 2" in text_of(ended(read_in(made.session_id, f"{members_site}/members")))
 
 
 def test_two_runs_in_one_session_work_one_after_the_other(
-    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str
+    log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str
 ) -> None:
     made = log_in()
-    first = read_in(made.session_id, f"{site}/members?slow=0.5")
-    second = read_in(made.session_id, f"{site}/members")
+    first = read_in(made.session_id, f"{members_site}/members?slow=0.5")
+    second = read_in(made.session_id, f"{members_site}/members")
     ended(second)
     login, one, two = (Run.objects.get(id=one) for one in (made.run_id, first, second))
     times = [login.ended_at, one.started_at, one.ended_at, two.started_at]
@@ -162,11 +162,11 @@ def test_two_runs_in_one_session_work_one_after_the_other(
 
 
 def test_a_run_whose_session_was_closed_meanwhile_fails_for_want_of_it(
-    log_in: LogIn, ended: Ended, read_in: ReadIn, site: str, principal: Principal
+    log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, principal: Principal
 ) -> None:
     made = log_in()
     ended(made.run_id)
-    waiting = read_in(made.session_id, f"{site}/members")
+    waiting = read_in(made.session_id, f"{members_site}/members")
     close_session(principal=principal, session_id=made.session_id)
     run = ended(waiting)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")

@@ -10,8 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runners.browser.egress import Egress
-from runners.browser.screenshot import screenshot_of
-from runners.errors import NavigationTimeout, PageCrashed
+from runners.errors import PageCrashed
 from tests.support.browsing import Reader
 from tests.support.forbidden import egress_open_to
 from tests.support.pages import Answer, PageServer, html
@@ -155,29 +154,6 @@ def test_a_screenshot_covers_secret_fields_and_leaves_the_page_as_it_was(
     _, other, same, shown = [data for _, _, data in read.saved]
     assert same == other != shown
     assert read.elements(secret)[0]["state"] == {"value": "***"}
-
-
-def test_a_failure_can_be_pictured_afterwards(read: Reader, page_server: PageServer) -> None:
-    url = page_server.add("/unmet", "<h1>Not what you wait for</h1>")
-    failure = read.failure(url, waitFor={"type": "selector", "value": "#x", "timeoutMs": 100})
-    assert isinstance(failure, NavigationTimeout)
-    picture = read.wait(screenshot_of(read.session, url=url))
-    assert picture is not None
-    assert picture.startswith(b"\xff\xd8\xff")
-    assert read.wait(screenshot_of(read.session, url="http://other.test/")) is None
-
-
-def test_a_page_that_did_not_finish_loading_can_be_pictured(
-    read: Reader, page_server: PageServer
-) -> None:
-    assert isinstance(read.failure(page_server.url("/half"), seconds=4), NavigationTimeout)
-    assert read.wait(screenshot_of(read.session)) is not None
-
-
-def test_without_a_tab_there_is_no_picture(read: Reader, page_server: PageServer) -> None:
-    assert read.wait(screenshot_of(read.session)) is None
-    read.failure(page_server.url("/alert-loop"))
-    assert read.wait(screenshot_of(read.session)) is None
 
 
 def test_service_workers_run_where_their_requests_are_judged_too(

@@ -111,7 +111,7 @@ def test_nobody_helps_himself_nor_where_no_step_is_pending(submit: Submit) -> No
 def test_steps_of_a_helper_that_is_gone_are_done_again(
     submit: Submit, place: WorkerPlace, in_background: Background
 ) -> None:
-    run_id = submit("sleep:0.3", "ok", "ok", shared=True)
+    run_id = submit("sleep:3", "ok", "ok", shared=True)
     in_background(place.work)
     until(lambda: is_going(run_id))
     _, steps = help_with("w9", 1)

@@ -17,14 +17,14 @@ WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 5000}
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def members_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a site with a login."""
     with login_site(tmp_path_factory.mktemp("site")) as address:
         yield address
 
 
 @pytest.fixture
-def log_in(site: str, principal: Principal) -> Callable[..., Submitted]:
+def log_in(members_site: str, principal: Principal) -> Callable[..., Submitted]:
     """Submit a login: `log_in(password="wrong", path="/leaky")`."""
 
     def make(
@@ -32,7 +32,7 @@ def log_in(site: str, principal: Principal) -> Callable[..., Submitted]:
         session_id: str | None = None, options: dict[str, Any] | None = None, **inputs: Any,
     ) -> Submitted:  # fmt: skip
         given = {
-            "startUrl": site + path,
+            "startUrl": members_site + path,
             "credentials": {"username": username, "password": password},
             "fields": SELECTORS,
             "successIndicator": WELCOME,
