@@ -9,14 +9,14 @@ import enum
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from runners.trust import TrustLevel
+
 if TYPE_CHECKING:
     from runners.browser.session import BrowserSession
-
-TrustLevel = Literal["local", "remote"]
 
 
 class Effect(enum.StrEnum):

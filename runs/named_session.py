@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from decisions.errors import SessionNotFound
-from runners.base import TrustLevel
 from runners.browser.kept import Lent, get_kept
 from runners.browser.session import BrowserSession
 from runners.loop import get_loop
 from runners.models import BrowserSession as SessionRow
 from runners.sessions import SavedState, StateUnreadable, read_state, save_state
+from runners.trust import TrustLevel
 from runs.models import Run
 from runs.session_lease import hand_over
 

@@ -16,10 +16,11 @@ from artifacts.services import KeptBlob, keep_blob
 from decisions.errors import PolicyDenied
 from decisions.masking import Masker
 from decisions.policy import Verdict, judge
-from runners.base import ToolCall, ToolContext, TrustLevel
+from runners.base import ToolCall, ToolContext
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.invoke import invoke
+from runners.trust import TrustLevel
 from runs.changes import NewEvent
 from runs.event_types import EVENT_TYPES
 from runs.failpoints import hit

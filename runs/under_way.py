@@ -17,11 +17,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from runners.base import Effect, TrustLevel
+from runners.base import Effect
 from runners.browser.runtime import get_runtime
 from runners.browser.session import BrowserSession
 from runners.errors import ToolFailed, ToolTimeout
 from runners.loop import get_loop
+from runners.trust import TrustLevel
 from runs.belongings import Belongings
 from runs.changes import NewEvent
 from runs.event_types import EventType

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runners.base import TrustLevel
 from runners.browser.runtime import get_runtime
 from runners.browser.session import BrowserSession
+from runners.trust import TrustLevel
 
 State = tuple[Mapping[str, Any], list[str]]  # Playwright's storage_state, and addresses of tabs
 

@@ -14,12 +14,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from runners.base import TrustLevel
 from runners.browser.chromium import Chromium, find_chromium, launch_args, wants_sandbox
 from runners.browser.egress import Egress
 from runners.browser.home import BrowserHome, sweep_homes
 from runners.browser.session import PUBLIC_ONLY, BrowserSession
 from runners.errors import PageCrashed
+from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, Playwright

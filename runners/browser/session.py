@@ -8,13 +8,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from runners.base import TrustLevel
 from runners.browser.egress import Egress
 from runners.browser.egress_proxy import EgressProxy
 from runners.browser.failures import browser_errors, browser_is_gone, no_page_yet
 from runners.browser.page_scripts import activity_script
 from runners.browser.tab import Tab
 from runners.errors import PageCrashed
+from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext

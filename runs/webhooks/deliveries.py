@@ -19,7 +19,7 @@ from django.db.models import F
 from artifacts.selectors import artifact_ids_of
 from decisions.audit import Deed, record
 from decisions.keys import unseal
-from runners.browser.address import TrustLevel
+from runners.trust import TrustLevel
 from runs.models import DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.selectors import run_object
 from runs.webhooks.sending import Answer

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from runners.base import ToolContext, TrustLevel
+from runners.base import ToolContext
 from runners.browser.read_page import ReadPage, read_page
 from runners.browser.runtime import get_runtime
 from runners.browser.session import BrowserSession
 from runners.loop import get_loop
+from runners.trust import TrustLevel
 from tests.benchmarks.page_server import pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.forbidden import PUBLIC, egress_open_to

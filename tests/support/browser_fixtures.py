@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from runners.base import TrustLevel
 from runners.browser.runtime import BrowserRuntime
 from runners.browser.session import BrowserSession
 from runners.loop import LoopThread
+from runners.trust import TrustLevel
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer, serve_pages
 

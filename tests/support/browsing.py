@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from runners.base import ToolCall, ToolContext, ToolResult, TrustLevel
+from runners.base import ToolCall, ToolContext, ToolResult
 from runners.browser.read_page import ReadPage, read_page
 from runners.browser.session import BrowserSession
 from runners.errors import ToolFailed
 from runners.invoke import invoke
 from runners.loop import LoopThread
+from runners.trust import TrustLevel
 
 Answer = TypeVar("Answer")
 

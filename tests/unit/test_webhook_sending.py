@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from runners.browser.address import TrustLevel
+from runners.trust import TrustLevel
 from runs.webhooks import sending
 from runs.webhooks.sending import Answer, may_reach, post
 from tests.services import free_port
