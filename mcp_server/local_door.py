@@ -8,11 +8,12 @@ again by the next call, so a person can mend it while the host goes on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.conf import settings
 from django.db import connections
@@ -24,6 +25,7 @@ from runs.stack import Membership, StackInfo, StackProblem, ensure_stack
 from runs.stack.places import places
 
 PATIENCE_S = 40.0  # how long a call waits for its ground; the start itself goes on
+LOOK_S = 3.0  # between two looks after the stack while a call lasts
 T = TypeVar("T")
 
 
@@ -80,6 +82,7 @@ class LocalDoor:
         self._member = ExitStack()
         self._home = _Shared(self._prepare, keep=True)
         self._stack: _Shared[StackInfo] = _Shared(ensure_stack, keep=False)
+        self._keeping: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
         """Begin to prepare in the background; returns at once."""
@@ -96,12 +99,27 @@ class LocalDoor:
                 principal = await asyncio.wrap_future(self._home.ask())
                 if needs_stack and settings.EMBEDDED:
                     await asyncio.wrap_future(self._stack.ask())
+                    self._keep_up_for(asyncio.current_task())
         except StackProblem as problem:
             raise _not_ready(str(problem)) from None
         except TimeoutError:
             told = f"The stack was not ready within {PATIENCE_S:.0f} s; it is still starting."
             raise _not_ready(told) from None
         return principal
+
+    def _keep_up_for(self, call: asyncio.Task[Any] | None) -> None:
+        """See to the stack for as long as a call lasts: one that dies, or was about to when it was
+        asked for, would leave the call waiting for nobody.
+        """
+        if call is not None:
+            keeping = asyncio.create_task(self._keep_up(call))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
+
+    async def _keep_up(self, call: asyncio.Task[Any]) -> None:
+        while not (await asyncio.wait([call], timeout=LOOK_S))[0]:
+            with contextlib.suppress(StackProblem):  # the next look tries again
+                await asyncio.wrap_future(self._stack.ask())
 
     def _prepare(self) -> Principal:
         from runs.stack.prepare import prepare_home
