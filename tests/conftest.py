@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 
@@ -17,6 +19,20 @@ from decisions.principals import Principal, create_token, ensure_workspace, loca
 from runs.models import TERMINAL, Run, RunStatus
 from runs.services import submit_run
 from runs.slots import ensure_slots
+
+# The same examples in every run, or a change would be refused for what another one brought in;
+# HYPOTHESIS_PROFILE=explore looks further. Large inputs are wanted: many rules are about size.
+hypothesis.settings.register_profile(
+    "same",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.data_too_large,
+    ],
+)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 SHARED = Path(__file__).parent.parent.parent / "shared"  # present on some machines; never needed
 

@@ -89,7 +89,7 @@ def _of_type(name: str, schema: Any, root: dict[str, Any]) -> st.SearchStrategy[
 
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_shortened_result_is_below_the_budget_and_still_valid(
     name: str, data: st.DataObject
 ) -> None:
