@@ -11,6 +11,8 @@ from celery import Celery
 from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from kombu.transport.redis import Channel
 
+from runs import unheard_bell
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 
@@ -36,7 +38,8 @@ app.autodiscover_tasks(["runs"])
 
 
 def ring(queue: str, run_id: str) -> None:
-    """Ring once; raises what the broker raises, and the sweeper rings again for
-    what was not heard.
+    """Ring once, unless a bell is under way already; raises what the broker
+    raises, and the sweeper rings again for what was not heard.
     """
-    app.send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
+    if unheard_bell.is_first(queue):
+        app.send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)

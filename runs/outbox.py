@@ -17,8 +17,8 @@ from runners.models import BrowserSession
 from runs.failpoints import hit
 from runs.models import OutboxEntry, Run
 from runs.slots import count_free_slots
+from runs.unheard_bell import SHARED_QUEUE
 
-SHARED_QUEUE = "runs"
 QUIET_S = 5.0  # after a broker that hung nobody waits for it for this long
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
+from runs import unheard_bell
 from runs.worker import WorkerPlace
 
 DRAIN_S = 6.0
@@ -22,6 +23,7 @@ def work(**ignored: Any) -> None:
     """Do the work there is, whichever run the message names; later versions may send more
     arguments.
     """
+    unheard_bell.heard()
     _place.open()
     _place.work()
 

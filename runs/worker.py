@@ -36,6 +36,7 @@ from runs.failpoints import hit
 from runs.journal import save_active_ms
 from runs.models import Run, RunStatus, Worker
 from runs.opening import open_run
+from runs.passing_on import PassingOn
 from runs.processes import is_gone, this_process
 from runs.shared_execution import execution_of
 from runs.slots import ensure_slots
@@ -60,6 +61,7 @@ class WorkerPlace:
         self._active: set[Execution] = set()
         self._orphans: list[tuple[Claim, int]] = []  # runs to hand back once the database answers
         self._stopping = threading.Event()
+        self._bell = PassingOn(lambda: self.worker_id)
         self.draining = False
         self._opened = False
         self._doorbell_heard = self._last_beat = time.monotonic()
@@ -101,6 +103,7 @@ class WorkerPlace:
     def close(self) -> None:
         """Say goodbye: nothing is held any more, so nobody has to wait for the lease to end."""
         self._stopping.set()
+        self._bell.close()
         live_sessions.save_all(self.worker_id)
         row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True).first()
         if row is not None:
@@ -174,6 +177,8 @@ class WorkerPlace:
             self._active.add(execution)
         if self.draining:
             execution.interrupt("draining")
+        if not execution.held.is_helper:
+            self._bell.run_taken()
         try:
             yield
         finally:

@@ -82,7 +82,8 @@ def search(runs: QuerySet[Run], term: str) -> QuerySet[Run]:
     if prefix == "art":
         return runs.filter(id__in=Artifact.objects.filter(id=term).values("run_id"))
     if prefix == "sess":
-        return runs.filter(session_id=term)
+        # SQLite takes the partial index only where the condition is spelt out.
+        return runs.filter(session_id=term, session_id__isnull=False)
     if prefix == "wrk":
         return runs.filter(lease_owner=term)
     whole = term if prefix == "run" else f"run_{term}"

@@ -75,7 +75,7 @@ class Run(models.Model):
     error = models.JSONField(null=True)
     warnings = models.JSONField(default=list)
     next_actions = models.JSONField(default=list)
-    retry_of = models.CharField(max_length=64, null=True, unique=True)
+    retry_of = models.CharField(max_length=64, null=True)
 
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
@@ -104,6 +104,11 @@ class Run(models.Model):
                 fields=["session_id"],
                 condition=Q(status="running", owns_session=False),
                 name="run_session_is_exclusive",
+            ),
+            models.UniqueConstraint(
+                fields=["retry_of"],
+                condition=Q(retry_of__isnull=False),
+                name="run_is_retried_once",
             ),
         ]
         indexes = [
@@ -138,14 +143,19 @@ class Run(models.Model):
             models.Index(
                 fields=["ended_at"], name="run_to_delete", condition=Q(hidden_at__isnull=False)
             ),
-            # What the admin lists, in every workspace, hidden or not.
+            # What the admin lists, in every workspace, hidden or not. Each change of a run pays for
+            # every index that the row is in: other filters walk along the newest.
             models.Index(fields=["-created_at", "-id"], name="run_newest_of_all"),
-            models.Index(fields=["status", "-created_at", "-id"], name="run_by_status_of_all"),
             models.Index(
-                fields=["template_id", "-created_at", "-id"], name="run_by_template_of_all"
+                fields=["status", "-created_at", "-id"],
+                name="run_ended_badly",
+                condition=Q(status__in=["failed", "partial_success", "canceled"]),
             ),
-            models.Index(fields=["workspace_id", "-created_at", "-id"], name="run_by_workspace"),
-            models.Index(fields=["session_id"], name="run_by_session"),
+            models.Index(
+                fields=["session_id"],
+                name="run_by_session",
+                condition=Q(session_id__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from runs import outbox
 from runs.models import OutboxEntry, Run, RunStep
+from runs.unheard_bell import SHARED_QUEUE
 from tests.faults.world import ROOT, World, ring
 from tests.services import free_port
 
@@ -75,10 +75,10 @@ def test_doubled_late_and_senseless_messages_do_nothing(world: World, tmp_path: 
     world.workers(2)
     ids = [world.submit(f"touch:{tmp_path / str(n)}") for n in range(4)]
     for run_id in ids * 5:
-        ring(outbox.SHARED_QUEUE, run_id)
+        ring(SHARED_QUEUE, run_id)
     runs = [world.ended(run_id) for run_id in ids]
     for run_id in [*ids, "run_of_nobody", "", "x" * 5000]:
-        ring(outbox.SHARED_QUEUE, run_id)
+        ring(SHARED_QUEUE, run_id)
     world.check()
     assert {run.status for run in runs} == {"succeeded"}
     assert all((tmp_path / str(n)).read_text() == "x" for n in range(4))

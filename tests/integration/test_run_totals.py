@@ -200,7 +200,7 @@ def test_every_filter_of_the_list_has_an_index_of_its_own(
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_sort = off")
         # In a table this small the planner may prefer the admin's; the list must not need them.
-        for of_all in ("newest_of_all", "by_status_of_all", "by_template_of_all", "by_workspace"):
+        for of_all in ("newest_of_all", "ended_badly"):
             cursor.execute(f"DROP INDEX run_{of_all}")
         plan = rows.order_by("-created_at", "-id").values("id")[:50].explain()
         transaction.set_rollback(True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from runs.claims import Claim, LeaseLost, hand_back
 from runs.models import Run, RunEvent, RunStep, Worker
 from runs.services import cancel_run
 from runs.worker import WorkerPlace
-from tests.integration.workers import error_of, fresh, must_take, register
+from tests.integration.workers import error_of, fresh, must_take, register, until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], threading.Thread]
@@ -31,14 +30,6 @@ def second(principal: Principal) -> Iterator[WorkerPlace]:
         made.open()
         yield made
         made.close()
-
-
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until it is true; fail when it never is."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 def is_going(run_id: str) -> bool:

@@ -18,18 +18,10 @@ from runs.models import Run, RunStep, Slot, Worker
 from runs.services import cancel_run
 from runs.under_way import StepsUnderWay
 from runs.worker import WorkerPlace
-from tests.integration.workers import error_of, fresh, taken_slots
+from tests.integration.workers import error_of, fresh, taken_slots, until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], threading.Thread]
-
-
-def until(true: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until it is true; fail when it never is."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 def started_steps() -> int:

@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils.module_loading import import_string
 
 from decisions.ids import new_id
-from runs.outbox import SHARED_QUEUE, worker_queue
+from runs.outbox import worker_queue
+from runs.unheard_bell import SHARED_QUEUE
 
 
 class Command(BaseCommand):

@@ -1,0 +1,64 @@
+"""Passing the bell on: while a worker takes runs, it rings for the next one that waits (for the
+bells of a burst are left out: runs.unheard_bell).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from django.db import Error, close_old_connections, connection
+
+from runs import outbox
+from runs.models import Run
+from runs.turn import next_run
+from runs.unheard_bell import SHARED_QUEUE
+
+SOON_S = 0.02  # a trivial run ends before, and looks for the next one by itself
+SELDOM_S = 0.32  # under a flood of trivial runs another look changes little
+log = logging.getLogger(__name__)
+
+
+class PassingOn:
+    """Rings from a thread of its own, once for all runs that were taken in the meantime."""
+
+    def __init__(self, worker_id: Callable[[], str]) -> None:
+        self._worker_id = worker_id
+        self._taken, self._closed = threading.Event(), threading.Event()
+        self._start = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def run_taken(self) -> None:
+        """Have it looked, in a moment, whether another run waits for a slot that is free."""
+        self._taken.set()
+        if self._thread is None:
+            with self._start:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._pass_on, name="bell", daemon=True)
+                    self._thread.start()
+
+    def close(self) -> None:
+        """Ring no more, and let go of the thread's connection."""
+        self._closed.set()
+        self._taken.set()
+        if self._thread is not None:
+            self._thread.join(2)
+
+    def _pass_on(self) -> None:
+        while self._taken.wait() and not self._closed.is_set():
+            self._taken.clear()
+            pause_s = SOON_S
+            while not self._closed.wait(pause_s) and (waits := self._next()) is not None:
+                outbox.ring(SHARED_QUEUE, waits.id)  # until somebody heard and took it
+                pause_s = min(pause_s * 2, SELDOM_S)
+        connection.close()
+
+    def _next(self) -> Run | None:
+        try:
+            close_old_connections()
+            return next_run(self._worker_id())
+        except Error as error:
+            log.warning("no look for others that wait; the sweeper rings for them: %s", error)
+            connection.close()
+            return None

@@ -1,0 +1,87 @@
+"""Of a burst of doorbells one rings, and nobody waits for the sweeper because of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.test import override_settings
+
+from runs import outbox, unheard_bell
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.integration.workers import until
+
+Submit = Callable[..., str]
+Background = Callable[[Callable[[], object]], object]
+QUEUE = unheard_bell.SHARED_QUEUE
+rung: list[str] = []
+
+
+def bell(queue: str, run_id: str) -> None:
+    """Ring as config.celery does, at no broker."""
+    if unheard_bell.is_first(queue):
+        rung.append(run_id)
+
+
+@pytest.fixture(autouse=True)
+def broker() -> Iterator[None]:
+    unheard_bell.heard()
+    with override_settings(CONTINUITY_DOORBELL=f"{__name__}.bell"):
+        yield
+    rung.clear()
+    unheard_bell.heard()
+
+
+def test_while_a_bell_is_under_way_no_other_rings(
+    monkeypatch: pytest.MonkeyPatch, submit: Submit
+) -> None:
+    monkeypatch.setattr(unheard_bell, "MARK_MS", 60_000)
+    first = submit()
+    submit()
+    assert rung == [first]
+    unheard_bell.heard()
+    third = submit()
+    assert rung == [first, third]
+
+
+def test_a_bell_that_nobody_hears_keeps_no_other_from_ringing_for_long() -> None:
+    assert unheard_bell.is_first(QUEUE)
+    until(lambda: unheard_bell.is_first(QUEUE))
+
+
+def test_a_workers_own_bell_always_rings() -> None:
+    assert unheard_bell.is_first(outbox.worker_queue("w1"))
+    assert unheard_bell.is_first(outbox.worker_queue("w1"))
+
+
+def test_without_redis_every_run_rings_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
+        assert unheard_bell.is_first(QUEUE)
+        assert unheard_bell.is_first(QUEUE)
+
+
+def test_a_worker_that_is_busy_rings_for_the_next_run_that_waits(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    runs = [submit("sleep:600"), submit("sleep:600")]
+    in_background(place.work)
+    until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
+    until(lambda: runs[1] in rung)
+    assert Run.objects.get(id=runs[1]).status == "queued"
+    place.drain()
+
+
+def test_it_rings_for_nobody_while_no_slot_is_free(
+    submit: Submit, place: WorkerPlace, in_background: Background
+) -> None:
+    with override_settings(MAX_CONCURRENT_RUNS=1):
+        runs = [submit("sleep:600"), submit("sleep:600")]
+        in_background(place.work)
+        until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
+        unheard_bell.heard()
+        rung.clear()
+        time.sleep(0.5)  # several looks
+        assert rung == []
+        place.drain()
