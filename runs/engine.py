@@ -174,7 +174,7 @@ class Execution:
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
         lines = [*self.unwritten, *changes]
         active_ms, events = self.active_ms, self.told.events()
-        ending = None if ending is None else self.belongings.ending(ending)
+        ending = None if ending is None else self.under_way.ending(ending)
         journal.write(self.held, lines, active_ms=active_ms, events=events, ending=ending,
                       forget_secrets=self.belongings.spends_secrets(lines))  # fmt: skip
         self.unwritten = []
