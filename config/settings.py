@@ -14,6 +14,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config import home
+from runners.browser.allowed import parse_places
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -124,6 +125,11 @@ SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
 # A background stack ends when nobody was there and nothing ran for this long.
 IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
+# Addresses and networks that remote callers' pages and webhooks may reach besides public ones.
+try:
+    CONTINUITY_EGRESS_ALLOW = parse_places(env.str("CONTINUITY_EGRESS_ALLOW", ""))
+except ValueError as error:
+    raise ImproperlyConfigured(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)

@@ -16,7 +16,6 @@ from typing import Any
 
 from decisions.errors import SessionNotFound
 from decisions.logs import hiding
-from decisions.storable import storable
 from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runs import claims, journal, step_lines
@@ -28,6 +27,7 @@ from runs.failpoints import hit
 from runs.journal import Ending
 from runs.models import RunStep, StepStatus
 from runs.opening import ms_left
+from runs.pending_events import PendingEvents, told_bytes
 from runs.slots import release_slot
 from runs.task_templates.registry import StepView, get_template
 from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay, Stopped, TimedOut
@@ -58,7 +58,7 @@ class Execution:
         self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
         # What steps left and the journal does not have yet: whatever stops the run, it is written.
         self.unwritten: list[StepChange] = []
-        self.events: list[NewEvent] = []
+        self.told = PendingEvents(self.belongings.event, lambda: told_bytes(held.run.id))
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
         self._slot_is_free = False
         self._start = time.monotonic()
@@ -109,7 +109,7 @@ class Execution:
 
     def fail(self, error: Exception) -> None:
         """End the run over a defect of ours, with what its steps left."""
-        left = self.unwritten, self.events
+        left = self.unwritten, self.told.events()
         fail_over_defect(self.held, error, active_ms=self.active_ms, left=left)
 
     def _fail_lost_steps(self) -> None:
@@ -141,7 +141,7 @@ class Execution:
         """Write what happened and which steps start now, together; return these steps."""
         starting = self._choose()
         is_over = not starting and not self.under_way  # then the end is written with it
-        if not is_over and (starting or self.unwritten or self.events):
+        if not is_over and (starting or self.unwritten or self.told.is_due):
             self._write([step_lines.started(row) for row in starting])
         return starting
 
@@ -173,11 +173,12 @@ class Execution:
 
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
         lines = [*self.unwritten, *changes]
-        active_ms, events = self.active_ms, self.events
-        ending = None if ending is None else self.belongings.ending(ending)
+        active_ms, events = self.active_ms, self.told.events()
+        ending = None if ending is None else self.under_way.ending(ending)
         journal.write(self.held, lines, active_ms=active_ms, events=events, ending=ending,
                       forget_secrets=self.belongings.spends_secrets(lines))  # fmt: skip
-        self.unwritten, self.events = [], []
+        self.unwritten = []
+        self.told.forget()
         self._slot_is_free = ending is not None  # the end of a run gives its slot back
 
     def _conclude(self) -> None:
@@ -199,10 +200,8 @@ class Execution:
 
     def _listen(self) -> None:
         """Wait for news, take all there is, and note the journal lines that it makes."""
-        item = self._next(wait=True)
-        while item is not None:
+        while not self.told.are_many and (item := self._next()) is not None:
             self._take(item)
-            item = self._next(wait=not self.unwritten and not self.events)
 
     def _take(self, item: Over | Question | NewEvent | Reason) -> None:
         if isinstance(item, Over):
@@ -210,19 +209,20 @@ class Execution:
         elif isinstance(item, Question):
             item.reply()
         elif isinstance(item, NewEvent):
-            event = self.belongings.event(item)
-            self.events.append(NewEvent(event.type, storable(event.data)))
+            self.told.add(item)
         else:
             raise Stopped(item)
 
-    def _next(self, *, wait: bool) -> Over | Question | NewEvent | Reason | None:
+    def _next(self) -> Over | Question | NewEvent | Reason | None:
+        """Return what comes next; None as soon as there is something to write and nothing new."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimedOut
+        wait = 0.0 if self.unwritten else min(left, self.told.due_in())
         try:
-            return self.inbox.get(block=wait, timeout=left if wait else None)
+            return self.inbox.get(block=wait > 0, timeout=wait or None)
         except queue.Empty:
-            if wait:
+            if wait == left:
                 raise TimedOut from None
             return None
 
@@ -244,7 +244,7 @@ class Execution:
             and row.effect != Effect.ONCE
         ):
             self.todo.appendleft(index)
-            self.events.append(step_lines.retrying(row, error))
+            self.told.add(step_lines.retrying(row, error))
             return []
         return [step_lines.failed(row, error, over.step_run, duration_ms)]
 
@@ -279,7 +279,7 @@ class Execution:
             return
         if reason == "draining":
             self._end_steps()
-        if self.unwritten or self.events:
+        if self.unwritten or self.told.events():
             self._write([])
         if reason == "draining":
             self.belongings.leave()

@@ -41,3 +41,5 @@ FINAL = frozenset(
     }
 )
 EVENT_TYPES = frozenset(EventType)
+# Those that come by the hundred a second, and the field that is their text (runs.pending_events).
+PIECES: dict[str, str] = {EventType.CHAT_DELTA: "text", EventType.TOOL_UPDATE: "delta"}

@@ -20,6 +20,7 @@ import orjson
 from django.conf import settings
 from django.db import Error
 
+from decisions.outages import Outage
 from decisions.threads import in_thread
 from runs import selectors
 from runs.listener import Batch, Event, Listener
@@ -115,6 +116,10 @@ class Hub:
         self._ask_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closing = False
+        self._redis = Outage(log, away="no wake-ups from redis, asking the rows meanwhile",
+                             back="wake-ups from redis come again")  # fmt: skip
+        self._rows = Outage(log, away="the database tells no events, trying again",
+                            back="the database tells events again")  # fmt: skip
 
     @asynccontextmanager
     async def listen(self, run_id: str) -> AsyncIterator[tuple[Log, Listener]]:
@@ -124,7 +129,7 @@ class Hub:
         watched = self._logs.get(run_id)
         if watched is None:
             watched = self._logs[run_id] = Log(run_id, self._note_unread)
-        listener = Listener(watched)
+        listener = Listener(watched.joins_at)
         watched.listeners.add(listener)
         if self._is_closing:
             listener.close()
@@ -177,11 +182,12 @@ class Hub:
             try:
                 found = await in_thread(selectors.read_logs, spans)
             except Error as error:
-                log.warning("events cannot be read, trying again: %s", error)
+                self._rows.goes_on(error)
                 await asyncio.sleep(AGAIN_S)
                 for watched in chosen:
                     self._note_unread(watched)
                 continue
+            self._rows.is_over()
             for watched in chosen:
                 watched.hand_out(found.get(watched.run_id, ()))
 
@@ -202,8 +208,9 @@ class Hub:
             try:
                 seqs = await in_thread(selectors.last_seqs, [one.run_id for one in asked])
             except Error as error:
-                log.warning("the runs cannot be asked for news, trying again: %s", error)
+                self._rows.goes_on(error)
                 continue
+            self._rows.is_over()
             self._told(asked, seqs)
 
     def _told(self, asked: Sequence[Log], seqs: Mapping[str, int]) -> None:
@@ -228,7 +235,7 @@ class Hub:
                     await channel.subscribe(CHANNEL)
                     await self._hear(channel)
             except (RedisError, OSError) as error:
-                log.warning("no wake-ups from redis, asking the rows meanwhile: %s", error)
+                self._redis.goes_on(error)
             finally:
                 await client.aclose()
             await asyncio.sleep(AGAIN_S)
@@ -250,6 +257,7 @@ class Hub:
                 continue
             asked = False
             if message["type"] == "subscribe":
+                self._redis.is_over()
                 self._ask_now.set()  # what was said before nobody heard
             elif message["type"] == "message":
                 self._heard(message["data"])

@@ -6,17 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from decisions.one_line import one_line
 from runs.event_types import FINAL
-
-if TYPE_CHECKING:
-    from runs.hub import Log
 
 Event = Mapping[str, Any]
 QUEUE_EVENTS = 512  # a reader that is further behind than this reads the rows itself
@@ -57,10 +54,13 @@ class Listener:
 
     It begins behind: its reader reads the rows and says with `has` how far it came. From there on
     the hub fills the queue, until it overflows or a gap shows; then the reader is behind again.
+
+    Args:
+        joins_at: whether a reader that has everything up to a seq misses nothing from now on.
     """
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, joins_at: Callable[[int], bool]) -> None:
+        self._joins_at = joins_at
         self._seq: int | None = None  # of the last event in the queue, or taken from it
         self._queue: deque[Batch] = deque()
         self._queued = 0
@@ -82,7 +82,7 @@ class Listener:
         """Say that the reader has every event up to `seq`, read while it was behind, `of` those
         that there are. A caller may name a `seq` that the run has not come to yet.
         """
-        if self._log.joins_at(of):
+        if self._joins_at(of):
             self._seq = max(seq, of)
 
     def offer(self, batch: Batch) -> None:

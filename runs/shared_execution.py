@@ -56,7 +56,9 @@ class SharedExecution(Execution):
     def _take_next(self) -> list[RunStep]:
         with portions.locked(self.held):
             starting = super()._begin_next()
-            if self.unwritten or self.events:  # others look at the journal, so nothing is held back
+            if (
+                self.unwritten or self.told.is_due
+            ):  # others look at the journal, so nothing is held back
                 self._write([])
         return starting
 
@@ -124,7 +126,7 @@ class Helper(SharedExecution):
         """Nothing is left for this worker; who has the lease ends the run."""
 
     def _stop(self, reason: Reason) -> None:
-        if reason == "draining" and (self.unwritten or self.events):
+        if reason == "draining" and (self.unwritten or self.told.events()):
             self._write([])
 
     def _leave(self) -> None:

@@ -14,18 +14,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from runners.base import Effect
 from runners.browser.runtime import get_runtime
 from runners.browser.session import BrowserSession
-from runners.errors import ToolFailed, ToolTimeout
+from runners.errors import AddressNotAllowed, ToolFailed, ToolTimeout
 from runners.loop import get_loop
 from runners.trust import TrustLevel
 from runs.belongings import Belongings
 from runs.changes import NewEvent
 from runs.event_types import EventType
+from runs.journal import Ending
 from runs.models import Run, RunStep
 from runs.shared_page import bring_page_back
 from runs.step_context import CallFailed, StepRun
@@ -111,6 +112,8 @@ class StepsUnderWay:
         self._began: dict[int, float] = {}
         self._session: BrowserSession | None = None
         self._opening = asyncio.Lock()  # used on the loop thread alone
+        self._last: BrowserSession | None = None  # what the steps used, a named session too
+        self._since = time.monotonic()
 
     def __len__(self) -> int:
         return len(self._active)
@@ -157,6 +160,21 @@ class StepsUnderWay:
         for future in list(self._active.values()):
             future.cancel()
 
+    def ending(self, ending: Ending) -> Ending:
+        """Return the end of the run with what there is to say of its session."""
+        ending = self._belongings.ending(ending)
+        if self._last is None or self._last.trust == "local":
+            return ending
+        asking = get_loop().submit(self._late_refusals(self._last))
+        try:
+            late = asking.result(timeout=CLOSE_S)
+        except (TimeoutError, CancelledError):
+            return ending
+        return replace(ending, warnings=[*ending.warnings, *late])
+
+    async def _late_refusals(self, session: BrowserSession) -> list[str]:
+        return session.late_refusals(self._since)
+
     def close(self) -> None:
         """Interrupt every step and close the run's own session, within a bound; a named one stays
         open, saved as it is.
@@ -201,6 +219,8 @@ class StepsUnderWay:
     ) -> None:
         """Add a picture of the page, when there is one, to why a step failed."""
         told = dict(failure.error if isinstance(failure, CallFailed) else failure.as_dict())
+        if step_run.browser is not None and told["errorCode"] == AddressNotAllowed.code:
+            step_run.browser.name_refusal(str((told.get("details") or {}).get("host")))
         if not self._template.uses_browser or told["errorCode"] in PAGELESS:
             return
         url = None if self._template.shares_page else plan.input.get("url")
@@ -217,10 +237,12 @@ class StepsUnderWay:
         async with self._opening:
             named = self._belongings.session
             if named is not None:
-                return await named.open()
+                self._last = await named.open()
+                return self._last
             if self._session is None:
                 trust: TrustLevel = "local" if self._run.trust == "local" else "remote"
                 self._session = await get_runtime().open_session(run_id=self._run.id, trust=trust)
+                self._last = self._session
             return self._session
 
     async def _close(self) -> None:

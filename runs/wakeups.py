@@ -13,6 +13,8 @@ from queue import SimpleQueue
 from django.conf import settings
 from django.db import transaction
 
+from decisions.outages import Outage
+
 CHANNEL = "continuity:runs"
 QUIET_S = 1.0  # after a failure nothing is sent for this long
 AT_ONCE = 100  # messages
@@ -46,6 +48,8 @@ class _Bell:
         client = redis.Redis.from_url(
             settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1
         )
+        outage = Outage(log, away="redis does not take wake-ups; listeners poll meanwhile",
+                        back="redis takes wake-ups again")  # fmt: skip
         while True:
             messages = self._take()
             try:
@@ -53,8 +57,9 @@ class _Bell:
                 for message in messages:
                     line.publish(CHANNEL, message)
                 line.execute()
+                outage.is_over()
             except redis.RedisError as error:
-                log.warning("redis does not take wake-ups; listeners poll meanwhile: %s", error)
+                outage.goes_on(error)
                 time.sleep(QUIET_S)
                 while not self._waiting.empty():
                     self._waiting.get()

@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 import idna
 
+from runners.browser.allowed import Address, allowed_places, is_metadata
 from runners.errors import AddressNotAllowed, InvalidTarget
 
 TrustLevel = Literal["local", "remote"]
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_URL_BYTES = 8192
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -29,10 +29,6 @@ _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
 
 _PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "private")
 _PRIVATE_DOMAINS = ("home.arpa", "localdomain", "in-addr.arpa", "ip6.arpa")
-# Metadata and platform services on addresses that count as public.
-_METADATA = {
-    ipaddress.ip_address(text) for text in ("168.63.129.16", "100.100.100.200", "192.0.0.192")
-}
 _V6_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
@@ -50,13 +46,13 @@ def check_address(url: str, trust: TrustLevel) -> str:
         InvalidTarget: Not an http(s) address, or one that a browser would read differently from how
             it is written.
         AddressNotAllowed: `trust` is remote, and the host is not a public one by its name or
-            literal address.
+            literal address, nor one that the operator opened.
     """
     scheme, authority, tail = _split(url)
     host, port = _host_and_port(authority)
     host = _normal_host(host)
     if trust != "local":
-        _refuse_private(host)
+        _refuse_private(host, port or DEFAULT_PORTS[scheme])
     shown_port = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
     path = quote(tail, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
     return f"{scheme}://{host}{shown_port}{path if path.startswith('/') else '/' + path}"
@@ -158,13 +154,15 @@ def _number(part: str) -> int:
     return int(part, 8) if len(part) > 1 and part.startswith("0") else int(part)
 
 
-def _refuse_private(host: str) -> None:
+def _refuse_private(host: str, port: int) -> None:
     literal = host.strip("[]")
     try:
-        private = not is_public(ipaddress.ip_address(literal))
+        address = ipaddress.ip_address(literal)
     except ValueError:
-        private = is_private_name(host.removesuffix("."))
-    if private:
+        closed = is_closed_name(host)
+    else:
+        closed = not (is_public(address) or is_allowed(address, port))
+    if closed:
         raise not_public(literal)
 
 
@@ -174,6 +172,13 @@ def not_public(host: str) -> AddressNotAllowed:
         f"{host[:253]} is not a public address; remote callers reach public addresses only.",
         details={"cause": "URL_BLOCKED", "host": host[:253]},
     )
+
+
+def is_closed_name(name: str) -> bool:
+    """Say whether a name is one of a private network by its words, and so closed unasked. Where the
+    operator opened some places, its addresses tell whether it is one of them.
+    """
+    return not allowed_places() and is_private_name(name.removesuffix("."))
 
 
 def is_private_name(name: str) -> bool:
@@ -186,11 +191,21 @@ def is_private_name(name: str) -> bool:
 
 def is_public(address: Address) -> bool:
     """Say whether the address, and any IPv4 address inside it, is one of the open internet."""
-    if address in _METADATA or not address.is_global or address.is_multicast:
+    if is_metadata(address) or not address.is_global or address.is_multicast:
         return False
     if address.version == 6 and address not in _V6_UNICAST and address not in _NAT64:
         return False
     return all(is_public(inner) for inner in carried_ipv4(address))
+
+
+def is_allowed(address: Address, port: int) -> bool:
+    """Say whether the operator opened this place (CONTINUITY_EGRESS_ALLOW); never a metadata
+    service, in whatever form it is written.
+    """
+    if any(is_metadata(one) for one in (address, *carried_ipv4(address))):
+        return False
+    meant = getattr(address, "ipv4_mapped", None) or address
+    return any(place.covers(meant, port) for place in allowed_places())
 
 
 def carried_ipv4(address: Address) -> list[ipaddress.IPv4Address]:

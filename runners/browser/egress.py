@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from runners.browser.address import Address, is_private_name, is_public
+from runners.browser.address import is_allowed, is_closed_name, is_public
+from runners.browser.allowed import Address
 
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 Permits = Callable[[Address, int], bool]
@@ -54,10 +55,13 @@ async def resolve_name(host: str) -> Sequence[Address]:
 
 
 def is_open_to_all(address: Address, port: int) -> bool:
-    """Say whether remote callers may reach this address and port: a public one, on a port of the
-    web, and not this machine's own, which it reaches from behind its firewall.
+    """Say whether remote callers may reach this address and port: one of the web's ports at a place
+    that the operator opened, or at a public address that is not this machine's own, which it
+    reaches from behind its firewall.
     """
-    return is_public(address) and port not in _CLOSED_PORTS and not is_of_this_machine(address)
+    if port in _CLOSED_PORTS:
+        return False
+    return is_allowed(address, port) or (is_public(address) and not is_of_this_machine(address))
 
 
 def is_of_this_machine(address: Address) -> bool:
@@ -94,7 +98,7 @@ class Egress:
             return (ipaddress.ip_address(host),)
         except ValueError:
             pass
-        if is_private_name(host.removesuffix(".")):
+        if is_closed_name(host):
             raise NotPublic(host)
         found = await self.resolve(host)
         if not found:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runners.browser import socks
-from runners.browser.address import Address
+from runners.browser.allowed import Address
 from runners.browser.egress import Egress, NameUnknown, NotPublic
 from runners.browser.outcomes import Outcome, Outcomes
 from runners.browser.peers import is_another_users

@@ -32,6 +32,7 @@ class Outcomes:
     def __init__(self) -> None:
         self._places: OrderedDict[tuple[str, int], _Place] = OrderedDict()
         self._told: set[str] = set()
+        self._named: dict[str, float] = {}
 
     def note(self, host: str, port: int, outcome: Outcome) -> None:
         """Keep what became of a connection."""
@@ -49,6 +50,20 @@ class Outcomes:
         """Note that a page is known to have asked for this forbidden host."""
         if len(self._told) < MAX_KEPT:
             self._told.add(host)
+
+    def name(self, *hosts: str) -> None:
+        """Note that a caller is told of these forbidden hosts."""
+        for host in hosts:
+            if len(self._named) < MAX_KEPT or host in self._named:
+                self._named[host] = time.monotonic()
+
+    def unnamed(self, since: float) -> list[str]:
+        """Return the forbidden hosts asked for since a `time.monotonic()` that nobody was told of
+        since then.
+        """
+        hosts = (host for (host, _), place in self._places.items()
+                 if place.outcome == "forbidden" and place.at >= since)  # fmt: skip
+        return [host for host in dict.fromkeys(hosts) if self._named.get(host, -1.0) < since]
 
     def unclaimed(self, since: float) -> list[str]:
         """Return the forbidden hosts asked for since a `time.monotonic()` by no page that is known:

@@ -79,6 +79,8 @@ class Refusals:
         until = time.monotonic() + LATE_NEWS_SECONDS
         while self._is_news_due() and await self._hear(until):
             pass
+        others = self._outcomes.unclaimed(self._began)
+        self._outcomes.name(*self._hosts, *others)
         told = [
             f"Blocked: the page asked for {host}, which is not a public address"
             f" ({count} {'request' if count == 1 else 'requests'})."
@@ -86,10 +88,9 @@ class Refusals:
         ]
         told += [
             f"Blocked: a worker or popup asked for {host}, which is not a public address."
-            for host in self._outcomes.unclaimed(self._began)
+            for host in others
         ]
-        more = [f"Blocked: {len(told) - MAX_NAMED} more addresses that are not public."]
-        return told[:MAX_NAMED] + (more if len(told) > MAX_NAMED else [])
+        return _first_of(told)
 
     def _is_news_due(self) -> bool:
         """Say whether the browser has yet to tell of something that was, or may be, refused."""
@@ -148,6 +149,25 @@ class Refusals:
     def _note(self, host: str) -> None:
         if host in self._hosts or len(self._hosts) < 2 * MAX_NAMED:
             self._hosts[host] += 1
+
+
+def late_warnings(outcomes: Outcomes, since: float) -> list[str]:
+    """Return a sentence for each host that was refused since a `time.monotonic()`, and that no
+    warning or failure named: asked for after its page was read, or by a page that nobody read.
+    """
+    hosts = outcomes.unnamed(since)
+    outcomes.name(*hosts)
+    return _first_of(
+        [
+            f"Blocked: a page asked later for {host}, which is not a public address."
+            for host in hosts
+        ]
+    )
+
+
+def _first_of(told: list[str]) -> list[str]:
+    more = [f"Blocked: {len(told) - MAX_NAMED} more addresses that are not public."]
+    return told[:MAX_NAMED] + (more if len(told) > MAX_NAMED else [])
 
 
 def _place(url: str) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from runners.browser.egress import Egress
 from runners.browser.egress_proxy import EgressProxy
 from runners.browser.failures import browser_errors, browser_is_gone, no_page_yet
 from runners.browser.page_scripts import activity_script
+from runners.browser.refusals import late_warnings
 from runners.browser.tab import Tab
 from runners.errors import PageCrashed
 from runners.trust import TrustLevel
@@ -133,6 +134,17 @@ class BrowserSession:
         """Return the tabs that can still be looked at, the one used last first."""
         usable = [tab for tab in self._tabs if tab.is_usable]
         return sorted(usable, key=lambda tab: tab.used_at, reverse=True)
+
+    def name_refusal(self, host: str) -> None:
+        """Note that the caller is told of this forbidden host."""
+        if self._proxy is not None:
+            self._proxy.outcomes.name(host)
+
+    def late_refusals(self, since: float) -> list[str]:
+        """Return a sentence for each host that was refused since a `time.monotonic()` and that
+        nobody was told of.
+        """
+        return late_warnings(self._proxy.outcomes, since) if self._proxy is not None else []
 
     async def count_cookies(self) -> int:
         """Return how many cookies the session has."""

@@ -57,6 +57,7 @@ def check_parts() -> Iterator[Finding]:
     yield check_artifacts()
     yield check_port()
     yield check_stack()
+    yield check_egress()
     yield check_llm()
 
 
@@ -193,6 +194,18 @@ def check_stack() -> Finding:
         way_out = f"See {places().log(ill[0])}."
         return Finding("bad", "stack", f"{info.url}; not ready: {', '.join(ill)}", way_out)
     return Finding("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
+
+
+def check_egress() -> Finding:
+    """How far remote callers reach."""
+    opened = settings.CONTINUITY_EGRESS_ALLOW
+    if not opened:
+        return Finding("ok", "egress", "remote callers reach public addresses only")
+    what = f"remote callers also reach {', '.join(map(str, opened))}"
+    if any(place.includes_loopback for place in opened):
+        way_out = "That is this machine itself; name single ports in CONTINUITY_EGRESS_ALLOW."
+        return Finding("note", "egress", what, way_out)
+    return Finding("ok", "egress", what)
 
 
 def check_llm() -> Finding:

@@ -11,6 +11,7 @@ import time
 
 from django.db import Error
 
+from decisions.outages import Outage
 from decisions.threads import in_thread
 from runs.webhooks import deliveries
 from runs.webhooks.deliveries import Claim
@@ -46,11 +47,13 @@ class Deliverer:
 
     async def work(self) -> None:
         """Look for what is due until told to stop; a database that is away is waited for."""
+        outage = Outage(log, away="webhooks are put off", back="webhooks are told again")
         while not self._stopping.is_set():
             try:
                 found = await self._look()
+                outage.is_over()
             except Error as error:
-                log.warning("webhooks are put off: %s", error)
+                outage.goes_on(error)
                 found = 0
             if not found:
                 await asyncio.sleep(LOOK_EVERY_S)

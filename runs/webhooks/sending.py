@@ -18,12 +18,13 @@ from urllib.parse import urlsplit
 
 from runners.browser.address import (
     DEFAULT_PORTS,
-    Address,
     TrustLevel,
     carried_ipv4,
     check_address,
+    is_allowed,
     is_public,
 )
+from runners.browser.allowed import Address, is_metadata
 from runners.errors import AddressNotAllowed, ToolFailed
 
 TIMEOUT_S = 10.0
@@ -38,7 +39,6 @@ _LOCAL = [
         "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7",
     )
 ]  # fmt: skip
-_METADATA = ipaddress.ip_address("fd00:ec2::254")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +123,16 @@ async def _resolve(host: str, port: int, trust: TrustLevel) -> str:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
-    if not addresses or not all(may_reach(one, trust) for one in addresses):
+    if not addresses or not all(may_reach(one, port, trust) for one in addresses):
         raise AddressNotAllowed("The host name stands for an address that is not allowed.")
     return str(addresses[0])
 
 
-def may_reach(address: Address, trust: TrustLevel) -> bool:
+def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
     """Tell whether a webhook of this trust level may be told at this address."""
-    if is_public(address):
+    if is_public(address) or is_allowed(address, port):
         return True
-    if trust != "local" or address == _METADATA:
+    if trust != "local" or is_metadata(address):
         return False
     if any(address in net for net in _LOCAL):
         return True

@@ -67,8 +67,8 @@ class Odd(TaskTemplate):
         verb, _, what = str(step.input["what"]).partition(" ")
         if verb == "leave":
             return {"left": ODD[what]}
-        if verb == "tell":
-            run.tell(NewEvent("tool.update", {"told": ODD[what]}))
+        if verb in ("tell", "talk"):
+            _tell(run, verb, what)
         elif verb == "fail":
             raise ToolFailed(f"failed with {ODD[what]}", details={"odd": ODD[what]})
         elif verb == "keep":
@@ -90,3 +90,13 @@ class Odd(TaskTemplate):
             return Conclusion(RunStatus.SUCCEEDED, result={"left": left}, summary="all left")
         error = failed.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "not reached"}
         return Conclusion(RunStatus.FAILED, error=error, summary="one failed")
+
+
+def _tell(run: StepRun, verb: str, what: str) -> None:
+    if verb == "tell":
+        run.tell(NewEvent("tool.update", {"told": ODD[what]}))
+        return
+    for n in range(int(what)):
+        run.tell(NewEvent("chatDelta", {"step": run.index, "text": f"{n} "}))
+    for n in range(int(what)):
+        run.tell(NewEvent("tool.update", {"step": run.index, "delta": f"{n}é", "at": n}))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from runners.browser.address import Address
+from runners.browser.allowed import Address
 from runners.browser.egress import Egress
 from runners.errors import ToolFailed
 from tests.support.browsing import Reader
@@ -185,6 +185,22 @@ def test_a_name_that_changes_between_two_connections_stays_where_it_was(
     assert len(page["warnings"]) == 1
     assert answers == ["127.0.0.2", "127.0.0.1"], "the name was resolved again"
     assert forbidden.visits == 0
+
+
+def test_a_place_that_the_operator_opened_is_read_and_its_neighbour_is_not(
+    remote_with: Callable[[Egress], Reader], page_server: PageServer, forbidden: ForbiddenPlace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    url = page_server.add("/open", f"<title>Open</title><img src='{forbidden.url()}'>")
+    reader = remote_with(Egress())  # the shipped rule
+    check_refusal(reader.failure(url))
+    assert page_server.hits["/open"] == 0
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
+    page = reader(url)
+    assert page["title"] == "Open"
+    assert page["warnings"][0].startswith("Blocked: the page asked for 127.0.0.1")
+    check_refusal(reader.failure(forbidden.url()))
+    assert (page_server.hits["/open"], forbidden.visits) == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 
 from artifacts.models import Artifact
 from decisions.models import AuditEntry
+from runs import pending_events
+from runs.event_types import PIECES
 from runs.models import Run, RunEvent, RunStep, Slot
 from runs.worker import WorkerPlace
 from tests.integration.odd_template import ODD
@@ -96,6 +98,37 @@ def test_a_step_may_tell_any_value(odd: Submit, ended: Ended) -> None:
     run = ended(odd(*(f"tell {what}" for what in ODD)))
     assert run.status == "succeeded", run.error
     assert types_of(run).count("tool.update") == len(ODD)
+
+
+def test_what_comes_by_the_hundred_is_written_in_few_events_and_whole(
+    odd: Submit, ended: Ended
+) -> None:
+    run = ended(odd("talk 2000", "leave nul", "talk 50"))
+    assert run.status == "succeeded", run.error
+    types = types_of(run)
+    assert types.count("chatDelta") + types.count("tool.update") < 500, "hardly any were joined"
+    for type_, field, word in (("chatDelta", "text", "{} "), ("tool.update", "delta", "{}é")):
+        for step, number in ((0, 2000), (2, 50)):
+            told = RunEvent.objects.filter(run=run, type=type_, data__step=step).order_by("seq")
+            text = "".join(data[field] for data in told.values_list("data", flat=True))
+            assert text == "".join(word.format(n) for n in range(number))
+    assert types.index("chatDelta") > types.index("step.started")
+
+
+def test_a_run_tells_so_much_and_then_says_that_it_was_cut(
+    odd: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending_events, "MAX_TOLD_BYTES", 3000)
+    run = ended(odd("talk 2000", "talk 10"))
+    assert run.status == "succeeded", run.error
+    told = list(
+        RunEvent.objects.filter(run=run, type__in=PIECES)
+        .order_by("seq").values_list("data", flat=True)
+    )  # fmt: skip
+    assert [data for data in told if "truncated" in data] == [told[-1]]
+    assert told[-1]["step"] == 0
+    assert 2000 < sum(map(pending_events.size_of, told)) < 3200
+    assert pending_events.told_bytes(run.id) == 3000
 
 
 @pytest.mark.parametrize("what", sorted(ODD))

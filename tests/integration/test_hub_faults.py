@@ -9,6 +9,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -102,6 +103,33 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
         return min(delays)
 
     assert asyncio.run(story()) < 0.5  # by message again, not by the query every two seconds
+
+
+def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
+    submit: Submit, principal: Principal, own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(hub, "AGAIN_S", 0.02)
+    run_id = submit()
+
+    def said(word: str) -> int:
+        return sum(r.name == "runs.hub" and word in r.getMessage() for r in caplog.records)
+
+    def said_so_often(word: str, number: int) -> bool:
+        return said(word) == number
+
+    async def story() -> None:
+        async with reading([Stream(principal, run_id)]):
+            for number in (1, 2):
+                own_redis.kill()
+                await until(partial(said_so_often, "asking the rows", number))
+                await asyncio.sleep(0.5)  # some twenty tries
+                await asyncio.to_thread(own_redis.start)
+                await until(partial(said_so_often, "come again", number))
+            assert (said("asking the rows"), said("come again")) == (2, 2)
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+
+    asyncio.run(story())
 
 
 def test_a_subscription_that_fell_silent_is_made_anew(

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from runners.browser.address import Address
+from runners.browser.allowed import Address
 from runners.browser.egress import Egress, is_open_to_all
 
 PUBLIC = "public.example"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runners.browser import egress_proxy, peers
-from runners.browser.address import Address
+from runners.browser.allowed import Address
 from runners.browser.egress import Egress
 from runners.browser.egress_proxy import EgressProxy
 from tests.support.forbidden import PUBLIC, egress_open_to

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from runners.browser import egress
-from runners.browser.address import Address
+from runners.browser.allowed import Address
 from runners.browser.egress import Egress, NameUnknown, NotPublic, is_open_to_all, resolve_name
 
 ADDRESS = ipaddress.ip_address

@@ -50,7 +50,7 @@ class Reader:
 
     def __init__(self, rows: Rows, after: int, page: int) -> None:
         self.rows, self.after, self.page, self.got = rows, after, page, list[int]()
-        self.listener = Listener(rows.log)
+        self.listener = Listener(rows.log.joins_at)
         rows.log.listeners.add(self.listener)
 
     def step(self) -> None:
@@ -125,7 +125,7 @@ def test_so_do_readers_with_queues_that_overflow(
 
 def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
     log = Log("run_x", lambda _: None)
-    slow = Listener(log)
+    slow = Listener(log.joins_at)
     slow.has(0, of=0)
     for first in range(1, 5000, 100):
         slow.offer(Batch(events(first, first + 99)))
@@ -137,7 +137,7 @@ def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
 
 def test_a_gap_sends_the_listener_to_the_rows() -> None:
     log = Log("run_x", lambda _: None)
-    reader = Listener(log)
+    reader = Listener(log.joins_at)
     reader.has(3, of=3)
     reader.offer(Batch(events(6, 7)))
     assert (reader.is_behind, reader.take()) == (True, [])
@@ -146,7 +146,7 @@ def test_a_gap_sends_the_listener_to_the_rows() -> None:
 def test_a_seq_of_the_far_future_deafens_nobody_else() -> None:
     rows = Rows()
     rows.count = 3
-    far = Listener(rows.log)
+    far = Listener(rows.log.joins_at)
     rows.log.listeners.add(far)
     far.has(10**9, of=3)
     near = Reader(rows, 0, 10)

@@ -147,4 +147,4 @@ def test_a_local_callers_webhook_reaches_this_network_but_no_metadata(
     address: str, local: bool
 ) -> None:
     found = ipaddress.ip_address(address)
-    assert (may_reach(found, "local"), may_reach(found, "remote")) == (local, False)
+    assert (may_reach(found, 80, "local"), may_reach(found, 80, "remote")) == (local, False)

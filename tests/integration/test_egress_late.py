@@ -1,0 +1,106 @@
+"""What a remote caller's page is refused after it was read: blocked, and the run's end names it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from decisions.principals import Principal
+from runners.browser.outcomes import Outcomes
+from runners.browser.refusals import MAX_NAMED, late_warnings
+from runs.models import Run
+from runs.services import submit_run
+from tests.support.browsing import Reader
+from tests.support.forbidden import ForbiddenPlace
+from tests.support.pages import Page, PageServer, html
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
+Publish = Callable[[str, Page | str], str]
+
+
+def ask(reader: Reader, url: str) -> None:
+    """Have the page of the session ask for an address, now that nobody reads it."""
+    (tab,) = reader.session.open_tabs()
+    reader.wait(tab.page.evaluate("url => fetch(url, {mode: 'no-cors'}).catch(() => 0)", url))
+
+
+def test_what_a_page_asks_for_later_is_named_once(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+) -> None:
+    began = time.monotonic()
+    assert outside(publish("/calm", "<title>Calm</title>"))["warnings"] == []
+    assert outside.session.late_refusals(began) == []
+    for _ in range(2):
+        ask(outside, forbidden.url("localhost"))
+    said = "Blocked: a page asked later for localhost, which is not a public address."
+    assert outside.session.late_refusals(began) == [said]
+    assert outside.session.late_refusals(began) == []
+    assert forbidden.visits == 0
+
+
+def test_what_a_warning_has_named_is_not_named_again_but_to_the_next_run(
+    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+) -> None:
+    began = time.monotonic()
+    page = outside(publish("/img", f"<title>I</title><img src='{forbidden.url()}'>"))
+    assert len(page["warnings"]) == 1
+    ask(outside, forbidden.url())
+    assert outside.session.late_refusals(began) == []
+    next_run = time.monotonic()
+    ask(outside, forbidden.url())
+    assert len(outside.session.late_refusals(next_run)) == 1
+
+
+def test_no_more_than_some_are_named() -> None:
+    outcomes = Outcomes()
+    for number in range(MAX_NAMED + 7):
+        outcomes.note(f"h{number}.example", 80, "forbidden")
+    outcomes.note("away.example", 80, "ERR_CONNECTION_REFUSED")
+    told = late_warnings(outcomes, 0.0)
+    assert len(told) == MAX_NAMED + 1
+    assert told[-1] == "Blocked: 7 more addresses that are not public."
+
+
+def test_the_end_of_a_run_names_it(
+    remote: Principal, ended: Callable[[str], Run], page_server: PageServer,
+    forbidden: ForbiddenPlace, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
+    asks = f"fetch('{forbidden.url('localhost')}', {{mode: 'no-cors', keepalive: true}})"
+    urls = [
+        page_server.add("/late", f"""<title>Late</title><script>
+            setTimeout(() => {asks}, 4000); addEventListener('pagehide', () => {asks});
+        </script>"""),
+        page_server.add("/slow", html("<title>Slow</title>", delay=8)),
+    ]  # fmt: skip
+    inputs = {"urls": urls}
+    run = ended(
+        submit_run(
+            principal=remote, template_id="batch_extract_pages", inputs=inputs,
+            options={"mode": "async", "timeoutMs": 60_000},
+        ).run_id
+    )  # fmt: skip
+    assert run.status == "succeeded", run.error
+    assert "for localhost, which is not a public" in json.dumps([run.warnings, run.result])
+    assert forbidden.visits == 0
+
+
+def test_a_document_that_was_refused_is_named_by_its_failure_alone(
+    remote: Principal, ended: Callable[[str], Run], page_server: PageServer,
+    forbidden: ForbiddenPlace, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
+    refresh = f"<title>R</title><meta http-equiv=refresh content='0;url={forbidden.url()}'>"
+    urls = [page_server.add("/refresh", refresh), page_server.url("/plain")]
+    run = ended(
+        submit_run(
+            principal=remote, template_id="batch_extract_pages", inputs={"urls": urls},
+            options={"mode": "async", "timeoutMs": 60_000},
+        ).run_id
+    )  # fmt: skip
+    assert run.status == "partial_success"
+    assert run.warnings == []
+    assert "URL_BLOCKED" in json.dumps(run.result)

@@ -1,0 +1,148 @@
+"""CONTINUITY_EGRESS_ALLOW: what it opens to remote callers, what it never opens, how it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.browser.address import check_address
+from runners.browser.allowed import parse_places
+from runners.browser.egress import Egress, NotPublic, is_open_to_all
+from runners.errors import AddressNotAllowed
+from runs.stack.checkup import check_egress
+from runs.webhooks.sending import Answer, may_reach, post
+from tests.support.forbidden import forbidden_place
+from tests.support.receiver import receiving
+
+ADDRESS = ipaddress.ip_address
+LIST = "10.20.0.0/16, 192.168.1.5:8443,fd00:1::/64,[fd00:2::5]:8443"
+MANAGE = Path(__file__).parents[2] / "manage.py"
+
+
+@pytest.fixture
+def allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", LIST)
+
+
+def test_a_list_reads_back_as_it_was_written() -> None:
+    assert ",".join(map(str, parse_places(LIST))) == LIST.replace(" ", "")
+    assert parse_places("") == parse_places(" , ") == ()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["wiki", "wiki.corp:80", "10.0.0.1/8", "10.0.0.0/33", "1.2.3.4:0", "1.2.3.4:65536", "[::1",
+     ":80", "[]:80", "http://10.0.0.1", "10.0.0.1:80:90", "*", "127.1", "169.254.169.254",
+     "169.254.0.0/24", "fe80::/64", "168.63.129.16:80", "fd00:ec2::254", "100.100.100.200/32"],
+)  # fmt: skip
+def test_what_is_no_place_or_a_metadata_service_is_refused_by_name(entry: str) -> None:
+    with pytest.raises(ValueError, match="is ") as refused:
+        parse_places(f"10.0.0.0/8,{entry}")
+    assert repr(entry) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://10.20.3.4/", "http://10.20.3.4:9000/x", "https://192.168.1.5:8443/",
+     "http://[fd00:1::9]/", "http://[fd00:2::5]:8443/", "http://[::ffff:10.20.3.4]/",
+     "http://wiki.corp/", "http://router/"],
+)  # fmt: skip
+def test_an_address_of_the_list_may_be_asked_for(allow: None, url: str) -> None:
+    assert check_address(url, "remote")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://10.21.0.1/", "http://192.168.1.5/", "https://192.168.1.5/", "http://192.168.1.6:8443/",
+     "http://[fd00:2::5]/", "http://127.0.0.1/", "http://169.254.169.254/", "http://[::1]/"],
+)  # fmt: skip
+def test_an_address_beside_the_list_may_not(allow: None, url: str) -> None:
+    with pytest.raises(AddressNotAllowed):
+        check_address(url, "remote")
+
+
+@pytest.mark.parametrize("name", ["wiki.corp", "router", "localhost"])
+def test_a_private_name_is_judged_by_all_its_addresses(allow: None, name: str) -> None:
+    answers: list[str] = ["10.20.0.1", "127.0.0.1"]
+
+    async def resolve(_: str) -> list[ipaddress.IPv4Address]:
+        return [ipaddress.IPv4Address(text) for text in answers]
+
+    rule = Egress(resolve=resolve)
+    both = asyncio.run(rule.addresses_of(name))
+    rule.check(name, 80, both[:1])
+    with pytest.raises(NotPublic):
+        rule.check(name, 80, both)
+
+
+EVERYTHING = "0.0.0.0/0,::/0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "192.0.0.192",
+     "fd00:ec2::254", "fd20:ce::254", "fe80::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe",
+     "2002:a9fe:a9fe::1", "::169.254.169.254"],
+)  # fmt: skip
+def test_metadata_services_stay_closed_when_everything_is_opened(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", EVERYTHING)
+    assert not is_open_to_all(ADDRESS(text), 80)
+    assert not may_reach(ADDRESS(text), 80, "remote")
+    assert not may_reach(ADDRESS(text), 80, "local")
+    assert is_open_to_all(ADDRESS("10.0.0.1"), 80)
+
+
+def test_ports_that_no_browser_opens_stay_closed(allow: None) -> None:
+    assert is_open_to_all(ADDRESS("10.20.0.1"), 6379)
+    assert not is_open_to_all(ADDRESS("10.20.0.1"), 25)
+
+
+def test_a_webhook_of_a_remote_caller_reaches_the_opened_place_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def send(url: str) -> Answer:
+        return asyncio.run(post(url, trust="remote", headers={}, body=b"{}"))
+
+    with receiving() as receiver, forbidden_place() as forbidden:
+        assert send(receiver.url).status_code is None
+        port = receiver.url.split(":")[2].split("/")[0]
+        monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{port}")
+        assert send(receiver.url).status_code == 200
+        assert "not a public address" in send(forbidden.url()).error
+        assert (len(receiver.got), forbidden.visits) == (1, 0)
+
+
+def test_no_command_starts_with_a_list_that_cannot_be_read(tmp_path: Path) -> None:
+    environment = {**os.environ, "CONTINUITY_HOME": str(tmp_path)}
+    told = subprocess.run(
+        [sys.executable, str(MANAGE), "status"], capture_output=True, text=True, check=False,
+        env=environment | {"CONTINUITY_EGRESS_ALLOW": "10.0.0.0/8,wiki"},
+    )  # fmt: skip
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.startswith("CONTINUITY_EGRESS_ALLOW: 'wiki' is no address or network")
+    assert len(told.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "what"),
+    [
+        ("", "ok", "remote callers reach public addresses only"),
+        ("10.0.0.0/8,127.0.0.1:90", "ok", "remote callers also reach 10.0.0.0/8, 127.0.0.1:90"),
+        ("127.0.0.0/8", "note", "remote callers also reach 127.0.0.0/8"),
+        ("::/0", "note", "remote callers also reach ::/0"),
+    ],
+)
+def test_doctor_says_what_is_open(settings: Any, text: str, verdict: str, what: str) -> None:
+    settings.CONTINUITY_EGRESS_ALLOW = parse_places(text)
+    finding = check_egress()
+    assert (finding.verdict, finding.what) == (verdict, what)
+    assert bool(finding.way_out) == (verdict == "note")

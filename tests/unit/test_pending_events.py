@@ -1,0 +1,139 @@
+"""What steps tell, on its way to the log: in order, joined, capped, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decisions.masking import Masker
+from runs import pending_events
+from runs.changes import NewEvent
+from runs.pending_events import JOIN_BYTES, JOIN_FOR_S, MAX_TOLD_BYTES, PendingEvents, size_of
+
+
+def pending(
+    told: int = 0, mask: Callable[[NewEvent], NewEvent] = lambda event: event
+) -> PendingEvents:
+    return PendingEvents(mask, lambda: told)
+
+
+def word(text: str, step: int = 0) -> NewEvent:
+    return NewEvent("chatDelta", {"step": step, "text": text})
+
+
+def update(delta: object, step: int = 0, at: int = 0) -> NewEvent:
+    return NewEvent("tool.update", {"step": step, "delta": delta, "at": at})
+
+
+def texts_of(events: PendingEvents) -> list[object]:
+    return [event.data.get("text", event.data.get("delta")) for event in events.events()]
+
+
+def test_nothing_is_due_while_nothing_waits() -> None:
+    assert not pending().is_due
+    assert pending().events() == []
+
+
+def test_the_first_is_due_at_once_and_the_next_a_little_later() -> None:
+    events = pending()
+    events.add(word("a"))
+    assert events.is_due
+    events.forget()
+    events.add(word("b"))
+    assert 0 <= events.due_in() <= JOIN_FOR_S
+    assert texts_of(events) == ["b"]
+
+
+def test_an_event_of_another_type_takes_all_that_waits_with_it_at_once() -> None:
+    events = pending()
+    events.add(word("a"))
+    events.forget()
+    for event in (word("b"), NewEvent("step.progress", {"step": 0}), word("c"), word("d")):
+        events.add(event)
+    assert events.is_due
+    assert texts_of(events) == ["b", None, "cd"]
+
+
+def test_a_kilobyte_is_due_at_once_and_no_joined_event_is_larger() -> None:
+    events = pending()
+    events.add(word("x"))
+    events.forget()
+    for _ in range(300):
+        events.add(word("12345678"))
+    assert events.is_due
+    assert [len(str(text)) for text in texts_of(events)] == [JOIN_BYTES, JOIN_BYTES, 300 * 8 - 2048]
+
+
+def test_pieces_are_joined_by_step_and_what_is_no_text_stays_alone() -> None:
+    events = pending()
+    for event in (update("a"), update("x", step=1), update("b", at=9), update({"n": 1}),
+                  update("c"), update({"n": 2}), update("y", step=1)):  # fmt: skip
+        events.add(event)
+    assert texts_of(events) == ["ab", "xy", {"n": 1}, "c", {"n": 2}]
+    assert events.events()[0].data["at"] == 0
+
+
+def test_two_calls_of_one_step_are_kept_apart() -> None:
+    events = pending()
+    for call in ("1", "2", "1", "2", "2"):
+        events.add(NewEvent("tool.update", {"step": 0, "toolCallId": call, "delta": call}))
+    assert texts_of(events) == ["11", "222"]
+
+
+def test_what_a_model_says_after_a_tools_update_stays_after_it() -> None:
+    events = pending()
+    for event in (word("a"), word("b"), update("c"), word("d"), word("e"), update("f")):
+        events.add(event)
+    assert texts_of(events) == ["ab", "c", "de", "f"]
+
+
+def test_what_was_told_before_counts_towards_the_cap() -> None:
+    events = pending(MAX_TOLD_BYTES - size_of({"step": 0, "text": "ab"}))
+    for text in "abc":
+        events.add(word(text))
+    assert texts_of(events) == ["a", "b"]
+    assert events.events()[-1].data["truncated"] is True
+    events.forget()
+    events.add(word("d"))
+    assert events.events() == []
+
+
+def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_events, "MAX_TOLD_BYTES", 40)
+    events = pending()
+    events.add(word("é" * 100))
+    (event,) = events.events()
+    assert event.data == {"step": 0, "text": "é" * 20, "truncated": True}
+
+
+def test_an_update_that_is_no_text_is_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_events, "MAX_TOLD_BYTES", 60)
+    events = pending()
+    events.add(NewEvent("tool.update", {"step": 2, "toolCallId": "c", "delta": ["x" * 100]}))
+    assert events.events()[0].data == {"step": 2, "toolCallId": "c", "truncated": True}
+
+
+def test_a_secret_that_came_in_two_pieces_is_masked_where_they_are_joined() -> None:
+    masker = Masker(["hunter2-hunter2"])
+    events = pending(mask=lambda event: NewEvent(event.type, masker.value(event.data)))
+    for text in ("it is hunter2-", "hunter2, he said"):
+        events.add(word(text))
+    assert texts_of(events) == ["it is ***, he said"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.text(max_size=300), st.booleans()), max_size=60))
+def test_no_text_of_a_step_is_lost_or_moved(told: list[tuple[int, str, bool]]) -> None:
+    events, written = pending(), list[NewEvent]()
+    for step, text, is_write in told:
+        events.add(word(text, step))
+        if is_write:
+            written += events.events()
+            events.forget()
+    written += events.events()
+    for step, mine in groupby(sorted(told, key=lambda one: one[0]), key=lambda one: one[0]):
+        kept = "".join(event.data["text"] for event in written if event.data["step"] == step)
+        assert kept == "".join(text.replace("\0", "\ufffd") for _, text, _ in mine)
