@@ -5,13 +5,14 @@ a moment after a failure, so that no caller waits twice for a server that is awa
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
+
+from decisions.outages import Outage
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -40,10 +41,9 @@ class KeptRedis:
     """Asks Redis on behalf of threads; `what_is_lost` goes into the one warning of an absence."""
 
     def __init__(self, what_is_lost: str) -> None:
-        self._what_is_lost = what_is_lost
-        self._lock = threading.Lock()
         self._quiet_until = 0.0
-        self._away = False
+        self._outage = Outage(log, away=f"redis is away; {what_is_lost} meanwhile",
+                              back="redis is back")  # fmt: skip
 
     def ask(self, question: Callable[[Redis], Answer]) -> Answer | None:
         """Return the answer, or None while Redis is away."""
@@ -54,14 +54,8 @@ class KeptRedis:
         try:
             answer = question(_client(settings.REDIS_URL))
         except RedisError as error:
-            self._go_quiet(error)
-            return None
-        self._away = False
-        return answer
-
-    def _go_quiet(self, error: Exception) -> None:
-        with self._lock:
             self._quiet_until = time.monotonic() + QUIET_S
-            first, self._away = not self._away, True
-        if first:
-            log.warning("redis is away; %s meanwhile: %s", self._what_is_lost, error)
+            self._outage.goes_on(error)
+            return None
+        self._outage.is_over()
+        return answer

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -23,95 +23,27 @@ from django.db import Error
 from decisions.outages import Outage
 from decisions.threads import in_thread
 from runs import selectors
-from runs.listener import Batch, Event, Listener
+from runs.event_log import EventLog
+from runs.listener import Listener
 from runs.wakeups import CHANNEL
+from runs.watcher import Watcher
 
 if TYPE_CHECKING:
     from redis.asyncio.client import PubSub
 
 POLL_S = 2.0
 RUNS_AT_ONCE = 100  # runs that are read in one query
-EVENTS_AT_ONCE = 200  # events of a run that are read at once
 QUIET_S = 15.0  # a subscription that was silent for this long is asked whether it still stands
 AGAIN_S = 1.0  # after a failure
 log = logging.getLogger(__name__)
-
-
-class Log:
-    """A run that somebody listens to.
-
-    Attributes:
-        seq: the last event that was handed out; None until the first reader says where it stands.
-        known: how far the log goes, as far as anybody said.
-    """
-
-    def __init__(self, run_id: str, on_news: Callable[[Log], None]) -> None:
-        self.run_id = run_id
-        self.listeners: set[Listener] = set()
-        self.seq: int | None = None
-        self.known = 0
-        self._said = self._upto = 0  # what `known` was, and how far the read goes, at the last span
-        self._on_news = on_news
-        self._reads: dict[Hashable, asyncio.Future[Any]] = {}
-
-    def joins_at(self, seq: int) -> bool:
-        """Tell whether a reader that has everything up to `seq` misses nothing from now on."""
-        if self.seq is None:
-            self.seq = seq
-            if self.known > seq:
-                self._on_news(self)
-        return seq >= self.seq
-
-    def goes_to(self, seq: int) -> None:
-        """Note how far the log goes."""
-        if seq > self.known:
-            self.known = seq
-            if self.seq is not None:
-                self._on_news(self)
-
-    def span(self) -> tuple[int, int]:
-        """Return which events to read next: behind the first number, up to the second."""
-        self._said = self.known
-        after = self.seq or 0
-        self._upto = min(self.known, after + EVENTS_AT_ONCE)
-        return after, self._upto
-
-    def hand_out(self, events: Sequence[Event]) -> None:
-        """Give every listener the events of the span."""
-        before = self.seq or 0
-        self.seq = events[-1]["seq"] if events else before
-        if self.seq < self._upto and self.known == self._said:
-            self.known = self.seq  # the message was wrong: the rows are the truth
-        if self.known > self.seq:
-            self._on_news(self)
-        if not events:
-            return
-        whole = events[0]["seq"] == before + 1 and self.seq - before == len(events)
-        batch = Batch(events)
-        for listener in self.listeners:
-            if whole:
-                listener.offer(batch)
-            else:
-                listener.lose_track()
-
-    async def once(self, key: Hashable, read: Callable[[], Awaitable[Any]]) -> Any:
-        """Read something for all who ask under one key; the first of them begins it."""
-        if key not in self._reads:
-            reading = self._reads[key] = asyncio.ensure_future(read())
-            reading.add_done_callback(lambda done: self._forget_failure(key, done))
-        return await asyncio.shield(self._reads[key])
-
-    def _forget_failure(self, key: Hashable, done: asyncio.Future[Any]) -> None:
-        if done.cancelled() or done.exception() is not None:
-            self._reads.pop(key, None)
 
 
 class Hub:
     """All listeners of one event loop; its tasks live only while somebody listens."""
 
     def __init__(self) -> None:
-        self._logs: dict[str, Log] = {}
-        self._unread: dict[Log, None] = {}
+        self._logs: dict[str, EventLog] = {}
+        self._unread: dict[EventLog, None] = {}
         self._has_unread = asyncio.Event()
         self._ask_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -122,45 +54,67 @@ class Hub:
                             back="the database tells events again")  # fmt: skip
 
     @asynccontextmanager
-    async def listen(self, run_id: str) -> AsyncIterator[tuple[Log, Listener]]:
+    async def listen(self, run_id: str) -> AsyncIterator[tuple[EventLog, Listener]]:
         """Register for a run's events. Read the run only inside: what happens before the first read
         is not missed.
         """
-        watched = self._logs.get(run_id)
-        if watched is None:
-            watched = self._logs[run_id] = Log(run_id, self._note_unread)
+        watched = self._log_of(run_id)
         listener = Listener(watched.joins_at)
         watched.listeners.add(listener)
-        if self._is_closing:
-            listener.close()
-        elif not self._tasks:
-            work = (self._subscribe(), self._ask(), self._read())
-            self._tasks = [asyncio.create_task(one) for one in work]
+        self._begin(listener)
         try:
             yield watched, listener
         finally:
-            self._leave(watched, listener)
+            listener.leave()
+            watched.listeners.discard(listener)
+            self._leave(watched)
+
+    @asynccontextmanager
+    async def watch(
+        self, run_id: str, types: frozenset[str]
+    ) -> AsyncIterator[tuple[EventLog, Watcher]]:
+        """Register for the moments at which such an event is written; costs no reading of events.
+        Read the run only inside, as with `listen`.
+        """
+        watched, watcher = self._log_of(run_id), Watcher(types)
+        watched.watchers.add(watcher)
+        self._begin(watcher)
+        try:
+            yield watched, watcher
+        finally:
+            watched.watchers.discard(watcher)
+            self._leave(watched)
+
+    def _log_of(self, run_id: str) -> EventLog:
+        watched = self._logs.get(run_id)
+        if watched is None:
+            watched = self._logs[run_id] = EventLog(run_id, self._note_unread)
+        return watched
+
+    def _begin(self, follower: Listener | Watcher) -> None:
+        if self._is_closing:
+            follower.close()
+        elif not self._tasks:
+            work = (self._subscribe(), self._ask(), self._read())
+            self._tasks = [asyncio.create_task(one) for one in work]
 
     def close(self) -> None:
         """Ask every reader to end, now and from now on: the server is about to stop."""
         self._is_closing = True
         for watched in self._logs.values():
-            for listener in watched.listeners:
-                listener.close()
+            watched.close()
 
-    def _leave(self, watched: Log, listener: Listener) -> None:
-        listener.leave()
-        watched.listeners.discard(listener)
+    def _leave(self, watched: EventLog) -> None:
         if not watched.listeners:
             self._unread.pop(watched, None)
-            if self._logs.get(watched.run_id) is watched:
-                del self._logs[watched.run_id]
+        if not watched.is_followed and self._logs.get(watched.run_id) is watched:
+            del self._logs[watched.run_id]
         if not self._logs:
             for task in self._tasks:
                 task.cancel()
             self._tasks = []
 
-    def _note_unread(self, watched: Log) -> None:
+    def _note_unread(self, watched: EventLog) -> None:
         if watched.listeners:
             self._unread[watched] = None
             self._has_unread.set()
@@ -213,13 +167,12 @@ class Hub:
             self._rows.is_over()
             self._told(asked, seqs)
 
-    def _told(self, asked: Sequence[Log], seqs: Mapping[str, int]) -> None:
+    def _told(self, asked: Sequence[EventLog], seqs: Mapping[str, int]) -> None:
         for watched in asked:
             if watched.run_id in seqs:
                 watched.goes_to(seqs[watched.run_id])
             else:  # the run is gone; its readers find out when they look
-                for listener in watched.listeners:
-                    listener.lose_track()
+                watched.is_gone()
 
     async def _subscribe(self) -> None:
         from redis import RedisError
@@ -267,10 +220,11 @@ class Hub:
         try:
             said = orjson.loads(message)
             watched, seq = self._logs.get(said["runId"]), said["seq"]
+            types = frozenset(said["types"])
         except (ValueError, TypeError, KeyError):
             return
         if watched is not None and type(seq) is int:
-            watched.goes_to(seq)
+            watched.goes_to(seq, types)
 
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()

@@ -56,7 +56,7 @@ def apply(change: Transition) -> int | None:
         except _NoSlot:
             return None
     if last_seq is not None:
-        announce(change.run.id, last_seq)
+        announce(change.run.id, last_seq, [event.type for event in change.events])
     return last_seq
 
 

@@ -12,9 +12,10 @@ from decisions.principals import Principal
 from decisions.threads import in_thread
 from runs import selectors, services
 from runs.contract import WAIT_MAX_MS
+from runs.event_log import EventLog
 from runs.event_types import FINAL, EventType
-from runs.hub import Log, get_hub
-from runs.listener import Event, Listener
+from runs.hub import get_hub
+from runs.listener import Event
 from runs.models import TERMINAL
 from runs.submission import Submitted
 
@@ -40,24 +41,23 @@ async def wait_run(
     """
     until = time.monotonic() + wait_s
     awaited = _STOPS if progress is _no_progress else _STOPS | _STEPS
-    async with get_hub().listen(run_id) as (log, listener):
+    async with get_hub().watch(run_id, awaited) as (log, watcher):
         seen: int | None = None  # the event that made it worth looking at the run
         while True:
             run, seq = await _look(log, principal, run_id, seen)
             if run["status"] in TERMINAL or "waitingFor" in run:
                 return run
-            if listener.is_closed or time.monotonic() >= until:
+            left = until - time.monotonic()
+            if watcher.is_closed or left <= 0:
                 return run
-            listener.has(seq, of=seq)
-            if listener.is_behind:
-                continue
+            watcher.has(seq)
             steps = run["progress"]
             await progress(steps["doneSteps"], steps["totalSteps"], run["status"])
-            seen = await _until(listener, awaited, until)
+            seen = await watcher.news(left)
 
 
 async def _look(
-    log: Log, principal: Principal, run_id: str, seen: int | None
+    log: EventLog, principal: Principal, run_id: str, seen: int | None
 ) -> tuple[dict[str, Any], int]:
     """Read the run: for all who saw the same event, once."""
 
@@ -68,21 +68,6 @@ async def _look(
         return await read()
     run, seq = await log.once((principal.workspace_id, seen), read)
     return dict(run), seq
-
-
-async def _until(listener: Listener, awaited: frozenset[str], until: float) -> int | None:
-    """Wait for an event of these types and return its seq; None: look at the run for another
-    reason, or the time is up.
-    """
-    while (left := until - time.monotonic()) > 0 and not listener.is_closed:
-        for batch in listener.take():
-            for event in reversed(batch.events):
-                if event["type"] in awaited:
-                    return int(event["seq"])
-        if listener.is_behind:
-            return None
-        await listener.news(left)
-    return None
 
 
 async def wait_events(

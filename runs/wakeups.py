@@ -1,5 +1,5 @@
-"""Wake-ups: "run X now has events up to seq N", said over Redis after the commit. A lost one does
-no harm.
+"""Wake-ups: "run X now has events up to seq N, the new ones of these types", said over Redis after
+the commit. A lost one does no harm.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from queue import SimpleQueue
 
 from django.conf import settings
@@ -74,7 +75,9 @@ class _Bell:
 _bell = _Bell()
 
 
-def announce(run_id: str, seq: int) -> None:
-    """Wake whoever listens to the run, once the caller's transaction has committed."""
-    message = json.dumps({"runId": run_id, "seq": seq})
+def announce(run_id: str, seq: int, types: Iterable[str]) -> None:
+    """Wake whoever follows the run, once the caller's transaction has committed: its log goes to
+    `seq` now, by events of these types.
+    """
+    message = json.dumps({"runId": run_id, "seq": seq, "types": list(set(types))})
     transaction.on_commit(lambda: _bell.publish(message), robust=True)

@@ -23,7 +23,9 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 def waiting() -> int:
     """Count who waits for a run in this process's web server."""
     hubs = list(hub._hubs.values())
-    return sum(len(log.listeners) for each in hubs for log in each._logs.values())
+    return sum(
+        len(log.listeners) + len(log.watchers) for each in hubs for log in each._logs.values()
+    )
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -68,7 +68,10 @@ def test_lies_on_the_channel_change_nothing(submit: Submit, principal: Principal
         async with reading([stream]):
             await until(lambda: stream.got == [1])
             for seq in lies:
-                client.publish(wakeups.CHANNEL, json.dumps({"runId": run_id, "seq": seq}))
+                client.publish(
+                    wakeups.CHANNEL,
+                    json.dumps({"runId": run_id, "seq": seq, "types": ["run.failed"]}),
+                )
             await in_thread(tell, run_id)
             await until(lambda: stream.got == [1, 2])
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))

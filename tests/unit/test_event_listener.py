@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs import listener as listener_module
-from runs.hub import EVENTS_AT_ONCE, Log
+from runs.event_log import EVENTS_AT_ONCE, EventLog
 from runs.listener import Batch, Event, Listener, frames_of
 
 
@@ -31,10 +31,10 @@ class Rows:
     def __init__(self) -> None:
         self.count = 0
         self.unread = False
-        self.log = Log("run_x", self._note)
+        self.log = EventLog("run_x", self._note)
         self.readers: list[Reader] = []
 
-    def _note(self, log: Log) -> None:
+    def _note(self, log: EventLog) -> None:
         self.unread = True
 
     def read(self) -> None:
@@ -124,7 +124,7 @@ def test_so_do_readers_with_queues_that_overflow(
 
 
 def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
-    log = Log("run_x", lambda _: None)
+    log = EventLog("run_x", lambda _: None)
     slow = Listener(log.joins_at)
     slow.has(0, of=0)
     for first in range(1, 5000, 100):
@@ -136,7 +136,7 @@ def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
 
 
 def test_a_gap_sends_the_listener_to_the_rows() -> None:
-    log = Log("run_x", lambda _: None)
+    log = EventLog("run_x", lambda _: None)
     reader = Listener(log.joins_at)
     reader.has(3, of=3)
     reader.offer(Batch(events(6, 7)))
