@@ -23,7 +23,7 @@ from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
 from decisions.labels import code, link_to, moment, pill
 from decisions.principals import LOCAL, Principal, admin_principal, ensure_workspace
-from runs.models import DeliveryStatus, Webhook, WebhookDelivery
+from runs.models import UNDER_WAY, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 
 AT_ONCE = 100  # rows that one list action takes
@@ -246,7 +246,9 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     @admin.display(description="Next try")
     def next_try(self, row: WebhookDelivery) -> SafeString | str:
         """Return when it is tried next, while it is."""
-        return moment(row.next_try_at) if row.status == DeliveryStatus.PENDING else "–"
+        if row.status != DeliveryStatus.PENDING:
+            return "–"
+        return "now" if row.next_try_at == UNDER_WAY else moment(row.next_try_at)
 
     @admin.display(description="Made")
     def made(self, row: WebhookDelivery) -> SafeString:
