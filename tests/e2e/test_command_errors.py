@@ -52,3 +52,24 @@ def test_an_empty_home_is_the_usual_one_and_not_the_folder_one_is_in(tmp_path: P
     )  # fmt: skip
     assert "env" not in json.loads(told.stdout)["mcpServers"]["continuity"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("unbuffered", ["1", ""])
+def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(
+    tmp_path: Path, unbuffered: str
+) -> None:
+    command = [sys.executable, str(MANAGE), "status"]
+    environment = {**os.environ, "CONTINUITY_HOME": str(tmp_path / "home"),
+                   "PYTHONUNBUFFERED": unbuffered}  # fmt: skip
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone, Path("/dev/full").open("w") as full:
+        for place, said in ((gone, ""), (full, "The disk is full")):
+            told = subprocess.run(
+                command, stdout=place, stderr=subprocess.PIPE, text=True, check=False,
+                env=environment, timeout=120,
+            )  # fmt: skip
+            assert told.returncode != 0
+            assert told.stderr.startswith(said)
+            assert "Traceback" not in told.stderr
+            assert len(told.stderr.splitlines()) == len(said.splitlines())
