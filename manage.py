@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -24,7 +25,20 @@ def main() -> None:
         _ = settings.INSTALLED_APPS
     except ImproperlyConfigured as error:  # what is set wrong is said in one sentence
         sys.exit(str(error))
-    execute_from_command_line(sys.argv)
+    try:
+        try:
+            execute_from_command_line(sys.argv)
+        finally:  # here, where it can still be said that it did not come through
+            if sys.stdout is not None and not sys.stdout.closed:
+                sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has heard enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still wants to write
+        sys.exit(141)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit("The disk is full: nothing more can be written. Free some space and try again.")
 
 
 if __name__ == "__main__":

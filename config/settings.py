@@ -25,7 +25,7 @@ LEAN = STDIO_DOOR or env.bool("CONTINUITY_LEAN", sys.argv[1:2] in (["worker"], [
 
 # --- where things live -------------------------------------------------------------------------
 CONTINUITY_HOME = (
-    Path(env.str("CONTINUITY_HOME", str(BASE_DIR / ".continuity"))).expanduser().absolute()
+    Path(env.str("CONTINUITY_HOME", "") or BASE_DIR / ".continuity").expanduser().absolute()
 )
 EMBEDDED = not env.str("DATABASE_URL", "")
 EMBEDDED_REDIS = not (env.str("REDIS_URL", "") or env.str("CELERY_BROKER_URL", ""))

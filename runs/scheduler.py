@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -34,27 +34,10 @@ from runs.sessions import delete_closed_sessions, expire_sessions
 from runs.slots import ensure_slots
 from runs.state import InvalidTransition, move
 from runs.totals import fold_totals
+from runs.unchanged import Watch
 
 AT_ONCE = 500  # rows that one transaction of a duty takes
 log = logging.getLogger(__name__)
-
-
-class Watch:
-    """Tells for how long, on the monotonic clock, a thing has shown the same value."""
-
-    def __init__(self) -> None:
-        self._seen: dict[Hashable, tuple[object, float]] = {}
-
-    def unchanged_s(self, key: Hashable, value: object) -> float:
-        """Note the value and return the seconds since it was first seen."""
-        now = time.monotonic()
-        if key not in self._seen or self._seen[key][0] != value:
-            self._seen[key] = (value, now)
-        return now - self._seen[key][1]
-
-    def keep_only(self, keys: set[Hashable]) -> None:
-        """Forget everything else."""
-        self._seen = {key: seen for key, seen in self._seen.items() if key in keys}
 
 
 class Scheduler:

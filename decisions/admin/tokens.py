@@ -13,7 +13,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -21,8 +20,7 @@ from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from decisions.admin.filters import WorkspaceFilter, workspace_label
-from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.errors import Refused
+from decisions.admin.making import MakingAdmin
 from decisions.labels import code, link_to, moment, pill
 from decisions.models import Token
 from decisions.principals import DEFAULT_SCOPES, LOCAL, SCOPES, TrustLevel, create_token
@@ -72,7 +70,7 @@ class StateFilter(SimpleListFilter):
 
 
 @admin.register(Token)
-class TokenAdmin(ReadOnlyAdmin):
+class TokenAdmin(MakingAdmin):
     """Who holds a key, and to what. Digests are never shown."""
 
     list_display = ("name", "state", "shown_id", "place", "acts_for", "trust", "may", "made")
@@ -81,6 +79,8 @@ class TokenAdmin(ReadOnlyAdmin):
     search_fields = ("name", "id")
     search_help_text = "A name or an id"
     actions = ("revoke_selected",)
+    make_form, make_title = TokenForm, "New token"
+    make_template = "admin/decisions/token/new.html"
     change_form_template = "admin/decisions/token/page.html"
     change_list_template = "admin/decisions/token/list.html"
     fields = ("name", "state", "shown_id", "place", "acts_for", "trust", "may", "made", "ended")
@@ -90,10 +90,6 @@ class TokenAdmin(ReadOnlyAdmin):
         """Return tokens with their places and users."""
         tokens: QuerySet[Token] = super().get_queryset(request)
         return tokens.select_related("workspace__tenant", "user")
-
-    def has_make_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may make tokens."""
-        return request.user.has_perm("decisions.add_token")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Tell whether this operator may end tokens."""
@@ -108,24 +104,8 @@ class TokenAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def make_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form; on POST make the token and show it, this once."""
-        if not self.has_make_permission(request):
-            raise PermissionDenied
-        form = TokenForm(request.POST or None)
-        secret = None
-        if request.method == "POST" and form.is_valid():
-            try:
-                secret = self._make(request, form.cleaned_data)
-            except Refused as refusal:
-                form.add_error(None, refusal.message)
-        context = {
-            **self.admin_site.each_context(request), "model_admin": self, "title": "New token",
-            "form": form, "secret": secret,
-        }  # fmt: skip
-        return TemplateResponse(request, "admin/decisions/token/new.html", context)
-
-    def _make(self, request: HttpRequest, given: dict[str, Any]) -> str:
+    def make(self, request: HttpRequest, given: dict[str, Any]) -> str:
+        """Make a token and return it."""
         return create_token(
             name=given["name"],
             workspace=given["workspace"],
@@ -164,14 +144,6 @@ class TokenAdmin(ReadOnlyAdmin):
         """Show a token's page, with the button that ends it for whoever may."""
         told = {"may_revoke": self.has_revoke_permission(request), **(extra_context or {})}
         return super().change_view(request, object_id, form_url, told)
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list, with the way to a new token for whoever may."""
-        told = {"may_make": self.has_make_permission(request), **(extra_context or {})}
-        answer: HttpResponse = super().changelist_view(request, told)
-        return answer
 
     @admin.display(description="State")
     def state(self, token: Token) -> SafeString:

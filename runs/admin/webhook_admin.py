@@ -9,21 +9,20 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.http import HttpRequest
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from decisions.admin.filters import WorkspaceFilter
+from decisions.admin.making import MakingAdmin
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
 from decisions.labels import code, link_to, moment, pill
 from decisions.principals import LOCAL, Principal, admin_principal, ensure_workspace
-from runs.models import DeliveryStatus, Webhook, WebhookDelivery
+from runs.models import UNDER_WAY, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 
 AT_ONCE = 100  # rows that one list action takes
@@ -56,7 +55,7 @@ def _operator(request: HttpRequest, hook: Webhook) -> Principal:
 
 
 @admin.register(Webhook)
-class WebhookAdmin(ReadOnlyAdmin):
+class WebhookAdmin(MakingAdmin):
     """Who is told of runs that ended. Secrets are never shown."""
 
     list_display = ("name", "state", "shown_id", "url", "told_of", "made")
@@ -65,14 +64,12 @@ class WebhookAdmin(ReadOnlyAdmin):
     search_fields = ("id", "name")
     search_help_text = "A name or an id"
     actions = ("enable_selected", "disable_selected")
+    make_form, make_title = WebhookForm, "New webhook"
+    make_template = "admin/runs/webhook/new.html"
     change_list_template = "admin/runs/webhook/list.html"
     fields = ("name", "state", "shown_id", "url", "trust", "told_of", "created_by", "made",
               "disabled_because")  # fmt: skip
     readonly_fields = fields
-
-    def has_make_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may make webhooks."""
-        return request.user.has_perm("runs.add_webhook")
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Tell whether this operator may pause them."""
@@ -83,32 +80,8 @@ class WebhookAdmin(ReadOnlyAdmin):
         make = self.admin_site.admin_view(never_cache(self.make_view))
         return [path("new/", make, name="runs_webhook_new"), *super().get_urls()]
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list, with the way to a new webhook for whoever may."""
-        told = {"may_make": self.has_make_permission(request), **(extra_context or {})}
-        answer: HttpResponse = super().changelist_view(request, told)
-        return answer
-
-    def make_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form; on POST make the webhook and show its secret, this once."""
-        if not self.has_make_permission(request):
-            raise PermissionDenied
-        form = WebhookForm(request.POST or None)
-        secret = None
-        if request.method == "POST" and form.is_valid():
-            try:
-                secret = self._make(request, form.cleaned_data)
-            except Refused as refusal:
-                form.add_error(None, refusal.message)
-        context = {
-            **self.admin_site.each_context(request), "model_admin": self, "title": "New webhook",
-            "form": form, "secret": secret,
-        }  # fmt: skip
-        return TemplateResponse(request, "admin/runs/webhook/new.html", context)
-
-    def _make(self, request: HttpRequest, given: dict[str, Any]) -> str:
+    def make(self, request: HttpRequest, given: dict[str, Any]) -> str:
+        """Make a webhook and return its secret."""
         place = ensure_workspace(given["workspace"])
         operator = admin_principal(
             request.user.get_username(), tenant_id=place.tenant_id, workspace_id=place.id
@@ -246,7 +219,9 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     @admin.display(description="Next try")
     def next_try(self, row: WebhookDelivery) -> SafeString | str:
         """Return when it is tried next, while it is."""
-        return moment(row.next_try_at) if row.status == DeliveryStatus.PENDING else "–"
+        if row.status != DeliveryStatus.PENDING:
+            return "–"
+        return "now" if row.next_try_at == UNDER_WAY else moment(row.next_try_at)
 
     @admin.display(description="Made")
     def made(self, row: WebhookDelivery) -> SafeString:

@@ -4,11 +4,18 @@ from runs.models.journal import RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import ACTIVE, TERMINAL, Run, RunStatus
 from runs.models.totals import RunTotal, RunTotalChange
-from runs.models.webhooks import DeliveryStatus, Webhook, WebhookDelivery, delivery_id
+from runs.models.webhooks import (
+    UNDER_WAY,
+    DeliveryStatus,
+    Webhook,
+    WebhookDelivery,
+    delivery_id,
+)
 
 __all__ = [
     "ACTIVE",
     "TERMINAL",
+    "UNDER_WAY",
     "DeliveryStatus",
     "OutboxEntry",
     "Run",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.db import models
 from django.db.models import Q
 
@@ -43,12 +45,15 @@ class DeliveryStatus(models.TextChoices):
     FAILED = "failed"
 
 
+UNDER_WAY = datetime(9999, 1, 1, tzinfo=UTC)  # due never: somebody is trying
+
+
 class WebhookDelivery(models.Model):
     """One message to one webhook, written in the transaction that ends the run.
 
     Attributes:
         id: the message's `webhook-id`, made of the run's id and the webhook's: one message a pair.
-        next_try_at: when it is due; while somebody tries, when that try counts as lost.
+        next_try_at: when it is due; UNDER_WAY while somebody tries.
         epoch: grows with every claim and every replay; what a deliverer writes tests it.
     """
 

@@ -16,9 +16,11 @@ def listen(port: int | None, host: str = "127.0.0.1") -> socket.socket:
     """Listen on the port, or on the first free one from 8000 on when None.
 
     Raises:
-        PortTaken: Somebody else listens there, or it is not for us.
+        PortTaken: Somebody else listens there, or it is not for us, or it is none.
     """
     if port is not None:
+        if not 0 <= port <= 65535:
+            raise PortTaken(f"{port} is no port; --port takes a number from 1 to 65535.")
         try:
             return _bind(host, port)
         except OSError as exc:

@@ -13,6 +13,7 @@ from django.db import Error
 
 from decisions.outages import Outage
 from decisions.threads import in_thread
+from runs.unchanged import Watch
 from runs.webhooks import deliveries
 from runs.webhooks.deliveries import Claim
 from runs.webhooks.sending import post
@@ -20,6 +21,7 @@ from runs.webhooks.signing import headers
 
 AT_ONCE = 16
 LOOK_EVERY_S = 1.0
+FREE_EVERY_S = 5.0  # looks for what deliverers that are gone left
 log = logging.getLogger(__name__)
 
 
@@ -29,6 +31,7 @@ class Deliverer:
     def __init__(self) -> None:
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._watch, self._free_at = Watch(), 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
 
@@ -60,6 +63,9 @@ class Deliverer:
         await asyncio.gather(*self._tasks)
 
     async def _look(self) -> int:
+        if time.monotonic() >= self._free_at:
+            self._free_at = time.monotonic() + FREE_EVERY_S
+            await in_thread(deliveries.free_lost, self._watch)
         free = AT_ONCE - len(self._tasks)
         if free <= 0:
             return 0

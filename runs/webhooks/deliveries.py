@@ -1,7 +1,8 @@
 """Deliveries as rows: due, claimed by compare-and-set, settled, replayed.
 
-A claim raises the row's epoch and moves `next_try_at` past the longest try: a deliverer that is
-killed leaves a row that comes due again, and what a late one writes is refused.
+A claim raises the row's epoch and is due no more. What a deliverer that was killed leaves is made
+due again by whoever sees it unchanged for long enough on its own clock, which no wall clock's jump
+moves; what a late one writes is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from artifacts.selectors import artifact_ids_of
 from decisions.audit import Deed, record
 from decisions.keys import unseal
 from runners.trust import TrustLevel
-from runs.models import DeliveryStatus, Run, Webhook, WebhookDelivery
+from runs.models import UNDER_WAY, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.selectors import run_object
+from runs.unchanged import Watch
 from runs.webhooks.sending import Answer
 
 MAX_TRIES = 8
@@ -71,9 +73,25 @@ def _take(row: WebhookDelivery, now: datetime) -> bool:
     return bool(
         same.update(
             epoch=F("epoch") + 1, attempts=F("attempts") + 1, tried_at=now,
-            next_try_at=now + timedelta(seconds=LOST_AFTER_S),
+            next_try_at=UNDER_WAY,
         )
     )  # fmt: skip
+
+
+def free_lost(watch: Watch) -> int:
+    """Make due what somebody claimed and did not settle for LOST_AFTER_S, as `watch` saw it; return
+    how many.
+    """
+    claimed = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at=UNDER_WAY)
+    seen = dict(claimed.values_list("id", "epoch"))
+    freed = 0
+    for delivery_id, epoch in seen.items():
+        if watch.unchanged_s(delivery_id, epoch) >= LOST_AFTER_S:
+            freed += claimed.filter(id=delivery_id, epoch=epoch).update(
+                next_try_at=datetime.now(UTC), epoch=F("epoch") + 1
+            )
+    watch.keep_only(set(seen))
+    return freed
 
 
 def _claim_of(row: WebhookDelivery) -> Claim:

@@ -15,7 +15,7 @@ from decisions.keys import seal
 from decisions.principals import Principal
 from runners.browser.address import check_address
 from runners.errors import AddressNotAllowed, InvalidTarget
-from runs.models import DeliveryStatus, Webhook, WebhookDelivery
+from runs.models import UNDER_WAY, DeliveryStatus, Webhook, WebhookDelivery
 from runs.selectors import to_ms
 from runs.webhooks import deliveries
 from runs.webhooks.signing import new_secret
@@ -210,11 +210,11 @@ def webhook_object(hook: Webhook) -> dict[str, Any]:
 
 def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
     """Return a delivery as every door shows it."""
-    is_open = row.status == DeliveryStatus.PENDING
+    waits = row.status == DeliveryStatus.PENDING and row.next_try_at != UNDER_WAY
     return {
         "deliveryId": row.id, "webhookId": row.webhook_id, "runId": row.run_id, "type": row.event,
         "status": row.status, "attempts": row.attempts, "statusCode": row.status_code,
         "error": row.error or None, "createdAt": to_ms(row.created_at),
         "triedAt": to_ms(row.tried_at) if row.tried_at else None,
-        "nextTryAt": to_ms(row.next_try_at) if is_open else None,
+        "nextTryAt": to_ms(row.next_try_at) if waits else None,
     }  # fmt: skip

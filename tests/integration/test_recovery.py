@@ -16,7 +16,7 @@ from django.test import override_settings
 
 from decisions.models import AuditEntry
 from decisions.principals import Principal
-from runs import scheduler
+from runs import unchanged
 from runs.claims import (
     MAX_TIMES_LOST,
     Claim,
@@ -49,7 +49,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=made.monotonic))
+    monkeypatch.setattr(unchanged, "time", SimpleNamespace(monotonic=made.monotonic))
     return made
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from decisions.errors import Conflict
 from decisions.principals import Principal
 from runs.models import WebhookDelivery
+from runs.unchanged import Watch
 from runs.webhooks import deliveries, services
 from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
 from runs.webhooks.sending import Answer
@@ -46,6 +50,39 @@ def test_the_pauses_grow_to_a_day_and_differ() -> None:
     assert 15 * 0.8 <= pauses[0] <= 15 * 1.2
     assert 18 * 3600 < sum(pauses) < 28 * 3600
     assert len({deliveries.pause_s(1) for _ in range(20)}) > 10
+
+
+def test_no_jump_of_the_clock_ends_a_try_or_starts_a_second_one(
+    hook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook()
+    canceled(submit, principal)
+    [claim] = claim_due(limit=1)
+    watch = Watch()
+    for days in (1, -2, 400):
+        jumped = partial(lambda by, tz: datetime.now(tz) + timedelta(days=by), days)
+        monkeypatch.setattr(deliveries, "datetime", SimpleNamespace(now=jumped))
+        assert (deliveries.free_lost(watch), claim_due(limit=1)) == (0, [])
+    assert settle(claim, Answer(200))
+
+
+def test_a_try_that_nobody_settled_is_due_again_by_the_watchers_own_clock(
+    hook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = hook()
+    canceled(submit, principal)
+    [lost] = claim_due(limit=1)
+    watch = Watch()
+    assert deliveries.free_lost(watch) == 0
+    listed = services.list_deliveries(principal=principal, webhook_id=made["webhookId"])
+    assert listed["deliveries"][0]["nextTryAt"] is None
+    monkeypatch.setattr(deliveries, "LOST_AFTER_S", 0.0)
+    assert sum(at_once([lambda: deliveries.free_lost(Watch())] * 4)) == 1
+    assert not settle(lost, Answer(200))
+    [again] = claim_due(limit=1)
+    assert (again.delivery_id, again.attempt) == (lost.delivery_id, 2)
+    assert settle(again, Answer(200))
+    assert deliveries.free_lost(watch) == 0
 
 
 def test_after_the_last_try_it_is_given_up(

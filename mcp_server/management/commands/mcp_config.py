@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from runs.stack.listen import FIRST_PORT
 
@@ -49,6 +49,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print JSON on stdout and a hint on stderr."""
+        if options["sse"] and not options["http"]:
+            raise CommandError("--sse is a way to a server: give --http too.")
+        if not options["name"].strip():
+            raise CommandError("--name is empty; hosts need a name to show.")
         if options["http"]:
             shown = {"mcpServers": {options["name"]: _by_address(options["http"], options["sse"])}}
             self.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False))
@@ -66,6 +70,11 @@ class Command(BaseCommand):
 
 
 def _by_address(address: str, sse: bool) -> dict[str, Any]:
+    if not address.startswith(("http://", "https://")) or len(address.split("/")[2]) == 0:
+        raise CommandError(
+            f"{address!r} is no address of a server; write for example"
+            f" --http http://127.0.0.1:{FIRST_PORT}."
+        )
     return {
         "type": "sse" if sse else "http",
         "url": address.rstrip("/") + ("/sse" if sse else "/mcp"),

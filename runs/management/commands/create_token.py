@@ -40,9 +40,11 @@ class Command(BaseCommand):
         scopes = options["scopes"]
         wanted = (
             frozenset(filter(None, scopes.replace(" ", "").split(",")))
-            if scopes
+            if scopes is not None
             else DEFAULT_SCOPES
         )
+        if not wanted:
+            raise CommandError("--scopes names none; leave it out for the usual ones.")
         try:
             token = create_token(
                 name=options["name"],

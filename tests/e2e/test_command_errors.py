@@ -1,0 +1,75 @@
+"""Commands that are called wrongly say so in one sentence, and do nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MANAGE = Path(__file__).parents[2] / "manage.py"
+
+
+def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(MANAGE), *args], capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL, env={**os.environ, "CONTINUITY_HOME": str(home)}, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("up", "--port", "65536"), "65536 is no port; --port takes a number from 1 to 65535."),
+        (("up", "--port", "-5"), "-5 is no port; --port takes a number from 1 to 65535."),
+        (("create_token", "x", "--scopes", ","), "--scopes names none"),
+        (("create_token", "x", "--scopes", ""), "--scopes names none"),
+        (("create_token", "x", "--scopes", "nope"), "Unknown scopes: nope."),
+        (("create_token", ""), "A token needs a name"),
+        (("mcp_config", "--http", "not-a-url"), "'not-a-url' is no address of a server"),
+        (("mcp_config", "--http", "http:///x"), "'http:///x' is no address of a server"),
+        (("mcp_config", "--sse"), "--sse is a way to a server: give --http too."),
+        (("mcp_config", "--name", " "), "--name is empty"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_and_no_traceback(
+    tmp_path: Path, command: tuple[str, ...], said: str
+) -> None:
+    told = run(tmp_path / "home", *command)
+    assert told.returncode == 1
+    assert said in told.stderr
+    assert len(told.stderr.strip().splitlines()) == 1
+    assert not told.stdout.startswith(("{", "cty_"))
+
+
+def test_an_empty_home_is_the_usual_one_and_not_the_folder_one_is_in(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, str(MANAGE), "mcp_config"], capture_output=True, text=True, check=True,
+        cwd=tmp_path, env={**os.environ, "CONTINUITY_HOME": ""}, timeout=120,
+    )  # fmt: skip
+    assert "env" not in json.loads(told.stdout)["mcpServers"]["continuity"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("unbuffered", ["1", ""])
+def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(
+    tmp_path: Path, unbuffered: str
+) -> None:
+    command = [sys.executable, str(MANAGE), "status"]
+    environment = {**os.environ, "CONTINUITY_HOME": str(tmp_path / "home"),
+                   "PYTHONUNBUFFERED": unbuffered}  # fmt: skip
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone, Path("/dev/full").open("w") as full:
+        for place, said in ((gone, ""), (full, "The disk is full")):
+            told = subprocess.run(
+                command, stdout=place, stderr=subprocess.PIPE, text=True, check=False,
+                env=environment, timeout=120,
+            )  # fmt: skip
+            assert told.returncode != 0
+            assert told.stderr.startswith(said)
+            assert "Traceback" not in told.stderr
+            assert len(told.stderr.splitlines()) == len(said.splitlines())
