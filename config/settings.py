@@ -130,6 +130,11 @@ try:
     CONTINUITY_EGRESS_ALLOW = parse_places(env.str("CONTINUITY_EGRESS_ALLOW", ""))
 except ValueError as error:
     raise ImproperlyConfigured(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
+# Which runs are recorded from their first step on: "retry" are those of a run that failed. Without
+# it a failure leaves a trace of the last page alone; with "never" there is none.
+TRACE = env.str("CONTINUITY_TRACE", "retry")
+if TRACE not in ("retry", "always", "never"):
+    raise ImproperlyConfigured("CONTINUITY_TRACE is retry, always or never.")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)

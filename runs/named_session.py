@@ -113,6 +113,7 @@ class NamedSession:
 
 
 async def _give_back(session_id: str, lent: Lent) -> None:
+    await lent.session.tracer.drop()
     get_kept().give_back(session_id, lent)
 
 

@@ -19,6 +19,7 @@ from decisions.policy import Verdict, judge
 from runners.base import ToolCall, ToolContext
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
+from runners.browser.trace import keep_trace
 from runners.invoke import invoke
 from runners.trust import TrustLevel
 from runs.changes import NewEvent
@@ -112,6 +113,10 @@ class StepRun:
         if self.browser is None or any(blob.kind == "screenshot" for blob in self.blobs):
             return None
         return await keep_picture(self._tool_context(), url=url)
+
+    async def keep_trace(self, told: str) -> str | None:
+        """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
+        return await keep_trace(self._tool_context(), told)
 
     def _tool_context(self) -> ToolContext:
         trust: TrustLevel = "local" if self.run.trust == "local" else "remote"

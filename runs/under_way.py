@@ -26,6 +26,7 @@ from runners.trust import TrustLevel
 from runs.belongings import Belongings
 from runs.changes import NewEvent
 from runs.event_types import EventType
+from runs.evidence import add_evidence, record_if_wanted
 from runs.journal import Ending
 from runs.models import Run, RunStep
 from runs.shared_page import bring_page_back
@@ -35,8 +36,6 @@ from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
 PROGRESS_EVERY_S = 5.0  # a step that takes longer says so this often
-# Refused before a page was there.
-PAGELESS = frozenset({"INVALID_PARAMETER", "TRUST_LEVEL_NOT_ALLOWED", "SESSION_NOT_FOUND"})
 CLOSE_S = 5.0  # a browser session that takes longer to close is left to the browser's own end
 log = logging.getLogger(__name__)
 
@@ -205,33 +204,16 @@ class StepsUnderWay:
             async with asyncio.timeout(step_run.seconds_left()), _signs_of_life(step_run, told):
                 if self._template.uses_browser:
                     step_run.browser = await self._browser()
+                    await record_if_wanted(self._template, plan, step_run)
                 if self._template.shares_page:
                     await bring_page_back(self._template, step_run)
                 return await self._template.do_step(plan, step_run)
         except TimeoutError:
             raise ToolTimeout(f"'{plan.name}' did not end within its time.") from None
         except (CallFailed, ToolFailed) as failure:
-            await self._show(failure, plan, step_run)
+            _name_refusal(failure, step_run)
+            await add_evidence(failure, self._template, plan, step_run)
             raise
-
-    async def _show(
-        self, failure: CallFailed | ToolFailed, plan: StepPlan, step_run: StepRun
-    ) -> None:
-        """Add a picture of the page, when there is one, to why a step failed."""
-        told = dict(failure.error if isinstance(failure, CallFailed) else failure.as_dict())
-        if step_run.browser is not None and told["errorCode"] == AddressNotAllowed.code:
-            step_run.browser.name_refusal(str((told.get("details") or {}).get("host")))
-        if not self._template.uses_browser or told["errorCode"] in PAGELESS:
-            return
-        url = None if self._template.shares_page else plan.input.get("url")
-        picture = await step_run.keep_picture(url=url)
-        if picture is None:
-            return
-        details = {**(told.get("details") or {}), "screenshotArtifactId": picture}
-        if isinstance(failure, CallFailed):
-            failure.error = told | {"details": details}
-        else:
-            failure.details = details
 
     async def _browser(self) -> BrowserSession:
         async with self._opening:
@@ -250,3 +232,10 @@ class StepsUnderWay:
             session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+
+def _name_refusal(failure: CallFailed | ToolFailed, step_run: StepRun) -> None:
+    """Have the session know which host the failure itself names, so that no warning repeats it."""
+    told = failure.error if isinstance(failure, CallFailed) else failure.as_dict()
+    if step_run.browser is not None and told["errorCode"] == AddressNotAllowed.code:
+        step_run.browser.name_refusal(str((told.get("details") or {}).get("host")))

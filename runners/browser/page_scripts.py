@@ -6,6 +6,7 @@ world, which a page's changes to built-ins, and its Content-Security-Policy, do 
 
 from __future__ import annotations
 
+import re
 import secrets
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,8 @@ READER = (
 READ = "continuityRead"
 COVER = ("dom", "secrets", "cover")
 ACTOR = ("dom", "secrets", "elements", "settle", "words", "locate", "aim", "enter")
+_HUMP = re.compile(r"([a-z0-9])([A-Z])")
+_SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
 # Names the events between both worlds, so that a page cannot listen for them.
 TOKEN = f"continuity:{secrets.token_hex(8)}:"
 
@@ -49,6 +52,18 @@ def cover_script() -> str:
 def actor_script() -> str:
     """Return the function `({deed, given}) => promise` that finds elements and makes them ready."""
     return _function(ACTOR, "handle")
+
+
+def looks_secret(name: str) -> bool:
+    """Tell whether a field of this name holds a secret, by the rule of `page/secrets.js`."""
+    words = _SEPARATORS.sub(" ", _HUMP.sub(r"\1 \2", name))
+    return bool(_secret_names().search(words))
+
+
+@cache
+def _secret_names() -> re.Pattern[str]:
+    rules = re.findall(r"^const SECRET_\w+ = /(.+)/i;$", _source("secrets"), re.MULTILINE)
+    return re.compile("|".join(rules), re.IGNORECASE)
 
 
 def _function(names: tuple[str, ...], name: str) -> str:

@@ -18,6 +18,7 @@ from runners.browser.chromium import Chromium, find_chromium, launch_args, wants
 from runners.browser.egress import Egress
 from runners.browser.home import BrowserHome, sweep_homes
 from runners.browser.session import PUBLIC_ONLY, BrowserSession
+from runners.browser.trace import TraceFolder
 from runners.errors import PageCrashed
 from runners.trust import TrustLevel
 
@@ -45,6 +46,7 @@ class BrowserRuntime:
         self._browser: Browser | None = None
         self._line: CDPSession | None = None
         self.launches = 0
+        self._traces = TraceFolder()
 
     async def open_session(
         self, *, run_id: str, trust: TrustLevel, max_tabs: int = 20,
@@ -64,6 +66,7 @@ class BrowserRuntime:
             max_tabs=max_tabs,
             egress=self._egress,
             storage=storage,
+            traces=self._traces,
         )
 
     async def browser(self) -> Browser:
@@ -105,6 +108,7 @@ class BrowserRuntime:
         chromium = await asyncio.to_thread(self._find)
         await asyncio.to_thread(sweep_homes)
         self._home = BrowserHome()
+        self._traces.path = self._home.path / "traces"
         try:
             async with asyncio.timeout(LAUNCH_SECONDS):
                 with self._home.as_tmpdir():
@@ -131,8 +135,9 @@ class BrowserRuntime:
             logger.warning("Chromium's sandbox cannot run on this machine; it is started without")
             return await self._start_with(driver, chromium, sandbox=False)
 
-    @staticmethod
-    async def _start_with(driver: Playwright, chromium: Chromium, *, sandbox: bool) -> Browser:
+    async def _start_with(
+        self, driver: Playwright, chromium: Chromium, *, sandbox: bool
+    ) -> Browser:
         return await driver.chromium.launch(
             executable_path=str(chromium.path),
             headless=True,
@@ -142,6 +147,7 @@ class BrowserRuntime:
             handle_sigint=False,
             handle_sighup=False,
             timeout=LAUNCH_SECONDS * 1000,
+            traces_dir=self._traces.path,
         )
 
     async def _discard(self) -> None:

@@ -59,6 +59,8 @@ async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | Non
         return None
     end = time.monotonic() + FAILURE_SECONDS
     left: Callable[[], float] = lambda: end - time.monotonic()  # noqa: E731
+    if tab.is_leaving:
+        await tab.stop_loading()  # a page on its way to one that does not come answers nothing
     try:
         values = await tab.call(FIELD_VALUES, None, left)
         secret = [at for at, value in enumerate(values) if ctx.mask(value) != value]

@@ -14,6 +14,7 @@ from runners.browser.failures import browser_errors, browser_is_gone, no_page_ye
 from runners.browser.page_scripts import activity_script
 from runners.browser.refusals import late_warnings
 from runners.browser.tab import Tab
+from runners.browser.trace import TraceFolder, Tracer
 from runners.errors import PageCrashed
 from runners.trust import TrustLevel
 
@@ -40,6 +41,7 @@ class BrowserSession:
         storage: cookies and storage that a new context begins with, as Playwright writes them.
         renewals: how often its context was lost with its browser and made anew (cookies and logins
             are then those of `storage`).
+        tracer: records what its pages do, where that is wanted.
     """
 
     def __init__(
@@ -51,12 +53,14 @@ class BrowserSession:
         max_tabs: int = 20,
         egress: Egress = PUBLIC_ONLY,
         storage: Mapping[str, Any] | None = None,
+        traces: TraceFolder | None = None,
     ) -> None:
         self.run_id = run_id
         self.trust = trust
         self.storage = storage
         self.max_tabs = max_tabs
         self.renewals = 0
+        self.tracer = Tracer(traces)
         self._browser = browser
         self._egress = egress
         self._proxy: EgressProxy | None = None
@@ -174,6 +178,7 @@ class BrowserSession:
     async def close(self) -> None:
         """Close the session and all its tabs; safe to call twice, and while tabs are leased."""
         self._closed.set()
+        await self.tracer.drop()
         context, self._context = self._context, None
         self._free.clear()
         self._kept = None
@@ -256,6 +261,7 @@ class BrowserSession:
             storage_state=cast(Any, self.storage),
         )
         await context.add_init_script(activity_script())
+        await self.tracer.follow(context)
         return context
 
     async def _close_proxy(self) -> None:

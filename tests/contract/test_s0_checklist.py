@@ -1,7 +1,6 @@
 """S0 §8, the seed's own checklist: a test a line, over REST and over MCP alike.
 
-The 16 codes come from real causes where this file can have them; those that only a page can cause
-are raised by a step of the test template, and have their real causes in the templates' own tests.
+The 16 codes come from real causes; those that only a page can have are in page_causes.py.
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 
 from artifacts.models import Artifact
 from decisions.principals import TrustLevel, create_token
 from runs.models import Run, Slot
-from tests.contract.mcp_host import PATIENCE_S, error_of, structured
-from tests.contract.mcp_web_host import WebHost
-from tests.contract.rest_calls import request_of
-from tests.support.rest import bearer, refusal
+from tests.contract.page_causes import PAGE_CAUSES, PageCause, Pages
+from tests.contract.surface import Answer, Refusal, Surface
+from tests.support.pages import serve_pages
 
-pytest_plugins = ["tests.support.rest_fixtures"]
-Answer = dict[str, Any]
+pytest_plugins = [
+    "tests.support.rest_fixtures", "tests.support.login_fixtures",
+    "tests.support.template_fixtures",
+]  # fmt: skip
 RUN_FIELDS = {
     "runId", "templateId", "sessionId", "ownsSession", "status", "progress", "metrics", "result",
     "error", "artifactIds", "createdAt", "updatedAt",
@@ -32,47 +31,6 @@ PROFILE_FIELDS = {
     "maxConcurrentRuns", "maxUrls", "maxTabsPerSession", "syncTimeoutMs", "asyncTimeoutMs",
     "artifactMaxChunkSize", "artifactTtlMs", "runTtlMs", "supportedModes", "trustLevel", "isRemote",
 }  # fmt: skip
-
-
-class Refusal(Exception):
-    """An answer that is an error."""
-
-    def __init__(self, error: Answer) -> None:
-        super().__init__(error["message"])
-        self.error = error
-
-
-class Surface:
-    """A door to S0's calls by their names."""
-
-    def __init__(self, web: str, token: str, *, over: str) -> None:
-        self._host = WebHost(web, token) if over == "mcp" else None
-        self._client = httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S)
-
-    def call(self, tool: str, **arguments: Any) -> Answer:
-        """Return the answer, or raise Refusal."""
-        if self._host is not None:
-            answer = self._host.call(tool, arguments)
-            if answer["result"]["isError"]:
-                raise Refusal(error_of(answer))
-            return structured(answer)
-        response = self._client.request(**request_of(tool, arguments))
-        if not response.is_success:
-            raise Refusal(refusal(response, response.status_code))
-        return dict(response.json())
-
-    def run(self, *do: str, **options: Any) -> Answer:
-        """Run the test template."""
-        inputs = {"do": list(do or ("ok",))}
-        return self.call(
-            "run_task_template", templateId="test_stepwise", inputs=inputs, options=options
-        )
-
-    def close(self) -> None:
-        """Hang up."""
-        if self._host is not None:
-            self._host.close()
-        self._client.close()
 
 
 @pytest.fixture(params=["mcp", "rest"])
@@ -200,10 +158,7 @@ def canceled(surface: Surface) -> Answer:
 
 BATCH = "batch_extract_pages"
 CASES: Mapping[str, Callable[[Surface], Answer]] = {
-    "ELEMENT_NOT_FOUND": step("raise:ELEMENT_NOT_FOUND"),
-    "NAVIGATION_TIMEOUT": step("raise:NAVIGATION_TIMEOUT"),
     "SESSION_NOT_FOUND": submit(templateId=BATCH, sessionId="sess_unknown"),
-    "PAGE_CRASHED": step("raise:PAGE_CRASHED"),
     "INVALID_PARAMETER": submit(templateId=BATCH, options={"timeoutMs": 0}),
     "EXECUTION_ERROR": step("bug"),
     "TEMPLATE_NOT_FOUND": submit(templateId="unknown"),
@@ -214,7 +169,6 @@ CASES: Mapping[str, Callable[[Surface], Answer]] = {
     "TEMPLATE_VERSION_UNSUPPORTED": submit(templateId=BATCH, options={"templateVersion": "2.0.0"}),
     "ARTIFACT_NOT_FOUND": lambda surface: surface.call("get_artifact", artifactId="art_unknown"),
     "ARTIFACT_EXPIRED": lambda surface: surface.call("get_artifact", artifactId="art_expired"),
-    "TPL_LOGIN_FIELD_NOT_FOUND": step("raise:TPL_LOGIN_FIELD_NOT_FOUND"),
     "TRUST_LEVEL_NOT_ALLOWED": submit(
         templateId=BATCH, inputs={"urls": ["http://127.0.0.1:9/"]}, options={"mode": "sync"}
     ),
@@ -232,7 +186,7 @@ def expired(make_artifact: Callable[..., str]) -> None:
 @pytest.mark.usefixtures("worker", "expired")
 @pytest.mark.parametrize("over", ["mcp", "rest"])
 @pytest.mark.parametrize("code", CASES)
-def test_each_of_the_16_error_codes_has_a_case(
+def test_each_of_the_16_error_codes_that_needs_no_page_has_a_case(
     web: str, principal: Any, code: str, over: str
 ) -> None:
     trust: TrustLevel = "remote" if code == "TRUST_LEVEL_NOT_ALLOWED" else "local"
@@ -249,5 +203,38 @@ def test_each_of_the_16_error_codes_has_a_case(
     assert isinstance(error["retryable"], bool)
 
 
+@pytest.fixture
+def pages(members_site: str, browser_closed: None) -> Iterator[Pages]:
+    """Sites to fail on."""
+    with serve_pages() as server:
+        yield Pages(server, members_site)
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("code", PAGE_CAUSES)
+def test_a_code_that_a_page_caused_tells_where_and_what_helps(
+    surface: Surface, pages: Pages, code: str
+) -> None:
+    cause: PageCause = PAGE_CAUSES[code]
+    run = cause.bring_about(surface, pages)
+    error = run["error"]
+    assert (run["status"], error["errorCode"]) == ("failed", code)
+    assert (error["step"]["name"], error["retryable"]) == (cause.step, cause.is_retryable)
+    assert error["message"]
+    assert error["recovery"]
+    picture = error["details"].get("screenshotArtifactId")
+    assert (picture is not None) is cause.leaves_a_page
+    if picture is not None:
+        assert surface.call("get_artifact", artifactId=picture)["mimeType"] == "image/jpeg"
+    pages.mend()
+    assert run["nextActions"]
+    for action in run["nextActions"]:
+        assert action["reason"]
+        answer = surface.call(action["tool"], **action["args"])
+        if action["tool"] == "run_task_template":
+            again = surface.call("wait_task_run", runId=answer["runId"], waitMs=55_000)
+            assert again["status"] == "succeeded", again
+
+
 def test_the_cases_are_the_seeds_sixteen() -> None:
-    assert len(CASES) == 16
+    assert len(CASES.keys() | PAGE_CAUSES.keys()) == 16

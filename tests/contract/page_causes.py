@@ -1,0 +1,118 @@
+"""Codes of S0 that only a page can cause, and how it comes to cause them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runners.browser.failures import browser_errors
+from runners.browser.runtime import get_runtime
+from runners.loop import get_loop
+from tests.contract.surface import Answer, Surface
+from tests.support.login_site import PASSWORD, USERNAME
+from tests.support.pages import PageServer, html
+
+PATIENCE_S = 60.0
+FORM = "<title>Search</title><form action=/results><input type=search name=q></form>"
+# The same by script: a renderer can only be crashed where no other document is on its way.
+SCRIPTED = f"""{FORM}<script>
+document.forms[0].addEventListener("submit", async (event) => {{
+  event.preventDefault();
+  document.body.innerHTML = await (await fetch("/results")).text();
+}});
+</script>"""
+FIELD = {"mode": "semantic", "query": "search"}
+
+
+@dataclass
+class Pages:
+    """Where the runs of these tests go: a server of this process, and a site with a login."""
+
+    server: PageServer
+    members: str
+
+    def mend(self) -> None:
+        """Let the server that hung answer from now on."""
+        self.server.add("/results", "<title>Results</title><h1>Found</h1><p class=result>One.")
+
+
+@dataclass(frozen=True)
+class PageCause:
+    """How a code comes about.
+
+    Attributes:
+        bring_about: ends a run with the code and returns it.
+        step: the step that fails.
+        leaves_a_page: there is one to take a picture of.
+    """
+
+    bring_about: Callable[[Surface, Pages], Answer]
+    step: str
+    is_retryable: bool
+    leaves_a_page: bool
+
+
+def _ended(surface: Surface, template_id: str, **inputs: Any) -> Answer:
+    options = {"mode": "sync", "timeoutMs": 100_000}
+    return surface.call(
+        "run_task_template", templateId=template_id, inputs=inputs, options=options
+    )  # fmt: skip
+
+
+def _no_such_element(surface: Surface, pages: Pages) -> Answer:
+    url = pages.server.add("/bare", "<title>Bare</title><h1>Nothing to fill in</h1>")
+    return _ended(surface, "search_extract", startUrl=url, query="q", searchField=FIELD)
+
+
+def _searching(pages: Pages, form: str) -> dict[str, Any]:
+    """Return the inputs of a search whose server takes the request and does not answer."""
+    pages.server.add("/results", html("", delay=3600.0))
+    waits = {"type": "selector", "value": ".result", "timeoutMs": 50_000}
+    url = pages.server.add("/", form)
+    return {"startUrl": url, "query": "q", "searchField": FIELD, "waitForResults": waits}
+
+
+def _hanging_server(surface: Surface, pages: Pages) -> Answer:
+    return _ended(surface, "search_extract", **_searching(pages, FORM))
+
+
+def _crashed_renderer(surface: Surface, pages: Pages) -> Answer:
+    inputs = _searching(pages, SCRIPTED)
+    handle = surface.call(
+        "run_task_template", templateId="search_extract", inputs=inputs, options={"mode": "async"}
+    )
+    end = time.monotonic() + PATIENCE_S
+    while not pages.server.hits["/results"]:
+        assert time.monotonic() < end, "the search was never sent"
+        time.sleep(0.05)
+    get_loop().submit(_crash(inputs["startUrl"])).result(PATIENCE_S)
+    return surface.call("wait_task_run", runId=handle["runId"], waitMs=55_000)
+
+
+async def _crash(url: str) -> None:
+    """Crash the renderer of the page that shows this address."""
+    browser = await get_runtime().browser()
+    (page,) = (page for one in browser.contexts for page in one.pages if page.url == url)
+    line = await page.context.new_cdp_session(page)
+    with contextlib.suppress(*browser_errors()):
+        await asyncio.wait_for(line.send("Page.crash"), 5)  # it may not live to answer
+
+
+def _no_login_field(surface: Surface, pages: Pages) -> Answer:
+    return _ended(
+        surface, "login_keep_session", startUrl=f"{pages.members}/login",
+        credentials={"username": USERNAME, "password": PASSWORD},
+        fields={"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#nowhere"},
+    )  # fmt: skip
+
+
+PAGE_CAUSES: Mapping[str, PageCause] = {
+    "ELEMENT_NOT_FOUND": PageCause(_no_such_element, "enter the query", True, True),
+    "NAVIGATION_TIMEOUT": PageCause(_hanging_server, "wait for the results", True, True),
+    "PAGE_CRASHED": PageCause(_crashed_renderer, "wait for the results", True, False),
+    "TPL_LOGIN_FIELD_NOT_FOUND": PageCause(_no_login_field, "fill in the password", False, True),
+}

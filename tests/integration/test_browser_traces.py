@@ -1,0 +1,230 @@
+"""A step that failed on a page leaves a Playwright trace of it, in which no secret stands."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+
+from artifacts.models import Artifact
+from artifacts.selectors import open_content
+from artifacts.services import expire_artifacts_of
+from decisions.errors import ArtifactExpired
+from decisions.principals import Principal
+from runners.browser.runtime import get_runtime
+from runs.models import Run
+from runs.services import retry_run, submit_run
+from tests.integration.workers import error_of
+from tests.support.pages import Answer, PageServer, html, serve_pages
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+Ended = Callable[[str], Run]
+Line = dict[str, Any]
+NOWHERE = {"mode": "selector", "selector": "#nowhere"}
+SEARCH = {"mode": "selector", "selector": "[name=q]"}
+LEAKY = """<title>Leaky</title><meta name=csrf-token content=canary-meta-0123>
+<script>
+console.log("canary-logged-0123");
+console.error("the page complains");
+document.cookie = "mine=canary-script-cookie-0123";
+fetch("/api/me?api_key=canary-query-0123", {method: "POST", body: "canary-posted-0123",
+  headers: {Authorization: "Bearer canary-header-0123"}});
+</script>
+<style>h1 { color: teal }</style><link rel=stylesheet href=/look.css>
+<h1 data-props='{"key": "canary-props-0123", "filler": "xxxxxxxxxxxxxxxxxxxxxxxxxxx"}'>
+Members</h1><p>You typed canary-password-0123, and PIN 48215.</p>
+<a href="/next?access_token=canary-link-0123&page=2">Next</a>
+<form><input name=q value=canary-plain-0123><input type=password value=canary-password-0123>
+<input type=hidden name=csrfmiddlewaretoken value=canary-hidden-0123>
+<input name=pin value=48215><textarea name=api_key>canary-area-0123</textarea></form>
+<div contenteditable=true aria-label="Recovery code">canary-editable-0123</div>"""
+
+
+@pytest.fixture
+def pages() -> Iterator[PageServer]:
+    with serve_pages() as server:
+        cookie = {"Set-Cookie": "sid=canary-cookie-0123; HttpOnly"}
+        server.add("/leaky", html(LEAKY, headers=cookie))
+        server.add("/look.css", Answer(b"p { color: red }", mime="text/css", headers=cookie))
+        server.add("/api/me", Answer(b'{"token": "canary-json-0123"}', mime="application/json"))
+        yield server
+
+
+@pytest.fixture
+def search(principal: Principal, pages: PageServer) -> Callable[..., str]:
+    """Submit a search on a page and return its run's id; it fails where the field is NOWHERE."""
+
+    def submit(path: str = "/leaky", **inputs: Any) -> str:
+        asked = {"startUrl": pages.url(path), "query": "canary-typed-0123", "searchField": SEARCH}
+        return submit_run(
+            principal=principal, template_id="search_extract", inputs=asked | inputs,
+            options={"mode": "async", "timeoutMs": 60_000},
+        ).run_id  # fmt: skip
+
+    return submit
+
+
+def trace_of(principal: Principal, run: Run) -> dict[str, bytes]:
+    """Return the files of the trace that the run's error names."""
+    artifact_id = error_of(run)["details"]["traceArtifactId"]
+    row, file = open_content(principal=principal, artifact_id=artifact_id)
+    assert (row.name, row.mime_type, row.kind) == ("trace.zip", "application/zip", "trace")
+    with file, zipfile.ZipFile(io.BytesIO(file.read())) as trace:
+        assert trace.testzip() is None
+        return {name: trace.read(name) for name in trace.namelist()}
+
+
+def lines_of(files: dict[str, bytes], name: str = "trace.trace") -> list[Line]:
+    """Return the lines of one of them."""
+    return [json.loads(line) for line in files[name].splitlines()]
+
+
+def left_on_disk() -> list[Path]:
+    """Return what the driver's folder for recordings holds."""
+    folder = get_runtime()._traces.path
+    assert folder is not None
+    return list(folder.rglob("*"))
+
+
+def nodes_in(html_of: Any) -> Iterator[list[Any]]:
+    """Yield the elements of a snapshot."""
+    if isinstance(html_of, list) and html_of and isinstance(html_of[0], str):
+        yield html_of
+        for child in html_of[2:]:
+            yield from nodes_in(child)
+
+
+def test_a_failed_step_names_a_trace_that_ends_with_the_page_as_it_was(
+    principal: Principal, ended: Ended, search: Callable[..., str]
+) -> None:
+    run = ended(search(searchField=NOWHERE))
+    assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
+    assert "screenshotArtifactId" in error_of(run)["details"]
+    lines = lines_of(trace_of(principal, run))
+    first, group = lines[0], next(line for line in lines if line.get("title"))
+    assert (first["type"], first["origin"]) == ("context-options", "library")
+    assert group["title"] == "enter the query: ELEMENT_NOT_FOUND"
+    snapshots = [line["snapshot"] for line in lines if line["type"] == "frame-snapshot"]
+    calls = {line["callId"] for line in lines if line["type"] == "before"}
+    assert {snapshot["callId"] for snapshot in snapshots} <= calls
+    shown = {node[0]: node for node in nodes_in(snapshots[0]["html"])}
+    assert shown["TITLE"][2] == "Leaky"
+    assert "Members" in shown["H1"][2]
+
+
+@pytest.mark.parametrize("trace", ["retry", "always"])
+def test_no_canary_of_the_page_stands_in_its_trace(
+    principal: Principal, ended: Ended, search: Callable[..., str], settings: Any,
+    trace: str,
+) -> None:  # fmt: skip
+    settings.TRACE = trace
+    waits = {"type": "selector", "value": "#never", "timeoutMs": 500}
+    files = trace_of(principal, ended(search(waitForResults=waits)))
+    everything = b"\n".join([*files.values(), *(name.encode() for name in files)])
+    for secret in (b"canary", b"48215"):
+        at = everything.find(secret)
+        assert at < 0, everything[max(0, at - 200) : at + 60]
+    assert b"/tmp/" not in everything
+    assert not any(name.endswith(".stacks") for name in files)
+
+
+def test_a_whole_story_tells_steps_requests_and_complaints(
+    principal: Principal, ended: Ended, search: Callable[..., str], settings: Any
+) -> None:
+    settings.TRACE = "always"
+    waits = {"type": "selector", "value": "#never", "timeoutMs": 500}
+    files = trace_of(principal, ended(search(waitForResults=waits)))
+    titles = [line["title"] for line in lines_of(files) if line.get("title")]
+    assert titles == [
+        "open the page", "enter the query", "submit the search", "wait for the results",
+        "wait for the results: NAVIGATION_TIMEOUT",
+    ]  # fmt: skip
+    logged = [line["text"] for line in lines_of(files) if line["type"] == "console"]
+    assert set(logged) == {"the page complains"}
+    asked = [line["snapshot"] for line in lines_of(files, "trace.network")]
+    paths = {(one["request"]["method"], urlsplit(one["request"]["url"]).path) for one in asked}
+    assert {("GET", "/leaky"), ("POST", "/api/me"), ("GET", "/look.css")} <= paths
+    styles = [one["response"]["content"].get("_file") for one in asked]
+    assert any(name and files[name] == b"p { color: red }" for name in styles)
+
+
+def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
+    principal: Principal, ended: Ended, search: Callable[..., str]
+) -> None:
+    first = ended(search(searchField=NOWHERE))
+    again = ended(retry_run(principal=principal, run_id=first.id).run_id)
+    titles = [line["title"] for line in lines_of(trace_of(principal, again)) if line.get("title")]
+    assert titles == ["enter the query", "enter the query: ELEMENT_NOT_FOUND"]
+    network = lines_of(trace_of(principal, again), "trace.network")
+    assert network[0]["snapshot"]["request"]["url"].endswith("/leaky")
+
+
+def test_a_run_with_secret_inputs_is_never_traced(
+    principal: Principal, ended: Ended, pages: PageServer, settings: Any
+) -> None:
+    settings.TRACE = "always"
+    field = {"name": "pin", "value": "canary-0123", "locator": SEARCH, "secret": True}
+    run = ended(
+        submit_run(
+            principal=principal, template_id="submit_and_verify",
+            inputs={"startUrl": pages.url("/leaky"), "fields": [field], "submit": NOWHERE},
+            options={"mode": "async"},
+        ).run_id
+    )  # fmt: skip
+    assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
+    assert "traceArtifactId" not in error_of(run)["details"]
+    assert not Artifact.objects.filter(run_id=run.id, kind="trace").exists()
+
+
+def test_traces_can_be_turned_off_and_batches_have_none(
+    principal: Principal, ended: Ended, search: Callable[..., str], settings: Any,
+    pages: PageServer,
+) -> None:  # fmt: skip
+    urls = [pages.url("/hang-up"), pages.url("/plain")]
+    batch = submit_run(principal=principal, template_id="batch_extract_pages",
+                       inputs={"urls": urls}, options={"mode": "async"})  # fmt: skip
+    assert ended(batch.run_id).status == "partial_success"
+    settings.TRACE = "never"
+    assert "traceArtifactId" not in error_of(ended(search(searchField=NOWHERE)))["details"]
+    assert not Artifact.objects.filter(kind="trace").exists()
+
+
+@pytest.mark.parametrize("trace", ["retry", "always"])
+def test_nothing_of_a_recording_is_left_on_disk(
+    ended: Ended, search: Callable[..., str], settings: Any, trace: str
+) -> None:
+    settings.TRACE = trace
+    assert ended(search()).status == "succeeded"
+    assert ended(search(searchField=NOWHERE)).status == "failed"
+    assert not left_on_disk()
+
+
+def test_a_page_that_hangs_costs_its_trace_and_not_the_run(
+    ended: Ended, search: Callable[..., str], pages: PageServer
+) -> None:
+    hangs = "<title>H</title><input name=q><button onclick='for(;;);'>Go</button>"
+    pages.add("/hangs", hangs)
+    press = {"mode": "selector", "selector": "button"}
+    run = ended(search("/hangs", submit=press))
+    assert run.status == "failed"
+    assert not left_on_disk()
+
+
+def test_the_admin_shows_a_trace_and_its_time_ends_with_the_others(
+    principal: Principal, ended: Ended, search: Callable[..., str], boss: Client
+) -> None:
+    run = ended(search(searchField=NOWHERE))
+    trace = Artifact.objects.get(run_id=run.id, kind="trace")
+    page = boss.get(f"/admin/runs/run/{run.id}/change/").content.decode()
+    assert trace.id in page
+    assert "trace.zip" in page
+    expire_artifacts_of([run.id])
+    with pytest.raises(ArtifactExpired):
+        open_content(principal=principal, artifact_id=trace.id)

@@ -1,0 +1,107 @@
+"""Traces are written anew from what is known to be harmless, and stay traces."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.browser.page_scripts import looks_secret
+from runners.browser.trace_cleaning import clean_address, clean_trace
+
+MEBIBYTE = 1024 * 1024
+
+
+def snapshot(*children: Any, **more: Any) -> dict[str, Any]:
+    """Return the line of a snapshot of a body with these nodes."""
+    told = {"callId": "c@1", "frameUrl": "http://x.test/", "html": ["BODY", {}, *children], **more}
+    return {"type": "frame-snapshot", "snapshot": told}
+
+
+def cleaned(
+    folder: Path, *lines: dict[str, Any], at_most: int = MEBIBYTE, **resources: bytes
+) -> dict[str, bytes] | None:
+    """Clean a trace of these lines and return its files."""
+    raw = folder / "raw.zip"
+    with zipfile.ZipFile(raw, "w") as made:
+        made.writestr("trace.trace", "\n".join(json.dumps(line) for line in lines))
+        for name, data in resources.items():
+            made.writestr(f"resources/{name}.css", data)
+    data = clean_trace(raw, at_most)
+    if data is None:
+        return None
+    assert len(data) <= at_most
+    with zipfile.ZipFile(io.BytesIO(data)) as trace:
+        return {name: trace.read(name) for name in trace.namelist()}
+
+
+def body(folder: Path, *children: Any) -> list[Any]:
+    """Return what cleaning makes of the nodes of a snapshot."""
+    files = cleaned(folder, snapshot(*children)) or {}
+    nodes: list[Any] = json.loads(files["trace.trace"])["snapshot"]["html"][2:]
+    return nodes
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("http://u:p@x.test/a?b=c", "http://x.test/a?b=c"),
+        ("/go?page=2&access_token=abc", "/go?page=2&access_token=***"),
+        ("/go?x=0123456789abcdef01234567", "/go?x=***"),
+        ("http://x.test/cb#access_token=abc&state=1", "http://x.test/cb#access_token=***&state=1"),
+        ("http://x.test/doc#part-2", "http://x.test/doc#part-2"),
+        ("data:text/html,<p>secret", "data:text/html,"),
+        ("http://[broken", "***"),
+    ],
+)
+def test_an_address_loses_what_looks_like_a_key(given: str, kept: str) -> None:
+    assert clean_address(given) == kept
+
+
+def test_the_rule_for_names_is_that_of_the_pages() -> None:
+    assert all(map(looks_secret, ["userPassword", "api_key", "csrf-token", "验证码", "PIN"]))
+    assert not any(map(looks_secret, ["query", "secretary", "tokenizer", "spinning", "用户名"]))
+
+
+def test_no_field_keeps_its_value_but_a_button(tmp_path: Path) -> None:
+    plain = ["INPUT", {"name": "q", "value": "abc", "__playwright_value_": "abcd"}]
+    button = ["INPUT", {"type": "submit", "value": "Send"}]
+    area = ["TEXTAREA", {"name": "note"}, "typed"]
+    assert body(tmp_path, plain, button, area) == [
+        ["INPUT", {"name": "q", "value": "***", "__playwright_value_": "***"}],
+        button,
+        ["TEXTAREA", {"name": "note"}, "***"],
+    ]
+
+
+def test_unchanged_nodes_stay_in_their_places(tmp_path: Path) -> None:
+    nodes = [[[1, 4]], "text", ["P", {"class": "a"}, [[2, 1]]]]
+    assert body(tmp_path, *nodes) == nodes
+
+
+def test_the_value_of_a_secret_field_is_masked_elsewhere_and_nothing_breaks(tmp_path: Path) -> None:
+    field = ["INPUT", {"type": "password", "value": "snapshot"}]
+    echo = ["P", {"title": "snapshot"}, "It was snapshot."]
+    line = snapshot(field, echo)
+    files = cleaned(tmp_path, {"type": "after", "callId": "snapshot"}, line) or {}
+    first, second = map(json.loads, files["trace.trace"].splitlines())
+    assert (first["callId"], second["type"]) == ("snapshot", "frame-snapshot")
+    assert second["snapshot"]["html"][3] == ["P", {"title": "***"}, "It was ***."]
+
+
+def test_a_line_of_an_unknown_kind_is_left_out(tmp_path: Path) -> None:
+    files = cleaned(tmp_path, {"type": "stdout", "text": "secret"}, snapshot()) or {}
+    assert b"secret" not in files["trace.trace"]
+
+
+def test_styles_give_way_where_a_trace_would_be_too_long(tmp_path: Path) -> None:
+    overrides = [{"url": "http://x.test/a.css", "file": f"resources/{n}.css"} for n in "ab"]
+    line = snapshot(resourceOverrides=overrides)
+    small, large = b"p { color: red }", bytes(range(256)) * 100
+    files = cleaned(tmp_path, line, at_most=5000, a=small, b=large) or {}
+    assert sorted(files) == ["resources/a.css", "trace.trace"]
+    assert cleaned(tmp_path, line, at_most=100, a=small) is None
