@@ -33,7 +33,7 @@ def a_row_each(
     principal: Principal, make_run: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     """At least one row of every model of ours."""
-    create_token(name="t", user="u")
+    create_token(name="t", users=["u"])
     make_artifact(b"x", run_id=make_run().id)
     now, place = datetime.now(UTC), {"workspace_id": principal.workspace_id}
     Worker.objects.create(id="wrk_1", process="p", host="h", started_at=now)
