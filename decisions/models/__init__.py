@@ -1,7 +1,28 @@
 """The rows of the ground, a family a file."""
 
 from decisions.models.audit import AuditEntry
+from decisions.models.decision import (
+    Confirmation,
+    ConfirmationStatus,
+    Decision,
+    DecisionKind,
+    DecisionMode,
+    Delivery,
+)
 from decisions.models.login import LoginLink
 from decisions.models.principals import Tenant, Token, User, Workspace
 
-__all__ = ["AuditEntry", "LoginLink", "Tenant", "Token", "User", "Workspace"]
+__all__ = [
+    "AuditEntry",
+    "Confirmation",
+    "ConfirmationStatus",
+    "Decision",
+    "DecisionKind",
+    "DecisionMode",
+    "Delivery",
+    "LoginLink",
+    "Tenant",
+    "Token",
+    "User",
+    "Workspace",
+]
