@@ -8,7 +8,8 @@
     │   └── ConfirmTokenInvalid   S2's one answer to every confirmation that fails
     ├── NotAuthenticated      no usable credential
     ├── Forbidden             a credential without the scope
-    │   └── TrustNotAllowed   not for callers of this trust level
+    │   ├── TrustNotAllowed   not for callers of this trust level
+    │   └── ForbiddenUser     not for this user_id (S2)
     ├── NotFound              unknown, another workspace's, or past its time
     │   ├── TemplateNotFound
     │   ├── TemplateVersionUnsupported
@@ -20,6 +21,7 @@
     │   ├── WebhookNotFound
     │   └── DecisionNotFound
     ├── Conflict              true when asked a moment ago, or by somebody else
+    │   └── IdempotencyConflict   the key was used for another body (S2)
     ├── TooManyRequests       over the caller's rate
     ├── PolicyDenied          a policy rule, or a person, said no
     └── ConfirmationRequired  a person has to say yes first
@@ -117,6 +119,15 @@ class TrustNotAllowed(Forbidden):
     recovery = "Switch the trust level, or use a template that supports it."
 
 
+class ForbiddenUser(Forbidden):
+    """The credential may not act for this user_id; whether there is such a user makes no
+    difference.
+    """
+
+    code = "forbidden_user"
+    recovery = "Use a user_id that the token may act for, or a token that may act for this user."
+
+
 class NotFound(Refused):
     """Unknown, another workspace's, or past its time: all three read the same."""
 
@@ -194,6 +205,13 @@ class Conflict(Refused):
 
     code = "CONFLICT"
     http_status = 409
+
+
+class IdempotencyConflict(Conflict):
+    """The idempotency_key was used for another body within its 24 hours."""
+
+    code = "idempotency_conflict"
+    recovery = "Use a new idempotency_key for a new message."
 
 
 class TooManyRequests(Refused):
