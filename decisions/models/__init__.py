@@ -10,6 +10,7 @@ from decisions.models.decision import (
     Delivery,
 )
 from decisions.models.login import LoginLink
+from decisions.models.policy import PolicyRule, PolicyStamp, RuleScope, RuleVerdict
 from decisions.models.principals import Tenant, Token, User, Workspace
 
 __all__ = [
@@ -21,6 +22,10 @@ __all__ = [
     "DecisionMode",
     "Delivery",
     "LoginLink",
+    "PolicyRule",
+    "PolicyStamp",
+    "RuleScope",
+    "RuleVerdict",
     "Tenant",
     "Token",
     "User",
