@@ -86,7 +86,7 @@ def confirm_with_token(
 
 def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation | None:
     """Return the confirmation, its row locked until the transaction ends, if it is the caller's."""
-    if principal.user_id not in (None, user_id):
+    if not principal.may_act_for(user_id):
         return None
     # One try at a time: PostgreSQL locks the row, SQLite's transactions exclude each other anyway.
     rows = Confirmation.objects.select_for_update(of=("self",)).select_related("decision")
@@ -200,6 +200,29 @@ def _expire(confirmation: Confirmation, now: datetime) -> bool:
     _record(confirmation, "confirmation.expired", "scheduler")
     decision_resolved.send(sender=Confirmation, confirmation=confirmation)
     return True
+
+
+def expire_if_due(confirmation: Confirmation) -> None:
+    """Bring a confirmation that was read up to date with the clock. Commits."""
+    now = datetime.now(UTC)
+    if confirmation.status == ConfirmationStatus.WAITING and confirmation.expires_at <= now:
+        with transaction.atomic():
+            if not _expire(confirmation, now):  # somebody was first
+                confirmation.refresh_from_db(fields=["status", "decided_at", "decided_how"])
+
+
+def withdraw(*, run_id: str, by: str) -> None:
+    """End what a run waits for without an answer: it was canceled; in the caller's transaction."""
+    waiting = Confirmation.objects.select_related("decision").filter(
+        decision__run_id=run_id, status=ConfirmationStatus.WAITING
+    )
+    for confirmation in waiting:
+        end = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
+        if end.update(
+            status=ConfirmationStatus.WITHDRAWN, decided_at=datetime.now(UTC), decided_by=by,
+            decided_how="canceled",
+        ):  # fmt: skip
+            _record(confirmation, "confirmation.withdrawn", by)
 
 
 def use(confirmation: Confirmation) -> bool:

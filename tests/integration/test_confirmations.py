@@ -68,7 +68,7 @@ def test_a_token_is_good_for_its_own_user_alone(principal: Principal, opened: Op
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened, user_id="bob")
     with pytest.raises(ConfirmTokenInvalid):
-        attempt(replace(principal, user_id="bob"), opened)
+        attempt(replace(principal, acts_for=frozenset({"bob"})), opened)
     assert Confirmation.objects.get().wrong_tries == 0  # nobody burns a token of somebody else
     assert tries() == ["unknown", "unknown"]
 
