@@ -10,18 +10,28 @@ from decisions.models.decision import (
     Delivery,
 )
 from decisions.models.login import LoginLink
+from decisions.models.objects import ObjectType, ObjectVersion, UserObject
+from decisions.models.outcome import Outcome, OutcomeStatus
 from decisions.models.policy import PolicyRule, PolicyStamp, RuleScope, RuleVerdict
 from decisions.models.principals import Tenant, Token, User, Workspace
+from decisions.models.state import Axis, AxisValue, Evidence
 
 __all__ = [
     "AuditEntry",
+    "Axis",
+    "AxisValue",
     "Confirmation",
     "ConfirmationStatus",
     "Decision",
     "DecisionKind",
     "DecisionMode",
     "Delivery",
+    "Evidence",
     "LoginLink",
+    "ObjectType",
+    "ObjectVersion",
+    "Outcome",
+    "OutcomeStatus",
     "PolicyRule",
     "PolicyStamp",
     "RuleScope",
@@ -29,5 +39,6 @@ __all__ = [
     "Tenant",
     "Token",
     "User",
+    "UserObject",
     "Workspace",
 ]
