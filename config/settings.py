@@ -128,6 +128,8 @@ CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 # decision passes through the agent's host (inline) or people are asked past it (out_of_band).
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
 CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
+# Where people reach this server: links in messages begin with it; empty: they are bare paths.
+PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
