@@ -6,7 +6,7 @@ from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
 from decisions import confirm_views, outcome_views, user_views
-from decisions.confirm_links import confirm_page
+from decisions.confirm_page import confirm_page
 from decisions.one_time_login import one_time_login
 
 _USER = "api/v1/user/<id:user_id>"
