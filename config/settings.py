@@ -132,13 +132,17 @@ except ValueError as error:
     raise ImproperlyConfigured(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
 # Which runs are recorded from their first step on: "retry" are those of a run that failed. Without
 # it a failure leaves a trace of the last page alone; with "never" there is none.
-TRACE = env.str("CONTINUITY_TRACE", "retry")
-if TRACE not in ("retry", "always", "never"):
-    raise ImproperlyConfigured("CONTINUITY_TRACE is retry, always or never.")
+TRACE = home.one_of(env, "CONTINUITY_TRACE", "retry", "always", "never")
+# What needs a person (docs/confirmations.md): how long it waits, and whether the token of a chat
+# decision passes through the agent's host (inline) or people are asked past it (out_of_band).
+CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
+CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
+# Where people reach this server: links in messages begin with it; empty: they are bare paths.
+PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
-CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime"])
+CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime", "continuity"])
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
 FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)

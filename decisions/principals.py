@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,7 +35,8 @@ class Principal:
     Attributes:
         id: `local`, `token:<tok_…>` or `admin:<username>`; what idempotency keys and audit rows
             name.
-        user_id: whom it acts for; None where it may act for any user of the workspace.
+        acts_for: the user_ids that it may act for; None where it may act for any user of the
+            workspace.
     """
 
     id: str
@@ -42,7 +44,21 @@ class Principal:
     workspace_id: str
     scopes: frozenset[str]
     trust: TrustLevel
-    user_id: str | None = None
+    acts_for: frozenset[str] | None = None
+
+    @property
+    def user_id(self) -> str | None:
+        """Whom it acts for where that is one user alone: what it does unasked is theirs."""
+        return next(iter(self.acts_for)) if self.acts_for and len(self.acts_for) == 1 else None
+
+    def may_act_for(self, user_id: str) -> bool:
+        """Tell whether it may act for this user (S2's user_id).
+
+        A credential that names users may act for these alone, and whether another one exists makes
+        no difference. Any other may act for whomever its workspace has or comes to have: see
+        `ensure_user`.
+        """
+        return self.acts_for is None or user_id in self.acts_for
 
     def require(self, scope: str) -> None:
         """Refuse a call for which the scope is missing.
@@ -74,6 +90,12 @@ def ensure_workspace(name: str = LOCAL, tenant_name: str = LOCAL) -> Workspace:
         return Workspace.objects.get(name=name, tenant__name=tenant_name)
 
 
+def ensure_user(*, workspace_id: str, user_id: str) -> User:
+    """Return a workspace's user, made on first use. Safe to call from many processes at once."""
+    found = User.objects.filter(workspace_id=workspace_id, user_id=user_id).first()
+    return found or User.objects.get_or_create(workspace_id=workspace_id, user_id=user_id)[0]
+
+
 def local_principal() -> Principal:
     """Return the principal of this machine's own user: stdio, the demo, management commands."""
     workspace = ensure_workspace()
@@ -93,17 +115,39 @@ def create_token(
     *,
     name: str,
     workspace: str = LOCAL,
-    user: str | None = None,
+    users: Collection[str] = (),
     scopes: frozenset[str] = DEFAULT_SCOPES,
     trust: TrustLevel = "remote",
     actor: str = "command",
 ) -> str:
-    """Make a bearer token and return it; it cannot be shown again. Workspace and user are made when
-    new.
+    """Make a bearer token and return it; it cannot be shown again. Workspace and users are made
+    when new.
+
+    Args:
+        users: the user_ids that it may act for; none means any user of the workspace.
 
     Raises:
-        InvalidInput: An empty name, or a scope that does not exist (details.unknown).
+        InvalidInput: An empty name, a scope that does not exist (details.unknown), or a user_id
+            that is none.
     """
+    _check_wish(name, scopes)
+    acts_for = sorted({checked_user_id(user_id) for user_id in users if user_id.strip()})
+    secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        place = ensure_workspace(workspace)
+        for user_id in acts_for:
+            ensure_user(workspace_id=place.id, user_id=user_id)
+        token = Token.objects.create(
+            name=name, digest=_digest(secret), workspace=place, acts_for=acts_for,
+            scopes=sorted(scopes), trust=trust,
+        )  # fmt: skip
+        told = {"name": name, "scopes": sorted(scopes), "trust": trust, "actsFor": acts_for}
+        place_ids = place.tenant_id, place.id
+        record(Deed("token.created", actor, "token", token.id, *place_ids, told))
+    return secret
+
+
+def _check_wish(name: str, scopes: frozenset[str]) -> None:
     unknown = sorted(scopes - SCOPES)
     if unknown:
         raise InvalidInput(
@@ -112,27 +156,25 @@ def create_token(
         )
     if not name.strip():
         raise InvalidInput("A token needs a name, so that it can be told from others later.")
-    secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
-    with transaction.atomic():
-        place = ensure_workspace(workspace)
-        person = User.objects.get_or_create(workspace=place, user_id=user)[0] if user else None
-        token = Token.objects.create(
-            name=name, digest=_digest(secret), workspace=place, user=person,
-            scopes=sorted(scopes), trust=trust,
-        )  # fmt: skip
-        record(
-            Deed("token.created", actor, "token", token.id, place.tenant_id, place.id,
-                 {"name": name, "scopes": sorted(scopes), "trust": trust})
-        )  # fmt: skip
-    return secret
+
+
+def checked_user_id(text: str) -> str:
+    """Return a user_id without the blanks around it.
+
+    Raises:
+        InvalidInput: It is empty, too long, or holds characters that nobody sees.
+    """
+    user_id = text.strip()
+    if not 1 <= len(user_id) <= 128 or not user_id.isprintable():
+        raise InvalidInput("A user_id is 1 to 128 printable characters.")
+    return user_id
 
 
 # Every call of every door asks this; the ORM takes far longer to word it than a database to answer.
 _BY_DIGEST = """
-    SELECT token.id, token.scopes, token.trust, place.id, place.tenant_id, person.user_id
+    SELECT token.id, token.scopes, token.trust, place.id, place.tenant_id, token.acts_for
     FROM decisions_token token
     JOIN decisions_workspace place ON place.id = token.workspace_id
-    LEFT JOIN decisions_user person ON person.id = token.user_id
     WHERE token.digest = %s AND token.revoked_at IS NULL
 """
 
@@ -151,14 +193,14 @@ def authenticate(secret: str) -> Principal:
         found = cursor.fetchone()
     if found is None:
         raise refused
-    token_id, scopes, trust, workspace_id, tenant_id, user_id = found
+    token_id, scopes, trust, workspace_id, tenant_id, acts_for = found
     return Principal(
         id=f"token:{token_id}",
         tenant_id=tenant_id,
         workspace_id=workspace_id,
         scopes=frozenset(json.loads(scopes)),
         trust="local" if trust == "local" else "remote",
-        user_id=user_id,
+        acts_for=frozenset(json.loads(acts_for)) or None,
     )
 
 

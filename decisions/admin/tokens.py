@@ -17,7 +17,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from decisions.admin.filters import WorkspaceFilter, workspace_label
 from decisions.admin.making import MakingAdmin
@@ -25,12 +29,13 @@ from decisions.labels import code, link_to, moment, pill
 from decisions.models import Token
 from decisions.principals import DEFAULT_SCOPES, LOCAL, SCOPES, TrustLevel, create_token
 from decisions.tokens import revoke_token
+from decisions.wording import shorten
 
 _NAME = r"\A[\w .@:+-]{1,128}\Z"
 
 
 class TokenForm(forms.Form):
-    """What a new token is and may do; workspace and user are made when new, as `manage.py
+    """What a new token is and may do; workspace and users are made when new, as `manage.py
     create_token` does.
     """
 
@@ -38,9 +43,9 @@ class TokenForm(forms.Form):
         _NAME, widget=UnfoldAdminTextInputWidget, help_text="To tell it from others later."
     )
     workspace = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
-    user = forms.RegexField(
-        _NAME, required=False, widget=UnfoldAdminTextInputWidget,
-        help_text="The only user it may act for; empty: any user of the workspace.",
+    acts_for = forms.CharField(
+        required=False, max_length=10_000, widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
+        help_text="The user ids that it may act for, one a line; empty: any user of the workspace.",
     )  # fmt: skip
     trust = forms.ChoiceField(
         choices=[("remote", "remote"), ("local", "local")], widget=UnfoldAdminSelectWidget,
@@ -87,9 +92,9 @@ class TokenAdmin(MakingAdmin):
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
-        """Return tokens with their places and users."""
+        """Return tokens with their places."""
         tokens: QuerySet[Token] = super().get_queryset(request)
-        return tokens.select_related("workspace__tenant", "user")
+        return tokens.select_related("workspace__tenant")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Tell whether this operator may end tokens."""
@@ -109,7 +114,7 @@ class TokenAdmin(MakingAdmin):
         return create_token(
             name=given["name"],
             workspace=given["workspace"],
-            user=given["user"] or None,
+            users=given["acts_for"].splitlines(),
             scopes=frozenset(given["scopes"]),
             trust=cast(TrustLevel, given["trust"]),
             actor=f"admin:{request.user.get_username()}",
@@ -162,8 +167,8 @@ class TokenAdmin(MakingAdmin):
 
     @admin.display(description="Acts for")
     def acts_for(self, token: Token) -> str:
-        """Return the only user it may act for, or that it may act for any."""
-        return token.user.user_id if token.user else "any user"
+        """Return the users it may act for, or that it may act for any."""
+        return shorten(", ".join(token.acts_for), 60) or "any user"
 
     @admin.display(description="Scopes")
     def may(self, token: Token) -> SafeString:

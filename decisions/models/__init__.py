@@ -1,7 +1,44 @@
 """The rows of the ground, a family a file."""
 
 from decisions.models.audit import AuditEntry
+from decisions.models.decision import (
+    Confirmation,
+    ConfirmationStatus,
+    Decision,
+    DecisionKind,
+    DecisionMode,
+    Delivery,
+)
 from decisions.models.login import LoginLink
+from decisions.models.objects import ObjectType, ObjectVersion, UserObject
+from decisions.models.outcome import Outcome, OutcomeStatus
+from decisions.models.policy import PolicyRule, PolicyStamp, RuleScope, RuleVerdict
 from decisions.models.principals import Tenant, Token, User, Workspace
+from decisions.models.state import Axis, AxisValue, Evidence
 
-__all__ = ["AuditEntry", "LoginLink", "Tenant", "Token", "User", "Workspace"]
+__all__ = [
+    "AuditEntry",
+    "Axis",
+    "AxisValue",
+    "Confirmation",
+    "ConfirmationStatus",
+    "Decision",
+    "DecisionKind",
+    "DecisionMode",
+    "Delivery",
+    "Evidence",
+    "LoginLink",
+    "ObjectType",
+    "ObjectVersion",
+    "Outcome",
+    "OutcomeStatus",
+    "PolicyRule",
+    "PolicyStamp",
+    "RuleScope",
+    "RuleVerdict",
+    "Tenant",
+    "Token",
+    "User",
+    "UserObject",
+    "Workspace",
+]

@@ -73,7 +73,9 @@ class Token(models.Model):
     name = models.CharField(max_length=128)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="tokens")
-    user = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT)
+    # The user_ids that it may act for; none: any user of the workspace. Names, not rows: every call
+    # of every door reads them, and a token may be made before its users come.
+    acts_for = models.JSONField(default=list)
     scopes = models.JSONField(default=list)
     trust = models.CharField(max_length=8, choices=[("local", "local"), ("remote", "remote")])
     created_at = models.DateTimeField(auto_now_add=True)

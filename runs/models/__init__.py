@@ -1,6 +1,6 @@
 """The rows of the work."""
 
-from runs.models.journal import RunEvent, RunSecret, RunStep, StepStatus
+from runs.models.journal import UNDONE, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import ACTIVE, TERMINAL, Run, RunStatus
 from runs.models.totals import RunTotal, RunTotalChange
@@ -16,6 +16,7 @@ __all__ = [
     "ACTIVE",
     "TERMINAL",
     "UNDER_WAY",
+    "UNDONE",
     "DeliveryStatus",
     "OutboxEntry",
     "Run",

@@ -16,7 +16,7 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 
 LIST = "/admin/decisions/token/"
 FORM: dict[str, Any] = {
-    "name": "agent", "workspace": "research", "user": "ada", "trust": "remote",
+    "name": "agent", "workspace": "research", "acts_for": "ada\nbob\n", "trust": "remote",
     "scopes": ["runs:read"],
 }  # fmt: skip
 
@@ -28,7 +28,8 @@ def test_a_token_is_shown_once_and_works(boss: Client) -> None:
     assert secret in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     principal = authenticate(secret)
-    assert (principal.user_id, principal.trust) == ("ada", "remote")
+    assert principal.acts_for == frozenset({"ada", "bob"})
+    assert principal.trust == "remote"
     assert principal.scopes == {"runs:read"}
     for path in (LIST, f"{LIST}{token.id}/change/", "/admin/decisions/auditentry/"):
         page = boss.get(path).content.decode()
@@ -41,6 +42,7 @@ def test_a_wrong_form_makes_no_token(boss: Client) -> None:
     wrongs: list[dict[str, Any]] = [
         {"name": ""}, {"name": "<svg onload=1>"}, {"scopes": ["everything"]}, {"scopes": []},
         {"trust": "total"}, {"workspace": "a\0b"}, {"name": "x" * 129},
+        {"acts_for": "x" * 129}, {"acts_for": "a\0b"},
     ]  # fmt: skip
     for wrong in wrongs:
         answer = boss.post(LIST + "new/", {**FORM, **wrong})

@@ -60,6 +60,7 @@ def test_a_wrong_form_makes_no_webhook(boss: Client) -> None:
 
 
 def test_a_failed_delivery_is_seen_and_replayed(boss: Client, failed: WebhookDelivery) -> None:
+    assert failed.run_id is not None
     page = boss.get(DELIVERIES, {"status": "failed"}).content.decode()
     for word in ("answered 503", "503", str(MAX_TRIES), failed.run_id, "mine"):
         assert word in page

@@ -7,12 +7,13 @@ from functools import partial
 import pytest
 
 from decisions.errors import Forbidden, InvalidInput, NotAuthenticated
-from decisions.models import AuditEntry, Tenant, Token, Workspace
+from decisions.models import AuditEntry, Tenant, Token, User, Workspace
 from decisions.principals import (
     DEFAULT_SCOPES,
     Principal,
     authenticate,
     create_token,
+    ensure_user,
     ensure_workspace,
     local_principal,
     throttle_key,
@@ -23,7 +24,7 @@ from tests.integration.racing import at_once
 
 def test_a_token_is_its_workspaces_with_its_scopes_and_trust(principal: Principal) -> None:
     secret = create_token(
-        name="ci", workspace="elsewhere", user="ann", scopes=frozenset({"runs:read"})
+        name="ci", workspace="elsewhere", users=["ann"], scopes=frozenset({"runs:read"})
     )
     caller = authenticate(secret)
     place = Workspace.objects.get(name="elsewhere")
@@ -31,6 +32,36 @@ def test_a_token_is_its_workspaces_with_its_scopes_and_trust(principal: Principa
     assert caller.scopes == {"runs:read"}
     assert (caller.trust, caller.user_id) == ("remote", "ann")
     assert caller.id == f"token:{Token.objects.get().id}"
+
+
+def test_a_token_that_names_users_acts_for_these_alone(principal: Principal) -> None:
+    caller = authenticate(create_token(name="ci", users=["ann", " bo ", "ann"]))
+    assert [caller.may_act_for(one) for one in ("ann", "bo", "cy", "", " bo ")] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+    assert caller.user_id is None  # which of them is not for us to guess
+    assert set(User.objects.values_list("user_id", flat=True)) == {"ann", "bo"}
+
+
+def test_a_token_without_users_and_this_machine_act_for_any(principal: Principal) -> None:
+    caller = authenticate(create_token(name="ci"))
+    assert caller.may_act_for("ann")
+    assert local_principal().may_act_for("ann")
+    assert (caller.acts_for, caller.user_id) == (None, None)
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize("user_id", ["x" * 129, "a\0b", "a\nb", "\u202ea"])
+def test_a_user_id_that_is_none_makes_no_token(principal: Principal, user_id: str) -> None:
+    with pytest.raises(InvalidInput):
+        create_token(name="ci", users=["ann", user_id])
+    assert not Token.objects.exists()
+
+
+def test_a_user_is_made_once_however_many_ask(principal: Principal) -> None:
+    ask = partial(ensure_user, workspace_id=principal.workspace_id, user_id="ann")
+    assert len({user.id for user in at_once([ask] * 8)}) == 1
+    assert User.objects.count() == 1
 
 
 def test_only_a_keyed_digest_of_a_token_is_kept(principal: Principal) -> None:

@@ -31,11 +31,11 @@ def cleaned(
         made.writestr("trace.trace", "\n".join(json.dumps(line) for line in lines))
         for name, data in resources.items():
             made.writestr(f"resources/{name}.css", data)
-    data = clean_trace(raw, at_most)
-    if data is None:
+    kept = clean_trace(raw, at_most)
+    if kept is None:
         return None
-    assert len(data) <= at_most
-    with zipfile.ZipFile(io.BytesIO(data)) as trace:
+    assert len(kept) <= at_most
+    with zipfile.ZipFile(io.BytesIO(kept)) as trace:
         return {name: trace.read(name) for name in trace.namelist()}
 
 

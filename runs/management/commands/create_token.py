@@ -28,7 +28,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workspace", default=LOCAL, help="made when new (default: %(default)s)"
         )
-        parser.add_argument("--user", help="the user_id it acts for; made when new")
+        parser.add_argument(
+            "--user",
+            action="append",
+            default=[],
+            dest="users",
+            help="a user_id it may act for, made when new; several times for several users"
+            " (default: any user of the workspace)",
+        )
         parser.add_argument(
             "--scopes", help="comma-separated; default: all but targets:admin and confirm"
         )
@@ -49,7 +56,7 @@ class Command(BaseCommand):
             token = create_token(
                 name=options["name"],
                 workspace=options["workspace"],
-                user=options["user"],
+                users=options["users"],
                 scopes=wanted,
                 trust=options["trust"],
                 actor=f"command:{getpass.getuser()}",
