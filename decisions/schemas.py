@@ -4,10 +4,11 @@ caller can act on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
+from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError, ValidationErrorKind
 from pydantic import BaseModel
 
 from decisions.errors import InvalidInput
@@ -106,6 +107,9 @@ def check(validator: Draft202012Validator, value: Any, *, where: str = "") -> No
 def _told(error: ValidationError, where: str) -> dict[str, str]:
     path = ".".join(filter(None, [where, *map(str, error.instance_path)]))
     message = error.message
+    if isinstance(error.kind, ValidationErrorKind.Enum):  # whose own message names two and a number
+        allowed = ", ".join(json.dumps(option, ensure_ascii=False) for option in error.kind.options)
+        message = f"{message.partition(' is not one of ')[0]} is not one of {allowed}"
     if len(message) > MAX_TEXT:
         message = message[:MAX_TEXT] + "…"
     return {"path": path, "message": message}

@@ -55,7 +55,10 @@ class AddressNotAllowed(ToolFailed):
     """The address is private, loopback, link-local or metadata, and the caller is remote."""
 
     code = "TRUST_LEVEL_NOT_ALLOWED"
-    recovery = "Use a public address, or submit the run as a local caller."
+    recovery = (
+        "Use a public address, or submit the run as a local caller: over MCP stdio, or with a token"
+        " made by `manage.py create_token --trust local`."
+    )
 
 
 class ElementNotFound(ToolFailed):

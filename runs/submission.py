@@ -26,7 +26,12 @@ from runners.models import BrowserSession
 from runners.sessions import find_session, new_session
 from runs.output_schema import check_output_schema
 from runs.secret_inputs import split
-from runs.task_templates.registry import StepPlan, TaskTemplate, get_template
+from runs.task_templates.registry import (
+    StepPlan,
+    TaskTemplate,
+    get_template,
+    list_templates,
+)
 
 Mode = Literal["sync", "async"]
 
@@ -105,8 +110,7 @@ def judge_submission(
         check_output_schema(options["outputSchema"])
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
-    check(template.inputs_validator, inputs, where="inputs")
-    plain = _plain(template, inputs)
+    plain = _judged(template, inputs)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     session = _session(principal, session_id, template, plain)
     shown, secrets = split(template, plain)
@@ -124,6 +128,17 @@ def judge_submission(
         key=options.get("idempotencyKey"),
         inputs_digest=digest_of(shown, session_id),
     )
+
+
+def _judged(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs as the template has them; whoever gets them wrong is shown an example."""
+    try:
+        check(template.inputs_validator, inputs, where="inputs")
+        return _plain(template, inputs)
+    except InvalidInput as refusal:
+        if template.example_inputs:
+            refusal.details = {**refusal.details, "exampleInputs": template.example_inputs[0]}
+        raise
 
 
 def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -148,7 +163,10 @@ def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:
 def _template(template_id: str, version: str | None) -> TaskTemplate:
     template = get_template(template_id)
     if template is None:
-        raise TemplateNotFound(f"There is no template {template_id[:64]!r}.")
+        known = [template.template_id for template in list_templates()]
+        raise TemplateNotFound(
+            f"There is no template {template_id[:64]!r}.", details={"templateIds": known}
+        )
     if version is not None and version.split(".")[0] != template.version.split(".")[0]:
         raise TemplateVersionUnsupported(
             f"{template_id} is here in version {template.version}, not {version[:32]!r}.",

@@ -239,3 +239,20 @@ def test_a_submit_takes_few_statements(
     submit()
     with django_assert_max_num_queries(4 if connection.vendor == "postgresql" else 10):
         submit("ok", "ok", "ok")
+
+
+def test_wrong_inputs_are_answered_with_an_example_that_is_right(principal: Principal) -> None:
+    wrong = {"startUrl": "https://example.com/", "pagination": {"next": "Next page"}}
+    with pytest.raises(InvalidInput) as found:
+        submit_run(principal=principal, template_id="paginated_extract", inputs=wrong, options={})
+    right = found.value.as_dict()["details"]["exampleInputs"]
+    made = submit_run(
+        principal=principal, template_id="paginated_extract", inputs=right, options={}
+    )
+    assert Run.objects.filter(id=made.run_id, status="queued").exists()
+
+
+def test_an_unknown_template_is_answered_with_those_that_there_are(principal: Principal) -> None:
+    with pytest.raises(TemplateNotFound) as found:
+        submit_run(principal=principal, template_id="search_extrac", inputs={}, options={})
+    assert "search_extract" in found.value.as_dict()["details"]["templateIds"]

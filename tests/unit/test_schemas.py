@@ -108,3 +108,10 @@ def test_every_schema_of_the_contract_is_one_and_closed(name: str) -> None:
         assert schema["type"] == "object"
         assert schema["additionalProperties"] is False
         assert not {"oneOf", "anyOf", "allOf"} & set(schema)  # some hosts drop such tools
+
+
+def test_a_refused_choice_names_all_that_there_are() -> None:
+    choice = {"type": "object", "properties": {"way": {"enum": ["left", "right", "on", None]}}}
+    with pytest.raises(InvalidInput) as found:
+        check(compile_schema(choice), {"way": "back"})
+    assert found.value.message == 'way: "back" is not one of "left", "right", "on", null'

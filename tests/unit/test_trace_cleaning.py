@@ -31,11 +31,11 @@ def cleaned(
         made.writestr("trace.trace", "\n".join(json.dumps(line) for line in lines))
         for name, data in resources.items():
             made.writestr(f"resources/{name}.css", data)
-    kept = clean_trace(raw, at_most)
-    if kept is None:
+    zipped = clean_trace(raw, at_most)
+    if zipped is None:
         return None
-    assert len(kept) <= at_most
-    with zipfile.ZipFile(io.BytesIO(kept)) as trace:
+    assert len(zipped) <= at_most
+    with zipfile.ZipFile(io.BytesIO(zipped)) as trace:
         return {name: trace.read(name) for name in trace.namelist()}
 
 
