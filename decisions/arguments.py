@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
@@ -56,10 +56,14 @@ def check_content_type(request: HttpRequest) -> None:
 
 
 class Arguments:
-    """The closed input schema of a call, the same that its MCP tool has."""
+    """The closed input schema of a call, the same that its MCP tool has.
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    `in_query` names what a call with a body takes from its query all the same.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], *, in_query: Collection[str] = ()) -> None:
         self.schema = dict(schema)
+        self._in_query = frozenset(in_query)
         self._validator = compile_schema(self.schema)
 
     def of_query(self, query: QueryDict, path: Mapping[str, str]) -> dict[str, Any]:
@@ -68,12 +72,7 @@ class Arguments:
         Raises:
             InvalidInput: Unknown, repeated, malformed or out of range.
         """
-        given: dict[str, Any] = {}
-        for name, values in query.lists():
-            if len(values) > 1:
-                raise InvalidInput(f"{name[:64]}: given {len(values)} times; give it once.")
-            given[name] = self._typed(name, str(values[0]))
-        return self._checked(given, path)
+        return self._checked(self._of_query(query), path)
 
     def of_body(self, body: Any, query: QueryDict, path: Mapping[str, str]) -> dict[str, Any]:
         """Return the arguments of a call with a body, a JSON value that passed the gate.
@@ -82,21 +81,32 @@ class Arguments:
             InvalidInput: No object, a query beside it, or not what the schema allows.
         """
         for name in query:
-            raise InvalidInput(f"{name[:64]}: this call takes its arguments in the body.")
+            if name not in self._in_query:
+                raise InvalidInput(f"{name[:64]}: this call takes its arguments in the body.")
         if not isinstance(body, dict):
             raise InvalidInput("The body has to be a JSON object.")
-        return self._checked(body, path)
+        for name in self._in_query & body.keys():
+            raise InvalidInput(f"{name}: it stands in the query.")
+        return self._checked({**body, **self._of_query(query)}, path)
+
+    def _of_query(self, query: QueryDict) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for name, values in query.lists():
+            if len(values) > 1:
+                raise InvalidInput(f"{name[:64]}: given {len(values)} times; give it once.")
+            given[name] = self._typed(name, str(values[0]))
+        return given
 
     def _checked(self, given: dict[str, Any], path: Mapping[str, str]) -> dict[str, Any]:
         for name, value in path.items():
             if name in given:
                 raise InvalidInput(f"{name}: it stands in the path already.")
-            given[name] = _text(name, value)
+            given[name] = self._typed(name, value)
         check(self._validator, given)
         return given
 
     def _typed(self, name: str, text: str) -> Any:
-        """Return a query's text as the JSON value that the schema wants there."""
+        """Return a path's or query's text as the JSON value that the schema wants there."""
         wanted = self.schema["properties"].get(name, {}).get("type")
         if wanted != "integer":
             return _text(name, text)

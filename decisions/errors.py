@@ -19,8 +19,12 @@
     │   ├── ArtifactNotFound
     │   ├── ArtifactExpired
     │   ├── WebhookNotFound
-    │   └── DecisionNotFound
+    │   ├── DecisionNotFound
+    │   └── OutcomeNotFound   no decision of this user waits for its outcome (S2)
     ├── Conflict              true when asked a moment ago, or by somebody else
+    │   ├── VersionConflict   it is not in the version any more that was read (S2)
+    │   ├── OutcomeReported   the decision has another outcome already (S2)
+    │   ├── DecisionNotConfirmed  nobody said yes to it (S2)
     │   └── IdempotencyConflict   the key was used for another body (S2)
     ├── TooManyRequests       over the caller's rate
     ├── PolicyDenied          a policy rule, or a person, said no
@@ -200,11 +204,40 @@ class DecisionNotFound(NotFound):
     recovery = "Take the id from the inbox of the admin site, or from the answer that named it."
 
 
+class OutcomeNotFound(NotFound):
+    """No decision with this id waits for an outcome of this user (S2)."""
+
+    code = "pending_outcome_not_found"
+    recovery = "Take decision_id from the answer of continuity_chat to this user."
+
+
 class Conflict(Refused):
     """True when asked a moment ago, or by somebody else."""
 
     code = "CONFLICT"
     http_status = 409
+
+
+class VersionConflict(Conflict):
+    """It is not in the version any more that If-Match names (S2)."""
+
+    code = "version_conflict"
+    http_status = 412
+    recovery = "Read it again, then write with the version that it has now."
+
+
+class OutcomeReported(Conflict):
+    """The decision has an outcome already, and this is another (S2)."""
+
+    code = "pending_outcome_not_found"
+    recovery = "Nothing more is to be reported: a decision has one outcome."
+
+
+class DecisionNotConfirmed(Conflict):
+    """A high-risk decision whose outcome is reported before anybody confirmed it (S2)."""
+
+    code = "decision_not_confirmed"
+    recovery = "Have a person confirm the decision, act, then report the outcome."
 
 
 class IdempotencyConflict(Conflict):

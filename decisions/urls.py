@@ -1,13 +1,21 @@
-"""The ground's own addresses: the one-time way into the admin site."""
+"""The ground's own addresses: the Continuity API, and the one-time way into the admin site."""
 
 from __future__ import annotations
 
 from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
+from decisions import outcome_views, user_views
 from decisions.one_time_login import one_time_login
 
+_USER = "api/v1/user/<id:user_id>"
+
 urlpatterns: list[URLPattern] = [
+    path("api/v1/decision/<id:decision_id>/outcome", outcome_views.OutcomeView.as_view()),
+    path(f"{_USER}/state", user_views.StateView.as_view()),
+    path(f"{_USER}/objects", user_views.ObjectsView.as_view()),
+    path(f"{_USER}/objects/shell", user_views.ShellView.as_view()),
+    path(f"{_USER}/objects/success-path", user_views.SuccessPathView.as_view()),
     path("admin", RedirectView.as_view(url="/admin/", query_string=True)),
     path("admin/once/<str:token>/", one_time_login, name="one_time_login"),
 ]

@@ -10,19 +10,30 @@ from decisions.models.decision import (
     Delivery,
 )
 from decisions.models.login import LoginLink
+from decisions.models.objects import ObjectType, ObjectVersion, UserObject
+from decisions.models.outcome import Outcome, OutcomeStatus
 from decisions.models.principals import Tenant, Token, User, Workspace
+from decisions.models.state import Axis, AxisValue, Evidence
 
 __all__ = [
     "AuditEntry",
+    "Axis",
+    "AxisValue",
     "Confirmation",
     "ConfirmationStatus",
     "Decision",
     "DecisionKind",
     "DecisionMode",
     "Delivery",
+    "Evidence",
     "LoginLink",
+    "ObjectType",
+    "ObjectVersion",
+    "Outcome",
+    "OutcomeStatus",
     "Tenant",
     "Token",
     "User",
+    "UserObject",
     "Workspace",
 ]

@@ -10,14 +10,16 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from decisions.api_view import ApiView, OpenView
+from decisions.continuity_view import ContinuityView
 from decisions.principals import SCOPES
-from tests.support.rest import refusal
+from tests.support.rest import refusal, refusal_in_s2
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
 SESSION = "api/v1/sessions/<id:sessionId>"
 HOOK = "api/v1/webhooks/<id:webhookId>"
+USER = "api/v1/user/<id:user_id>"
 SCOPED: dict[str, dict[str, str]] = {
     "api/v1/templates": {"GET": "runs:read"},
     "api/v1/runs": {"GET": "runs:read", "POST": "runs:write"},
@@ -43,6 +45,11 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{ARTIFACT}/content": {"GET": "artifacts:read"},
     "api/v1/artifacts/uploads": {"POST": "artifacts:write"},
     "api/v1/artifacts/uploads/<id:uploadId>/complete": {"POST": "artifacts:write"},
+    "api/v1/decision/<id:decision_id>/outcome": {"POST": "continuity:write"},
+    f"{USER}/state": {"GET": "continuity:read"},
+    f"{USER}/objects": {"GET": "continuity:read"},
+    f"{USER}/objects/shell": {"POST": "continuity:write"},
+    f"{USER}/objects/success-path": {"POST": "continuity:write"},
 }
 OPEN = {
     "api/v1/artifacts/upload/<id:ticket>": "its ticket is the credential",
@@ -93,7 +100,7 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
 
 MADE_UP = {
     "runId": "run_x", "artifactId": "art_x", "sessionId": "sess_x", "uploadId": "upl_x",
-    "webhookId": "hook_x", "deliveryId": "dlv_x",
+    "webhookId": "hook_x", "deliveryId": "dlv_x", "user_id": "alice", "decision_id": "1",
 }  # fmt: skip
 
 
@@ -110,7 +117,11 @@ def test_no_method_of_a_scoped_route_answers_without_a_token(
     for method in METHODS:
         response = anonymous.request(method, address(route))
         assert response.status_code == 401
-        if method != "HEAD":
+        if method == "HEAD":
+            continue
+        if issubclass(view_class(FOUND[route]), ContinuityView):
+            assert refusal_in_s2(response, 401)["code"] == "unauthenticated"
+        else:
             assert refusal(response, 401)["errorCode"] == "UNAUTHENTICATED"
 
 

@@ -30,12 +30,24 @@ def submission(*do: str, **options: Any) -> dict[str, Any]:
 
 def refusal(response: httpx.Response, status: int) -> dict[str, Any]:
     """Return the body of a refusal with this status; it has the one shape and tells no insides."""
+    problem = _problem(response, status)
+    assert set(problem) == SHAPE
+    return problem
+
+
+def refusal_in_s2(response: httpx.Response, status: int) -> dict[str, Any]:
+    """Return the same of a call of the Continuity API."""
+    problem = _problem(response, status)
+    assert set(problem) == {"code", "detail"}
+    return problem
+
+
+def _problem(response: httpx.Response, status: int) -> dict[str, Any]:
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     insides = (*_INSIDES, str(settings.BASE_DIR))
     assert not [word for word in insides if word in response.text]
     problem: dict[str, Any] = json.loads(response.content)
-    assert set(problem) == SHAPE
     return problem
 
 

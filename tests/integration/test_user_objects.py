@@ -1,0 +1,209 @@
+"""Shell and success paths: the rules of writing, versions, keys, and who was first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from decisions.errors import (
+    ForbiddenUser,
+    IdempotencyConflict,
+    InvalidInput,
+    Refused,
+    VersionConflict,
+)
+from decisions.models import AuditEntry, ObjectVersion, UserObject
+from decisions.objects import KEY_LIFE, list_objects, put_shell, put_success_path
+from decisions.principals import Principal, authenticate, create_token
+from tests.integration.racing import at_once
+from tests.support.continuity import PATH, SHELL
+
+ALICE_SHELL = {**SHELL, "user_id": "alice"}
+ALICE_PATH = {**PATH, "user_id": "alice"}
+
+
+def put(principal: Principal, **changed: Any) -> dict[str, Any]:
+    item: dict[str, Any] = put_shell(principal=principal, call={**ALICE_SHELL, **changed})["item"]
+    return item
+
+
+def test_a_shell_is_written_over_and_its_versions_stay(principal: Principal) -> None:
+    first, second = put(principal), put(principal, confidence="low")
+    assert (first["object_type"], first["name"], first["version"]) == ("shell", "shell", 1)
+    assert first["payload"] == {k: SHELL[k] for k in ("social_interface", "narratives", "source")}
+    assert (second["object_id"], second["version"]) == (first["object_id"], 2)
+    listed = list_objects(principal=principal, user_id="alice", object_type="shell")
+    assert listed == {"items": [second], "count": 1}
+    kept = ObjectVersion.objects.order_by("version").values_list("confidence", "is_current")
+    assert list(kept) == [("high", False), ("low", True)]
+
+
+def test_a_success_path_of_the_same_name_is_a_new_version(principal: Principal) -> None:
+    first = put_success_path(principal=principal, call=ALICE_PATH)["item"]
+    renamed = {**ALICE_PATH, "name": "  read the notes ", "tags": ["a", "a"]}
+    second = put_success_path(principal=principal, call=renamed)["item"]
+    other = put_success_path(principal=principal, call={**ALICE_PATH, "name": "other"})["item"]
+    assert (second["object_id"], second["version"]) == (first["object_id"], 2)
+    assert second["payload"]["tags"] == ["a"]
+    assert other["object_id"] != first["object_id"]
+    listed = list_objects(principal=principal, user_id="alice", object_type="success_path")
+    assert [item["name"] for item in listed["items"]] == ["other", "read the notes"]
+
+
+def test_a_list_is_the_users_own_newest_first_and_bounded(principal: Principal) -> None:
+    put(principal)
+    put_success_path(principal=principal, call=ALICE_PATH)
+    put_success_path(principal=principal, call={**ALICE_PATH, "user_id": "bob"})
+    both = list_objects(principal=principal, user_id="alice")
+    assert [item["object_type"] for item in both["items"]] == ["success_path", "shell"]
+    assert list_objects(principal=principal, user_id="alice", limit=1)["count"] == 1
+    assert list_objects(principal=principal, user_id="nobody") == {"items": [], "count": 0}
+
+
+@pytest.mark.parametrize("evidence", [None, "", "  "])
+def test_an_inferred_shell_says_what_from(principal: Principal, evidence: str | None) -> None:
+    said = {} if evidence is None else {"evidence": evidence}
+    with pytest.raises(InvalidInput, match="evidence"):
+        put(principal, source="inferred", **said)
+    assert not UserObject.objects.exists()
+    written = put(principal, source="inferred", evidence="said so twice")
+    assert written["payload"]["evidence"] == "said so twice"
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"slot_definitions": {}}, "url"),
+        ({"required_slots": ["url", "tag"]}, "tag"),
+        ({"procedure": [{"tool": "t", "args": {"a": ["x ${deep}"]}}]}, "deep"),
+        ({"slot_definitions": {"url": " "}}, "slot_definitions.url"),
+        ({"success_criteria": " "}, "success_criteria"),
+        ({"intent": "\t"}, "intent"),
+        ({"procedure": " "}, "procedure"),
+        ({"name": "  "}, "name"),
+    ],
+)
+def test_a_success_path_that_is_not_whole_is_refused(
+    principal: Principal, changed: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        put_success_path(principal=principal, call={**ALICE_PATH, **changed})
+    assert not UserObject.objects.exists()
+
+
+def test_an_object_that_is_too_large_is_refused(principal: Principal) -> None:
+    with pytest.raises(InvalidInput, match="bytes"):
+        put(principal, narratives={"all": "x" * 300_000})
+
+
+@pytest.mark.parametrize("tags", ["1", '"1"', '"9", "1"', "*"])
+def test_a_write_that_names_the_version_there_is_done(principal: Principal, tags: str) -> None:
+    put(principal)
+    assert put(principal, if_match=tags)["version"] == 2
+
+
+@pytest.mark.parametrize("tags", ["stale", "0", '"2"', "", 'W/"1"'])
+def test_a_write_that_names_another_version_changes_nothing(
+    principal: Principal, tags: str
+) -> None:
+    put(principal)
+    with pytest.raises(VersionConflict):
+        put(principal, confidence="low", if_match=tags)
+    assert ObjectVersion.objects.get().confidence == "high"
+
+
+def test_there_is_no_version_to_replace_before_the_first(principal: Principal) -> None:
+    with pytest.raises(VersionConflict):
+        put(principal, if_match="*")
+    assert not UserObject.objects.exists()
+
+
+def test_the_same_key_writes_once_and_answers_alike(principal: Principal) -> None:
+    first = put(principal, idempotency_key="k")
+    put(principal, confidence="low", idempotency_key="another")
+    assert put(principal, idempotency_key="k") == first
+    assert put(principal, idempotency_key="k", if_match="stale") == first
+    assert ObjectVersion.objects.count() == 2
+
+
+def test_a_key_stands_for_one_call(principal: Principal) -> None:
+    put(principal, idempotency_key="k")
+    with pytest.raises(IdempotencyConflict):
+        put(principal, confidence="low", idempotency_key="k")
+    assert put(principal, user_id="bob", confidence="low", idempotency_key="k")["version"] == 1
+    path = put_success_path(principal=principal, call={**ALICE_PATH, "idempotency_key": "k"})
+    assert path["item"]["version"] == 1
+
+
+def test_a_key_is_forgotten_after_a_day(principal: Principal) -> None:
+    put(principal, idempotency_key="k")
+    ObjectVersion.objects.update(created_at=F("created_at") - KEY_LIFE - timedelta(minutes=1))
+    assert put(principal, confidence="low", idempotency_key="k")["version"] == 2
+
+
+@pytest.mark.parametrize("key", ["", "   "])
+def test_a_blank_key_is_refused(principal: Principal, key: str) -> None:
+    with pytest.raises(InvalidInput, match="idempotency_key"):
+        put(principal, idempotency_key=key)
+
+
+def test_of_many_writes_with_one_key_one_is_done(principal: Principal) -> None:
+    items = at_once([partial(put, principal, idempotency_key="k")] * 8)
+    assert {item["version"] for item in items} == {1}
+    assert ObjectVersion.objects.count() == 1
+
+
+def test_of_many_writes_of_one_version_one_is_done(principal: Principal) -> None:
+    put(principal)
+
+    def write() -> str:
+        try:
+            return str(put(principal, if_match="1")["version"])
+        except VersionConflict as conflict:
+            return conflict.code
+
+    told = at_once([write] * 8)
+    assert sorted(told) == ["2"] + ["version_conflict"] * 7
+
+
+def test_writes_at_once_leave_one_current_version(principal: Principal) -> None:
+    at_once([partial(put, principal)] * 8)
+    assert sorted(ObjectVersion.objects.values_list("version", flat=True)) == list(range(1, 9))
+    assert ObjectVersion.objects.get(is_current=True).version == 8
+
+
+def test_a_write_is_audited_and_a_refused_user_too(principal: Principal) -> None:
+    item = put(principal)
+    entry = AuditEntry.objects.get(action="object.written")
+    assert entry.resource_id == item["object_id"]
+    assert entry.metadata == {"type": "shell", "userId": "alice", "version": 1}
+    caller = authenticate(create_token(name="b", users=["bob"]))
+    with pytest.raises(ForbiddenUser):
+        put(caller)
+    assert AuditEntry.objects.filter(action="access.refused", resource_id="alice").count() == 1
+
+
+def test_another_workspace_has_objects_of_its_own(
+    principal: Principal, stranger: Principal
+) -> None:
+    put(principal)
+    assert list_objects(principal=stranger, user_id="alice")["count"] == 0
+    assert put(stranger)["version"] == 1
+
+
+def test_a_reader_cannot_write(principal: Principal) -> None:
+    reader = authenticate(create_token(name="r", scopes=frozenset({"continuity:read"})))
+    with pytest.raises(Refused):
+        put(reader)
+
+
+def test_the_database_refuses_two_current_versions(principal: Principal) -> None:
+    put(principal)
+    put(principal)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ObjectVersion.objects.update(is_current=True)

@@ -1,0 +1,49 @@
+"""What tests of the Continuity API send, and how they make what it is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from decisions.confirmations import open_confirmation
+from decisions.learning import Forecast
+from decisions.models import Decision, DecisionKind, DecisionMode, Outcome
+from decisions.outcomes import open_outcome
+from decisions.owner import Owner
+from decisions.principals import Principal
+
+SHELL: dict[str, Any] = {
+    "social_interface": {"tone": "plain"}, "narratives": {"role": "maintainer"},
+    "confidence": "high", "validity": "long", "source": "user",
+}  # fmt: skip
+PATH: dict[str, Any] = {
+    "name": "read the notes", "intent": "read the notes of a release", "required_slots": ["url"],
+    "slot_definitions": {"url": "where the notes are"},
+    "procedure": [{"tool": "read_page", "args": {"url": "${url}"}}],
+    "success_criteria": "the text names the version", "confidence": "medium", "validity": "long",
+    "tags": ["release"],
+}  # fmt: skip
+FORECAST = Forecast(impact={"time": -0.4}, confidence=0.5, cost=0.2, layer="L1")
+
+
+def owner_named(principal: Principal, user_id: str = "alice") -> Owner:
+    """Return a user of the principal's workspace."""
+    return Owner(principal.tenant_id, principal.workspace_id, user_id)
+
+
+def decide(
+    principal: Principal,
+    *,
+    user_id: str = "alice",
+    mode: str = DecisionMode.ACT,
+    forecast: Forecast = FORECAST,
+) -> Outcome:
+    """Write a decision on words as chat does, with the outcome that waits for it."""
+    decision = Decision.objects.create(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, user_id=user_id,
+        principal_id=principal.id, kind=DecisionKind.CHAT, mode=mode, subject_digest="0" * 64,
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+    if mode == DecisionMode.CONFIRM:
+        open_confirmation(decision, delivery="inline")
+    return open_outcome(decision, forecast)
