@@ -11,7 +11,7 @@ import re
 from functools import cache
 
 _DOUBLED = {"drop", "zap", "scrap", "scrub", "ship", "trash", "format", "transfer", "cc", "bcc",
-            "flip", "tip", "scrub", "submit", "strip", "plug", "bet", "ban", "pin", "top", "rip",
+            "flip", "tip", "submit", "strip", "plug", "bet", "ban", "pin", "top", "rip",
             "remit", "wrap", "shut", "swap"}  # fmt: skip
 _IRREGULAR = {
     "pay": ("paid",), "send": ("sent",), "buy": ("bought",), "sell": ("sold",),
@@ -68,50 +68,64 @@ UNUSED = re.compile(
     r"|\bnot (?:needed|used|in use|required|active)\b|\b(?:nobody|no ?one) (?:\w+ )?(?:uses|needs"
     r"|wants|reads|owns)\b|\bnot only\b|\bnot just\b|\bdon'?t (?:just|only|forget to|hesitate to"
     r"|wait(?: to)?|worry|bother asking|ask)\b|\bdo not (?:forget to|hesitate to|ask)\b"
-    r"|\bnever ?mind\b|\bwhy not\b|\bno need to (?:ask|wait|confirm|worry)\b|\bno (?:matter|problem|worries)\b"
-    r"|\bwithout (?:asking|waiting|confirm\w+|a backup|backup|backing|keeping|leaving|further|hesita\w+"
-    r"|delay|any|review|prompt\w*|testing)\b|\bcan'?t wait to\b|\b(?:do(?:es)?|did)(?: not|n'?t) (?:need|want"
+    r"|\bnever ?mind\b|\bwhy not\b|\bno need to (?:ask|wait|confirm|worry)\b|\bno (?:matter"
+    r"|problem|worries)\b"
+    r"|\bwithout (?:asking|waiting|confirm\w+|a backup|backup|backing|keeping|leaving|further"
+    r"|hesita\w+"
+    r"|delay|any|review|prompt\w*|testing)\b|\bcan'?t wait to\b|\b(?:do(?:es)?|did)(?: not"
+    r"|n'?t) (?:need|want"
     r"|use)(?= (?:it|them|that|this|the|those|these|any)\b)|\bdon'?t care\b"
 )
 _NEGATED = re.compile(
     r"(?:\b(?:don'?t|do not|does not|doesn'?t|never|must not|mustn'?t|should not|shouldn'?t|won'?t"
     r"|will not|can'?t|cannot|can not|couldn'?t|wouldn'?t|not|without|no need to|needn'?t|avoid"
-    r"|refrain from|instead of|rather than|forbid\w*|prevent\w*|prohibit\w*|stop|nobody|no ?one|none"
+    r"|refrain from|instead of|rather than|forbid\w*|prevent\w*|prohibit\w*|stop|nobody|no ?one"
+    r"|none"
     r"|didn'?t|haven'?t|hasn'?t|isn'?t|aren'?t|refuse[sd]? to|against|anything but|neither|nor"
     r"|hold off(?: on)?|protect\w*|keep \w+ from|hasten not to)\b)(?:\W+[\w']+){0,4}\W*$"
 )
 _CONDITION = re.compile(
-    r"^(?:and |or |but |so |even )*(?:if|when|whenever|unless|in case|suppos\w+|assum\w+|imagine|what if"
+    r"^(?:and |or |but |so |even )*(?:if|when|whenever|unless|in case|suppos\w+|assum\w+"
+    r"|imagine|what if"
     r"|before|while|until|as if|as soon as|once|after|in the event)\b"
 )
 _NOUN_BEFORE = re.compile(
     r"(?:\b(?:the|a|an|this|that|each|every|any|some|my|your|our|their|his|her|its|of|for|on|with"
     r"|about|no|soft|hard|cascade|cascading|bulk|last|next|latest|first|new|failed|recent|pending"
-    r"|another|in order|via|per|from)(?:\s+(?:last|latest|next|new|failed|full|recent|old|final))?)\s+$"
+    r"|another|in order|via|per|from)(?:\s+(?:last|latest|next|new|failed|full|recent|old"
+    r"|final))?)\s+$"
 )
 _ARTICLE_THEN_VERB = re.compile(r"\b(?:all|everything|that|this|those|these|every\w+)\s+$")
 # Verbs that make what follows them talk, code, a look or a plan.
 _TALK = re.compile(
-    r"(?<!the )(?<!our )(?<!my )(?<!your )(?<!this )(?<!that )(?<!all )(?<!old )(?<!prod )(?<!and )\b(?:explain|describe"
-    r"|tell (?:me|us|them|him|her)(?! to\b)|show|list|count|find out|research|learn|understand|teach"
+    r"(?<!the )(?<!our )(?<!my )(?<!your )(?<!this )(?<!that )(?<!all )(?<!old )(?<!prod )(?<!and )\b(?:explain"
+    r"|describe"
+    r"|tell (?:me|us|them|him|her)(?! to\b)|show|list|count|find out|research|learn|understand"
+    r"|teach"
     r"|summari[sz]e|translate|document|write(?! off| out a check)|draft|design|implement|code"
-    r"|generate|sketch|propose an?|outline|plan|estimate|simulate|dry[- ]run|preview|discuss|compare"
-    r"|consider\w*|think(?:ing)? (?:about|of|through)|test(?:s|ing)?|mock|restore|recover|undo|block"
+    r"|generate|sketch|propose an?|outline|plan|estimate|simulate|dry[- ]run|preview|discuss"
+    r"|compare"
+    r"|consider\w*|think(?:ing)? (?:about|of|through)|test(?:s|ing)?|mock|restore|recover|undo"
+    r"|block"
     r"|disallow|warn|log|monitor|detect|track|investigate|debug|define|pretend|report"
-    r"|check(?! out| in)|verify|review|audit|analy[sz]e|look (?:up|at|for|into)|search|study|refactor"
+    r"|check(?! out| in)|verify|review|audit|analy[sz]e|look (?:up|at|for|into)|search|study"
+    r"|refactor"
     r"|rename|add|create|build|help me (?:understand|decide|think|figure|plan|write)|remember"
     r"|wonder\w*|curious|know|want to (?:know|understand|learn)|give me|example"
     r"|how (?:to|do|does|can|would|should|much|many)|what (?:happens|would|will|does|is|are|if)|why"
-    r"|whether|difference|risks? of|impact of|effect of|consequences? of|proofread|brainstorm|mention|remind\w*"
+    r"|whether|difference|risks? of|impact of|effect of|consequences? of|proofread|brainstorm"
+    r"|mention|remind\w*"
     r"|quote|worried|afraid|fear|suspect|said|says|claims?|reported|recommends?|advises?|warned"
-    r"|allows|lets|enables|supports|(?<!how )(?<!what )about(?! to)|choose|decide|between|alternatives|pros and cons)\b"
+    r"|allows|lets|enables|supports|(?<!how )(?<!what )about(?! to)|choose|decide|between"
+    r"|alternatives|pros and cons)\b"
 )
 _STANDING_ORDER = re.compile(
     r"\b(?:cron ?job|cron|scheduled (?:job|task)|lifecycle (?:rule|policy)|automation|trigger"
     r"|schedule|timer|nightly job)\b"
 )
 _OTHERS = re.compile(
-    r"\b(?:it|this|that|which|who|they|he|she|someone|somebody|anyone|nobody|users?|people|attackers?"
+    r"\b(?:it|this|that|which|who|they|he|she|someone|somebody|anyone|nobody|users?|people"
+    r"|attackers?"
     r"|hackers?|command|script|query|button|function|endpoint|job|policy|tool|api|admins?|migration"
     r"|customers?|members?|owners?|employees?|code|app|system|cron|process|bot|intern|colleagues?"
     r"|statement|page|feature|method|flag|option|law|gdpr|regulation|virus|malware|\w+[^s\W]s)\s+"
@@ -124,15 +138,21 @@ _WISHED = re.compile(
 _FOR_US = re.compile(r"\b(?:want|need|like|get|have|make|ask|let|tell|require|allow)\b[^,]*$")
 _PASSIVE = re.compile(
     r"\b(?:to be|should be|must be|can be|could be|ought to be|needs?(?: to get)?|has to be"
-    r"|have to be|be|let'?s get|want(?:s|ed)?|would like|'d like|like|get|have|gets?|see)\b[^,.]{0,70}$"
+    r"|have to be|be|let'?s get|want(?:s|ed)?|would like|'d like|like|get|have|gets?"
+    r"|see)\b[^,.]{0,70}$"
 )
-_PERFECT = re.compile(r"\b(?:have|has|had|having|been|was|were|is|are|'ve|already)\s+(?:\w+ly\s+)?$")
+_PERFECT = re.compile(
+    r"\b(?:have|has|had|having|been|was|were|is|are|'ve|already)\s+(?:\w+ly\s+)?$"
+)
 _GOING_ON = re.compile(
-    r"(?:\b(?:proceed(?:ing)? with|go(?:ing)? ahead (?:with|and)|start|begin|continue|finish|mind|how"
+    r"(?:\b(?:proceed(?:ing)? with|go(?:ing)? ahead (?:with|and)|start|begin|continue|finish"
+    r"|mind|how"
     r" about|what about|approve|authori[sz]e|carry on|get on with|suggest|recommend|by|keep|i'?m|i"
     r" am|we'?re|we are|via|is to|initiate|trigger|kick off|perform|execute|carry out|do|make|run"
-    r"|schedule|complete|process|issue|confirm|push through|green ?light|sign off on|needs?|requires?"
-    r"|place|send|release|order|request|want|need|set up)\b)(?:\s+(?:the|a|an|this|that|our|my|your|all|with|on|full|immediate"
+    r"|schedule|complete|process|issue|confirm|push through|green ?light|sign off on|needs?"
+    r"|requires?"
+    r"|place|send|release|order|request|want|need|set up)\b)(?:\s+(?:the|a|an|this|that|our|my"
+    r"|your|all|with|on|full|immediate"
     r"|immediately|now|just|\w+ly|production|prod|mass|bank|wire|\w+)){0,5}\s*$"
 )
 
@@ -163,15 +183,21 @@ def _is_talk(before: str) -> bool:
 _POLITE = re.compile(
     r"^(?:\W*(?:hey|hi|hello|ok|okay|so|well|and|please|now|great|thanks|alright|sorry)\W+)*"
     r"(?:(?:can|could|would|will|won'?t|can'?t|couldn'?t) (?:you|u|we|someone|somebody|anyone)\b"
-    r"|(?:would|do) you mind|mind\b|is it possible (?:for you )?to|any chance (?:you|of)|(?:i was |i'm )?wondering"
-    r" if you could|how about|what about|why don'?t (?:you|we)|why not|may i ask you to|can i (?:get|have|ask) you)"
+    r"|(?:would|do) you mind|mind\b|is it possible (?:for you )?to|any chance (?:you|of)"
+    r"|(?:i was |i'm )?wondering"
+    r" if you could|how about|what about|why don'?t (?:you|we)|why not|may i ask you to"
+    r"|can i (?:get|have|ask) you)"
 )
 _ASKING = re.compile(
-    r"^(?:\W*(?:hey|hi|hello|ok|okay|so|well|and|but|also|quick question|question|btw|just curious|hmm+|wait)\W+)*"
+    r"^(?:\W*(?:hey|hi|hello|ok|okay|so|well|and|but|also|quick question|question|btw"
+    r"|just curious|hmm+|wait)\W+)*"
     r"(?:how|what|whats|why|when|where|which|who|whose|is|are|was|were|do|does|did|should|shall|may"
-    r"|might|has|must|can i|could i|can it|could it|am i|any(?:one|body)? (?:idea|know|tips)|difference"
-    r"|in general|i wonder|i'm curious|curious|wondering|tell me (?:how|what|why|about)|would it|will it"
-    r"|would that|will that|can a|can an|can the|could a|could the|does it|have (?:you|we|they|i))\b"
+    r"|might|has|must|can i|could i|can it|could it|am i|any(?:one|body)? (?:idea|know|tips)"
+    r"|difference"
+    r"|in general|i wonder|i'm curious|curious|wondering|tell me (?:how|what|why|about)"
+    r"|would it|will it"
+    r"|would that|will that|can a|can an|can the|could a|could the|does it|have (?:you|we|they"
+    r"|i))\b"
 )
 
 
@@ -189,9 +215,12 @@ _DOES = re.compile(
     r"\b(?:run|execute|apply|issue|type|enter|paste|fire|invoke|perform|launch|submit|carry out)\b"
 )
 _DO_IT = re.compile(
-    r"^(?:\W|\b(?:yes|yep|ok|okay|then|just|please|and|now|go ahead and|actually|fine|sure|alright|so|anyway|let'?s)\b)*"
-    r"(?:do (?:it|that|so|this|them)\b|go ahead\b|proceed\b|go for it|make it (?:so|happen)|(?:execute|run|apply|confirm|approve) (?:it|that"
-    r"|this|them)\b|confirmed\b|approved\b|ship it\b|carry on\b|get it done|yes please|you may|do the same)"
+    r"^(?:\W|\b(?:yes|yep|ok|okay|then|just|please|and|now|go ahead and|actually|fine|sure"
+    r"|alright|so|anyway|let'?s)\b)*"
+    r"(?:do (?:it|that|so|this|them)\b|go ahead\b|proceed\b|go for it|make it (?:so|happen)"
+    r"|(?:execute|run|apply|confirm|approve) (?:it|that"
+    r"|this|them)\b|confirmed\b|approved\b|ship it\b|carry on\b|get it done|yes please|you may"
+    r"|do the same)"
 )
 
 

@@ -10,10 +10,11 @@ from decisions.chat.risk import chinese, english, english_grammar
 from decisions.chat.risk.classes import Class
 from decisions.chat.risk.commands import commands
 from decisions.chat.risk.english_grammar import is_command_asked_for, is_question
-from decisions.chat.risk.reading import PLACE, Reading, Sentence, read
+from decisions.chat.risk.reading import PLACE, Reading, Sentence, pieces, read
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
-MAX_JUDGED = 20_000  # characters from either end: what is longer is a document
+_CLAUSES = 20  # that "do it" may be about
+REMEMBERED = 2000  # characters of what was said before that a pronoun may be about
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,7 @@ def judge(message: str, *, said_before: str = "") -> Finding | None:
         message: as it came.
         said_before: the message before it in the session, which "do it" is about.
     """
-    if len(message) > 2 * MAX_JUDGED:
-        message = message[:MAX_JUDGED] + "\n" + message[-MAX_JUDGED:]
-    before = read(said_before[-MAX_JUDGED:])
+    before = read(said_before[-REMEMBERED:])
     return next(_findings(read(message), before), None)
 
 
@@ -42,13 +41,13 @@ def _findings(reading: Reading, before: Reading, *, nested: bool = False) -> Ite
     does = False
     for sentence in reading.sentences:
         for number, clause in enumerate(_clauses(sentence)):
-            context = " ".join(talked_about)
+            context = " ".join(talked_about)[-REMEMBERED:]
             for rule in _risks(sentence, clause, context, is_first=number == 0):
                 yield Finding(rule, clause)
             if english_grammar.says_do_it(clause) or chinese.says_do_it(clause):
                 yield from _talk(talked_about)
             does = does or english_grammar.carries_out(clause) or chinese.carries_out(clause)
-            talked_about.append(clause)
+            talked_about = [*talked_about, clause][-_CLAUSES:]
     yield from _commands(reading.text)
     is_all = not PLACE.sub("", reading.text).strip()
     if (does or is_all) and not nested:
@@ -86,13 +85,15 @@ _PART = re.compile(r"[.!?。;](?=\s|$)|[!?。;]")
 
 
 def _commands(text: str) -> Iterator[Finding]:
-    for line in text.splitlines():
+    for line in (piece for line in text.splitlines() for piece in pieces(line)):
         for rule, start in commands(line):
             part_start = max((one.end() for one in _PART.finditer(line, 0, start)), default=0)
             before, after = line[part_start:start], line[start:]
             if not is_command_asked_for(before) or is_question(line[part_start:]):
                 continue
-            if chinese.is_asked_for(before + "⟦⟧" + _han(after), len(before), len(before) + 2, asks=False):
+            if chinese.is_asked_for(
+                before + "⟦⟧" + _han(after), len(before), len(before) + 2, asks=False
+            ):
                 yield Finding(rule, line[part_start:].strip())
 
 

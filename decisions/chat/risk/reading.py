@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "«": '"', "»": '"'})
 _FENCE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|\Z)", re.S)
 _QUOTED = re.compile(
-    r"`([^`\n]+)`|\"([^\"]+)\"|「([^」]+)」|『([^』]+)』|《([^》]+)》|(?<![\w'])'([^'\n]{2,})'(?![\w'])"
+    r"`([^`\n]+)`|\"([^\"]+)\"|「([^」]+)」|『([^』]+)』|《([^》]+)》"
+    r"|(?<![\w'])'([^'\n]{2,})'(?![\w'])"
 )
-_BLOCK_QUOTE = re.compile(r"^\s*>.*$", re.M)
+_BLOCK_QUOTE = re.compile(r"^[ ]?>.*$", re.M)
+_BLANKS, _BREAKS = re.compile(r"[^\S\n]+"), re.compile(r"\n\s*")
+MAX_CLAUSE, _OVERLAP = 500, 80  # characters; what is longer is read in pieces
 # Whoever says so tells what another text holds; what follows the colon is that text.
 _REPORTED = re.compile(
     r"(?:\b(?:says?|said|reads?|wrote|states?|shows?|error|message|log|output|warning|title|subject"
-    r"|sentence|text|phrase|example|quote|headline|stack trace)|写道|说|报错|日志|显示|提示|写着|标题"
+    r"|sentence|text|phrase|example|quote|headline|stack trace)|写道|说|报错|日志|显示|提示"
+    r"|写着|标题"
     r"|这句话?|原文|内容是|错误信息)\s*(?:is|was|是)?\s*[:：][^\n.!?;。]*",
     re.I,
 )
@@ -60,7 +65,7 @@ class Reading:
 def normalize(message: str) -> str:
     """Return the message in one width and lower case, with straight quotes and nothing invisible."""
     text = unicodedata.normalize("NFKC", message).translate(_STRAIGHT)
-    return _INVISIBLE.sub("", text).lower()
+    return _BREAKS.sub("\n", _BLANKS.sub(" ", _INVISIBLE.sub("", text))).lower()
 
 
 def read(message: str) -> Reading:
@@ -80,5 +85,13 @@ def read(message: str) -> Reading:
 
 def _sentence(text: str) -> Sentence:
     stripped = text.strip().rstrip("\"')")
-    clauses = tuple(part.strip() for part in _CLAUSE.split(stripped) if part and part.strip())
-    return Sentence(stripped, clauses, stripped.endswith(("?", "？")))
+    clauses = [part.strip() for part in _CLAUSE.split(stripped) if part and part.strip()]
+    cut = tuple(piece for clause in clauses for piece in pieces(clause))
+    return Sentence(stripped[:MAX_CLAUSE], cut, stripped.endswith("?"))
+
+
+def pieces(clause: str) -> Iterator[str]:
+    """Yield a clause, in overlapping pieces where it is too long for one."""
+    step = MAX_CLAUSE - _OVERLAP
+    for start in range(0, max(1, len(clause) - _OVERLAP), step):
+        yield clause[start : start + MAX_CLAUSE]
