@@ -63,7 +63,7 @@ class Turn:
 
 
 def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
-    """Return a message in its conversation, which is made when new. The caller has locked the user."""
+    """Return a message in its conversation, made when new. The caller has locked the user."""
     row, message = _conversation(owner, call.get("session_id")), str(call["message"])
     row.hints_off = row.hints_off or has_had_enough(message)
     given = {slot: str(value) for slot, value in call.get("slots", {}).items()}

@@ -58,7 +58,7 @@ QUESTIONS: Mapping[str, Mapping[Language, str]] = {
 _LABELS = {
     "environment": "environment|env|环境",
     "target": "target|object|目标|对象",
-    "success_criteria": "success criteria|success criterion|success|criteria|成功标准|验收标准|成功",
+    "success_criteria": "success criteri(?:a|on)|success|criteria|成功标准|验收标准|成功",
     "done_definition": "definition of done|done definition|done when|done|完成标准|完成定义",
     "money_budget": "money budget|budget|money|预算|资金|钱",
     "money_deadline": "money deadline|deadline|资金期限|期限|截止",

@@ -116,7 +116,7 @@ def decide(owner: Owner, principal: Principal, turn: Turn) -> Answer:
     event = _write_event(owner, turn, judged, decision)
     outcome = open_outcome(decision, _forecast(turn, judged))
     reality = _reality(turn)
-    trace = {
+    trace: dict[str, Any] = {
         "trace_id": new_id("trc_"),
         "mode": str(judged.mode),
         "task_type": turn.task_type,
@@ -184,7 +184,7 @@ def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: _Jud
 
 
 def _subject(turn: Turn) -> str:
-    """Return the digest of what a person would confirm: the request, with all that is known of it."""
+    """Return the digest of what a person would confirm: the request and what is known of it."""
     said = [turn.request, turn.answers, turn.slots]
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

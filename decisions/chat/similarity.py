@@ -48,7 +48,7 @@ def estimate(bits_apart: int) -> float:
 
 
 def nearest(
-    wanted: bytes, known: Iterable[tuple[int, bytes]], *, at_least: float
+    wanted: bytes, known: Iterable[tuple[int, bytes | memoryview]], *, at_least: float
 ) -> list[tuple[int, int]]:
     """Return (bits apart, id) of the signatures whose similarity may be `at_least` or more, the
     nearest first.
