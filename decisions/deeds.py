@@ -26,6 +26,7 @@ from decisions.principals import Principal
 from decisions.storable import storable
 
 ARGUMENTS_SHOWN = 65_536  # bytes of a deed's arguments as people are shown them
+ADMIN = "admin:"  # principals of people at the admin site
 _SETTLED_NO = (ConfirmationStatus.REFUSED, ConfirmationStatus.EXPIRED, ConfirmationStatus.WITHDRAWN)
 
 
@@ -77,11 +78,13 @@ class Ruling:
     Attributes:
         decision: allow, deny, or confirm: a person has to be asked, or is being asked.
         standing: what a person is being asked, or said, about just this deed.
+        replaces: the decision on this deed that says nothing of it any more.
     """
 
     verdict: Verdict
     decision: str
     standing: Confirmation | None = None
+    replaces: int | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -102,8 +105,10 @@ def rule_on(use: ToolUse) -> Ruling:
         return Ruling(verdict, verdict.decision)
     found = Confirmation.objects.select_related("decision").filter(decision__deed_key=use.deed_key)
     standing = found.first()
-    if standing is None or standing.decision.subject_digest != use.digest:
+    if standing is None:
         return Ruling(verdict, verdict.decision)
+    if standing.decision.subject_digest != use.digest:
+        return Ruling(verdict, verdict.decision, replaces=standing.decision_id)
     confirmations.expire_if_due(standing)
     if verdict.decision == "allow":  # whatever became of the rule: a person's no is a no
         refused = standing.status == ConfirmationStatus.REFUSED
@@ -114,15 +119,15 @@ def rule_on(use: ToolUse) -> Ruling:
     return Ruling(verdict, "deny" if denied else "confirm", standing)
 
 
-def ask(use: ToolUse, verdict: Verdict) -> Confirmation:
-    """Have the call wait for a person, in the caller's transaction; what was said of this deed
-    before counts no more.
+def ask(use: ToolUse, ruling: Ruling) -> Confirmation:
+    """Have the call wait for a person, in the caller's transaction.
 
     Raises:
         IntegrityError: Somebody asks about the same deed at the same moment.
     """
-    now = datetime.now(UTC)
-    Decision.objects.filter(deed_key=use.deed_key).update(deed_key=None)
+    now, verdict = datetime.now(UTC), ruling.verdict
+    if ruling.replaces is not None:
+        Decision.objects.filter(pk=ruling.replaces).update(deed_key=None)
     decision = Decision.objects.create(
         tenant_id=use.tenant_id, workspace_id=use.workspace_id, principal_id=use.principal_id,
         user_id=use.user_id, kind=DecisionKind.STEP if use.run_id else DecisionKind.TOOL,
@@ -143,8 +148,10 @@ def admit_call(use: ToolUse) -> Confirmation | None:
         ConfirmationRequired: A person is asked from now on, or already.
     """
     ruling = _of_direct_call(use)
+    if ruling.decision == "confirm" and use.principal_id.startswith(ADMIN):
+        return None  # a person asks, with the right to confirm: there is nobody else to be asked
     if ruling.decision == "confirm" and not ruling.is_asked:
-        ruling = Ruling(ruling.verdict, "confirm", _ask_once(use, ruling.verdict))
+        ruling = Ruling(ruling.verdict, "confirm", _ask_once(use, ruling))
     if ruling.decision == "deny":
         refusal = denial(use, ruling)
         record_denial(use, ruling)
@@ -176,14 +183,16 @@ def _of_direct_call(use: ToolUse) -> Ruling:
     # and whose time is over, says nothing of it.
     over = ruling.standing.expires_at <= datetime.now(UTC)
     spent = ruling.standing.used_at is not None or (ruling.decision == "deny" and over)
-    return Ruling(ruling.verdict, "confirm") if spent else ruling
+    if not spent:
+        return ruling
+    return Ruling(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
 
 
-def _ask_once(use: ToolUse, verdict: Verdict) -> Confirmation:
+def _ask_once(use: ToolUse, ruling: Ruling) -> Confirmation:
     """Ask, or find out that somebody asked the same at the same moment."""
     try:
         with transaction.atomic():
-            return ask(use, verdict)
+            return ask(use, ruling)
     except IntegrityError:
         asked = Confirmation.objects.select_related("decision")
         return asked.get(decision__deed_key=use.deed_key)

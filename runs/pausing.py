@@ -48,7 +48,7 @@ def pause(
     with transaction.atomic():
         confirmation = asked.ruling.standing if asked.ruling.is_asked else None
         if confirmation is None:
-            confirmation = deeds.ask(asked.use, asked.ruling.verdict)
+            confirmation = deeds.ask(asked.use, asked.ruling)
         waiting_for = _waiting_for(held.run, asked, confirmation)
         data = {**waiting_for, "step": asked.use.step_index, "tool": asked.use.tool}
         place = held.run.tenant_id, held.run.workspace_id

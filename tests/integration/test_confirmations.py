@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from decisions.confirm_tokens import confirm_with_token
 from decisions.confirmations import (
     Opened,
     confirm,
-    confirm_with_token,
     expire_due,
     open_confirmation,
     refuse,

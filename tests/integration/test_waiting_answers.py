@@ -19,7 +19,7 @@ from runs.resuming import look_after_waiting
 from runs.services import answer_run, cancel_run
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once
-from tests.support.people_fixtures import asked, fresh, say
+from tests.support.people import asked, fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures"]
 

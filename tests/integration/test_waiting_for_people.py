@@ -11,7 +11,7 @@ from decisions.principals import Principal
 from runs.models import OutboxEntry, Run, RunStep, Slot
 from runs.selectors import get_run
 from runs.worker import WorkerPlace
-from tests.support.people_fixtures import events, fresh, say
+from tests.support.people import events, fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures"]
 

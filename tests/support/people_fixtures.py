@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from decisions.confirmations import confirm
-from decisions.models import Confirmation
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
-from runs.models import Run, RunEvent
+from runs.models import Run
 from runs.services import submit_run
 
 
@@ -42,22 +40,3 @@ def notes(tmp_path: Path) -> Callable[[], str]:
     """What was noted so far."""
     file = tmp_path / "notes"
     return lambda: file.read_text() if file.exists() else ""
-
-
-def fresh(run: Run) -> Run:
-    return Run.objects.get(id=run.id)
-
-
-def asked(run: Run) -> int:
-    number: int = (fresh(run).waiting_for or {})["decisionId"]
-    return number
-
-
-def say(run: Run, said: Callable[..., Confirmation] = confirm) -> None:
-    said(decision_id=asked(run), by="admin:ann", how="admin")
-
-
-def events(run: Run) -> list[str]:
-    return list(
-        RunEvent.objects.filter(run_id=run.id).order_by("seq").values_list("type", flat=True)
-    )
