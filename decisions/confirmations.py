@@ -17,15 +17,13 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit import Deed, record
-from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
-from decisions.keys import mac, mac_matches
+from decisions.errors import Conflict, DecisionNotFound, Forbidden
+from decisions.keys import mac
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
-from decisions.principals import Principal
 from decisions.signals import confirmation_opened, decision_resolved
 
-WRONG_TRIES = 5  # the last of them burns the token
 AT_ONCE = 200  # confirmations that one transaction of the scheduler ends
-_PURPOSE = "confirm"
+TOKENS = "confirm"  # what their digests are keyed for
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,66 +54,13 @@ def open_confirmation(decision: Decision, *, delivery: str | None = None) -> Ope
     confirmation = Confirmation.objects.create(
         decision=decision,
         delivery=delivery,
-        token_digest=None if token is None else mac(_PURPOSE, _bound(decision, token)),
+        token_digest=None if token is None else mac(TOKENS, bound(decision, token)),
         created_at=now,
         expires_at=now + timedelta(seconds=settings.CONFIRM_TTL_S),
     )
     _record(confirmation, "confirmation.opened", decision.principal_id, delivery=delivery)
     confirmation_opened.send(sender=Confirmation, confirmation=confirmation)
     return Opened(confirmation, token)
-
-
-def confirm_with_token(
-    *, principal: Principal, decision_id: int, user_id: str, confirm_token: str
-) -> Confirmation:
-    """Confirm by the token that came with the decision. Commits, also what a failed try costs.
-
-    Raises:
-        ConfirmTokenInvalid: Unknown or foreign decision, wrong, burned, used or expired token: all
-            read the same (S2).
-    """
-    with transaction.atomic():
-        confirmation = _find(principal, decision_id, user_id)
-        failure = _try(principal, confirmation, confirm_token)
-        if failure:
-            _record_try(principal, decision_id, confirmation, failure)
-    if failure or confirmation is None:
-        raise ConfirmTokenInvalid("The confirm token is invalid, used or expired.")
-    return confirmation
-
-
-def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation | None:
-    """Return the confirmation, its row locked until the transaction ends, if it is the caller's."""
-    if principal.user_id not in (None, user_id):
-        return None
-    # One try at a time: PostgreSQL locks the row, SQLite's transactions exclude each other anyway.
-    rows = Confirmation.objects.select_for_update(of=("self",)).select_related("decision")
-    return rows.filter(
-        decision_id=decision_id, decision__workspace_id=principal.workspace_id,
-        decision__user_id=user_id,
-    ).first()  # fmt: skip
-
-
-def _try(principal: Principal, confirmation: Confirmation | None, token: str) -> str:
-    """Confirm if the token is right; return why not, or nothing."""
-    if confirmation is None or not confirmation.token_digest:
-        mac_matches(_PURPOSE, token.encode(), "")  # takes the time that a known one takes
-        return "unknown" if confirmation is None else "no token"
-    if not mac_matches(_PURPOSE, _bound(confirmation.decision, token), confirmation.token_digest):
-        return _count_wrong_try(confirmation)
-    if not _settle(confirmation, ConfirmationStatus.CONFIRMED, by=principal.id, how="token"):
-        return confirmation.status
-    return ""
-
-
-def _count_wrong_try(confirmation: Confirmation) -> str:
-    if confirmation.status != ConfirmationStatus.WAITING:
-        return "wrong"
-    confirmation.wrong_tries += 1
-    if confirmation.wrong_tries >= WRONG_TRIES:
-        confirmation.token_digest = None
-    confirmation.save(update_fields=["wrong_tries", "token_digest"])
-    return "wrong" if confirmation.token_digest else "burned"
 
 
 def confirm(*, decision_id: int, by: str, how: str) -> Confirmation:
@@ -147,7 +92,7 @@ def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) 
         raise DecisionNotFound(f"No decision {decision_id} waits for anybody.")
     own = by == confirmation.decision.principal_id and how == "api"
     with transaction.atomic():
-        if not own and _settle(confirmation, status, by=by, how=how):
+        if not own and settle(confirmation, status, by=by, how=how):
             return confirmation
         why = "own" if own else confirmation.status
         _record(confirmation, "confirmation.tried", by, how=how, wanted=str(status), failed=why)
@@ -159,8 +104,10 @@ def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) 
     )
 
 
-def _settle(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, how: str) -> bool:
-    """End the waiting, if it still is; else bring the row up to date and return False."""
+def settle(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, how: str) -> bool:
+    """End the waiting, in the caller's transaction, if it still is; else bring the row up to date
+    and return False.
+    """
     now = datetime.now(UTC)
     waiting = Confirmation.objects.filter(
         pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now
@@ -202,6 +149,29 @@ def _expire(confirmation: Confirmation, now: datetime) -> bool:
     return True
 
 
+def expire_if_due(confirmation: Confirmation) -> None:
+    """Bring a confirmation that was read up to date with the clock. Commits."""
+    now = datetime.now(UTC)
+    if confirmation.status == ConfirmationStatus.WAITING and confirmation.expires_at <= now:
+        with transaction.atomic():
+            if not _expire(confirmation, now):  # somebody was first
+                confirmation.refresh_from_db(fields=["status", "decided_at", "decided_how"])
+
+
+def withdraw(*, run_id: str, by: str) -> None:
+    """End what a run waits for without an answer: it was canceled; in the caller's transaction."""
+    waiting = Confirmation.objects.select_related("decision").filter(
+        decision__run_id=run_id, status=ConfirmationStatus.WAITING
+    )
+    for confirmation in waiting:
+        end = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
+        if end.update(
+            status=ConfirmationStatus.WITHDRAWN, decided_at=datetime.now(UTC), decided_by=by,
+            decided_how="canceled",
+        ):  # fmt: skip
+            _record(confirmation, "confirmation.withdrawn", by)
+
+
 def use(confirmation: Confirmation) -> bool:
     """Take a confirmed deed as begun, in the caller's transaction; False where it was before, or is
     not confirmed.
@@ -212,20 +182,9 @@ def use(confirmation: Confirmation) -> bool:
     return bool(fresh.update(used_at=datetime.now(UTC)))
 
 
-def _bound(decision: Decision, token: str) -> bytes:
+def bound(decision: Decision, token: str) -> bytes:
     """Return the bytes whose digest is kept: the token and all that it is good for."""
     return json.dumps([decision.pk, decision.user_id, decision.subject_digest, token]).encode()
-
-
-def _record_try(
-    principal: Principal, decision_id: int, confirmation: Confirmation | None, failed: str
-) -> None:
-    record(
-        Deed("confirmation.tried", principal.id, "decision", str(decision_id),
-             principal.tenant_id, principal.workspace_id,
-             {"how": "token", "failed": failed,
-              **({"confirmationId": confirmation.id} if confirmation else {})})
-    )  # fmt: skip
 
 
 def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) -> None:

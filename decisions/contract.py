@@ -166,6 +166,27 @@ OUTCOME_INPUT = closed(
     ["decision_id", "user_id", "outcome_status", "outcome_note"],
 )
 
+CONFIRM_INPUT = closed(
+    {
+        "decision_id": DECISION_ID,
+        "user_id": USER_ID,
+        "confirm_token": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 512,
+            "description": "trace.high_risk_confirmation.confirm_token of the same answer.",
+        },
+    }
+)
+# Over REST a credential with the scope `confirm` needs no token.
+CONFIRM_INPUT_REST = {**CONFIRM_INPUT, "required": ["decision_id", "user_id"]}
+CONFIRM_OUTPUT = answer(
+    {
+        "ok": {"const": True}, "decision_id": DECISION_ID, "user_id": TEXT, "confirmed": BOOL,
+        "message": TEXT,
+    }
+)  # fmt: skip
+
 _AXIS = answer({"value": NUMBER, "confidence": NUMBER, "updated_at": {"type": ["string", "null"]}})
 STATE_OUTPUT = answer(
     {

@@ -7,7 +7,7 @@ check against the output schema even then. A run that failed is no error of the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mcp_types as types
@@ -20,6 +20,7 @@ from decisions.errors import NotFound, Refused
 from decisions.ids import new_id
 
 NOT_FOUND = -32002  # what revisions with a handshake call a resource that is not there
+Tell = Callable[[Refused], Mapping[str, Any]]
 log = logging.getLogger(__name__)
 
 
@@ -28,14 +29,16 @@ def success(answer: Mapping[str, Any]) -> types.CallToolResult:
     return types.CallToolResult(content=[_json(answer)], structured_content=answer)
 
 
-def refusal(refused: Refused) -> types.CallToolResult:
-    """Return a refusal in the one error shape."""
-    return types.CallToolResult(content=[_json(refused.as_dict())], is_error=True)
+def refusal(refused: Refused, *, tell: Tell = Refused.as_dict) -> types.CallToolResult:
+    """Return a refusal in the one error shape, or in that of the tool's own seed."""
+    return types.CallToolResult(content=[_json(tell(refused))], is_error=True)
 
 
-def malfunction(tool: str, error: Exception) -> types.CallToolResult:
+def malfunction(
+    tool: str, error: Exception, *, tell: Tell = Refused.as_dict
+) -> types.CallToolResult:
     """Log an error of ours under an id and return the id alone: nothing of the error is shown."""
-    return refusal(_under_id(tool, error))
+    return refusal(_under_id(tool, error), tell=tell)
 
 
 def resource_error(refused: Refused, revision: str) -> MCPError:

@@ -35,7 +35,7 @@ from mcp_server.tools import Call, Tool, load_toolsets
 NAME = "continuity"
 VERSION = "0.1.0"  # of the product, as in pyproject.toml
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
-INSTRUCTIONS = (
+_RUNTIME = (
     "Continuity does work that must not get lost, such as reading many web pages in a real browser."
     " Pick a template with list_task_templates, start it with run_task_template, keep the runId: it"
     " stays good when you, this server or a worker are restarted (list_task_runs finds it again)."
@@ -43,6 +43,13 @@ INSTRUCTIONS = (
     " of them what you need with read_page_content, or all with get_artifact, chunk by chunk. A run"
     " that failed is an answer, not a tool error: its error.recovery says what to do."
 )
+_CONTINUITY = (
+    "Before you act for a user, tell continuity_chat what they asked for. It may ask questions"
+    " back; where trace.high_risk_confirmation.required is true, show the user the risk and go on"
+    " only once they confirmed (continuity_confirm_decision). Show trace.reality_first.question as"
+    " it is, once, and argue with nobody. Afterwards call continuity_report_outcome."
+)
+INSTRUCTIONS = {"runtime": _RUNTIME, "continuity": _CONTINUITY}  # by toolset, for a model
 
 
 class Door(Protocol):
@@ -68,7 +75,9 @@ class ContinuityServer(Server[dict[str, Any]]):
             NAME,
             version=VERSION,
             title="Continuity",
-            instructions=INSTRUCTIONS,
+            instructions=" ".join(
+                INSTRUCTIONS[name] for name in dict.fromkeys(toolsets) if name in INSTRUCTIONS
+            ),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -120,9 +129,9 @@ class ContinuityServer(Server[dict[str, Any]]):
                 raise incoming.refused
             return success(await self._answer(tool, params.arguments or {}, incoming, reporter))
         except Refused as refused:
-            return refusal(refused)
+            return refusal(refused, tell=tool.tell_refusal)
         except Exception as error:  # noqa: BLE001  (the door's one place: log, answer, live on)
-            return malfunction(tool.name, error)
+            return malfunction(tool.name, error, tell=tool.tell_refusal)
         finally:
             reporter.close()
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
+from decisions.errors import Refused
 from decisions.principals import Principal
 from decisions.schemas import compile_schema
 
@@ -56,6 +57,7 @@ class Tool:
         idempotent: the same call again changes nothing more.
         open_world: it acts on things outside this installation.
         needs_stack: a worker has to live for it to be of use.
+        tell_refusal: a refusal in the words of the tool's own seed.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Tool:
     idempotent: bool = False
     open_world: bool = False
     needs_stack: bool = False
+    tell_refusal: Callable[[Refused], dict[str, Any]] = Refused.as_dict
 
     @cached_property
     def accepts(self) -> Draft202012Validator:

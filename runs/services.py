@@ -10,19 +10,23 @@ from typing import Any
 from django.db import transaction
 
 from decisions.audit import Deed, record
+from decisions.confirmations import withdraw
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
+from decisions.models import Confirmation
 from decisions.principals import Principal
 from runs import outbox, sessions
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.failpoints import hit
-from runs.models import ACTIVE, TERMINAL, Run, RunKey, RunStatus, RunStep, StepStatus
+from runs.models import ACTIVE, TERMINAL, Run, RunStatus, RunStep, StepStatus
+from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
 from runs.selectors import is_past_ttl, visible_run
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
-from runs.submission import Submission, Submitted, judge_submission
+from runs.submission import Submission, Submitted, judge_submission, use_of_submission
 from runs.transition import insert_run
 from runs.webhooks.services import check_named
 
@@ -43,6 +47,7 @@ def submit_run(
     Raises:
         Refused: Any of its kinds that `judge_submission` names; nothing was written but the
             audit of a refusal.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     options = options or {}
     asked_auto = options.get("mode", "auto") == "auto"
@@ -55,18 +60,30 @@ def submit_run(
         slot_is_free=asked_auto and count_free_slots() > 0,
     )
     check_named(principal, options.get("webhookId"))
-    run = _new_run(submission)
-    if submission.key is None:
-        _write(run, submission)
-        return _answer(run, asked_auto=asked_auto, inputs_match=None)
-    with transaction.atomic():
-        first = _claim_key(submission, run.id)
+    first = run_of_key(submission)
+    if first is None:  # what was done already is not asked about again
+        approval = admit_call(use_of_submission(submission, key=submission.key or ""))
+        run = _new_run(submission)
+        first = _write_once(run, submission, approval)
         if first is None:
-            _write(run, submission)
-    if first is None:
-        return _answer(run, asked_auto=asked_auto, inputs_match=None)
+            return _answer(run, asked_auto=asked_auto, inputs_match=None)
     known, digest = first
     return _answer(known, asked_auto=asked_auto, inputs_match=digest == submission.inputs_digest)
+
+
+def _write_once(
+    run: Run, submission: Submission, approval: Confirmation | None
+) -> tuple[Run, str] | None:
+    """Write the run, use its approval up and take its key, or return the run that has the key."""
+    if submission.key is None and approval is None:
+        _write(run, submission)
+        return None
+    with transaction.atomic():
+        first = claim_key(submission, run.id) if submission.key is not None else None
+        if first is None:
+            begin(approval)
+            _write(run, submission)
+    return first
 
 
 def _answer(run: Run, *, asked_auto: bool, inputs_match: bool | None) -> Submitted:
@@ -96,34 +113,6 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
         total_steps=len(submission.plan), timeout_ms=submission.timeout_ms, retry_of=retry_of,
         last_seq=1, created_at=now, updated_at=now,
     )  # fmt: skip
-
-
-def _claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
-    """Take the idempotency key for this run, or return the run that has it and its inputs' digest.
-
-    The unique row is the guard: of many submits at once one inserts it, the others wait for that
-    commit.
-    """
-    scope = {
-        "principal_id": submission.principal.id,
-        "template_id": submission.template.template_id,
-        "key": submission.key,
-    }
-    RunKey.objects.bulk_create(
-        [RunKey(**scope, run_id=run_id, inputs_digest=submission.inputs_digest)],
-        ignore_conflicts=True,
-    )
-    row = RunKey.objects.get(**scope)
-    while row.run_id != run_id:
-        known = Run.objects.filter(id=row.run_id).first()
-        if known is not None and not is_past_ttl(known):
-            return known, row.inputs_digest
-        # Its time is over: exactly one of those who see that takes it.
-        RunKey.objects.filter(id=row.id, run_id=row.run_id).update(
-            run_id=run_id, inputs_digest=submission.inputs_digest
-        )
-        row.refresh_from_db()
-    return None
 
 
 def _write(run: Run, submission: Submission) -> None:
@@ -162,8 +151,11 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
 
     Raises:
         RunNotFound: Unknown, past its time, or another workspace's.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     principal.require("runs:write")
+    visible_run(principal, run_id)
+    begin(admit_call(use_of(principal, "cancel_task_run", {"runId": run_id})))
     while True:
         run = visible_run(principal, run_id)
         if run.status in TERMINAL:
@@ -180,7 +172,10 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
         change = Transition(run, {"status": RunStatus(run.status)}, values)
         about = {"reason": reason, "actor": principal.id}
         try:
-            move(change, RunStatus.CANCELED, actor=principal.id, data=about)
+            with transaction.atomic():
+                # Before the run's row, as whoever answers does: no two wait for each other.
+                withdraw(run_id=run.id, by=principal.id)
+                move(change, RunStatus.CANCELED, actor=principal.id, data=about)
         except InvalidTransition:
             continue  # a worker was first: look again
         return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}
@@ -213,11 +208,13 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     run = _new_run(submission, retry_of=old.id)
     made = Run.objects.filter(retry_of=old.id).first()
     if made is None:
+        approval = admit_call(use_of_submission(submission, key=f"retry of {old.id}"))
         with transaction.atomic():
             # Of two retries at once one holds the old row; the other then finds the new run.
             list(Run.objects.select_for_update().filter(id=old.id))
             made = Run.objects.filter(retry_of=old.id).first()
             if made is None:
+                begin(approval)
                 _write(run, submission)
                 _take_over(old, run)
     if made is not None:
@@ -260,7 +257,10 @@ def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, A
     if waiting != "answer":
         told = f"it waits for {waiting}" if waiting else f"it is {run.status} and asked nothing"
         raise InvalidInput(f"runId: this run does not wait for an answer; {told}.")
+    asked = {"runId": run_id, "answer": answer}
+    approval = admit_call(use_of(principal, "answer_task_run", asked))
     with transaction.atomic():
+        begin(approval)
         taken = Run.objects.filter(id=run.id, waiting_for__isnull=False, ready=False).update(
             ready=True, waiting_for=None, options={**run.options, "answer": answer}
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from runners.base import Effect
@@ -12,28 +13,43 @@ from runs.step_context import CallFailed, StepRun
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 
-async def bring_page_back(template: TaskTemplate, step_run: StepRun) -> None:
-    """Do the steps again that came before, where they left a page that is gone; their results stay
-    as they were.
+async def bring_page_back(template: TaskTemplate, plan: StepPlan, step_run: StepRun) -> None:
+    """Do the steps again that came before, where they left a page that is gone and this one works
+    on it; their results stay as they were.
 
     Raises:
         PageLost: One of them has the effect `once` and is not repeated (reliability rule 4).
         CallFailed, ToolFailed: A step could not be done again; details.restoring names it.
     """
-    earlier = [step for step in step_run.earlier if step.succeeded]
     session = step_run.browser
-    if not earlier or session is None or session.has_page:
+    if session is None or session.has_page or not template.on_page(plan.input):
+        return
+    earlier = [s for s in step_run.earlier if s.succeeded and template.on_page(s.input)]
+    if not earlier:
         return
     for step in earlier:
         if step.effect == Effect.ONCE:
             raise _not_repeated(step)
     told = {"step": step_run.index, "restoring": len(earlier), "reason": "the page was lost"}
     step_run.tell(NewEvent("step.progress", told))
-    everything = step_run.earlier
     for step in earlier:
-        step_run.earlier = everything[: step.index]
-        await _do_again(template, step, step_run)
-    step_run.earlier = everything
+        before = step_run.earlier[: step.index]
+        again = replace(step_run, index=step.index, earlier=before, replay=None, calls=[])
+        await _do_again(template, step, again)
+
+
+def check_page_is_there(step_run: StepRun, *, had_page: bool) -> None:
+    """Make sure that the page is still there on which a person confirmed the step.
+
+    Raises:
+        PageLost: It is not; what was confirmed was confirmed of that page (runs.md, "Concurrency").
+    """
+    session = step_run.browser
+    if had_page and (session is None or not session.has_page):
+        raise PageLost(
+            "The page was lost while the run waited for a person; nothing was done on it since.",
+            details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": step_run.index},
+        )
 
 
 async def _do_again(template: TaskTemplate, step: StepView, step_run: StepRun) -> None:

@@ -12,6 +12,7 @@ from django.conf import settings
 from pydantic import ValidationError
 
 from decisions.audit import Deed, record
+from decisions.deeds import ToolUse, use_of
 from decisions.errors import (
     InvalidInput,
     TemplateNotFound,
@@ -28,6 +29,8 @@ from runs.secret_inputs import split
 from runs.task_templates.registry import StepPlan, TaskTemplate, get_template
 
 Mode = Literal["sync", "async"]
+
+SUBMIT = "run_task_template"  # what a submit is called in rules of policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def judge_submission(
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
     check(template.inputs_validator, inputs, where="inputs")
-    plain = _plain(template, inputs)
+    plain = template.completed(_plain(template, inputs), principal)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     session = _session(principal, session_id, template, plain)
     shown, secrets = split(template, plain)
@@ -197,3 +200,15 @@ def _session(
     if template.keeps_session:
         return new_session(principal, template.session_name(inputs))
     return None
+
+
+def use_of_submission(submission: Submission, *, key: str) -> ToolUse:
+    """Return a submit as policy and people see it: the template is what it is aimed at."""
+    session = None if submission.makes_session else submission.session
+    args = {
+        "templateId": submission.template.template_id, "inputs": submission.inputs,
+        "options": submission.options, **({"sessionId": session.id} if session else {}),
+    }  # fmt: skip
+    return use_of(
+        submission.principal, SUBMIT, args, target_id=submission.template.template_id, key=key
+    )

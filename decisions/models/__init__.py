@@ -13,6 +13,7 @@ from decisions.models.decision import (
 from decisions.models.login import LoginLink
 from decisions.models.objects import ObjectType, ObjectVersion, UserObject
 from decisions.models.outcome import Outcome, OutcomeStatus
+from decisions.models.policy import PolicyRule, PolicyStamp, RuleScope, RuleVerdict
 from decisions.models.principals import Tenant, Token, User, Workspace
 from decisions.models.state import Axis, AxisValue, Evidence
 
@@ -35,6 +36,10 @@ __all__ = [
     "ObjectVersion",
     "Outcome",
     "OutcomeStatus",
+    "PolicyRule",
+    "PolicyStamp",
+    "RuleScope",
+    "RuleVerdict",
     "Tenant",
     "Token",
     "User",

@@ -61,7 +61,7 @@ class Decision(models.Model):
     reason = models.CharField(max_length=500, default="", blank=True)
     subject_digest = models.CharField(max_length=64)
     tool = models.CharField(max_length=128, default="", blank=True)
-    target_id = models.CharField(max_length=64, null=True)
+    target_id = models.CharField(max_length=128, null=True)
     arguments = models.JSONField(default=dict)
     run_id = models.CharField(max_length=64, null=True, db_index=True)
     step_index = models.IntegerField(null=True)
@@ -87,12 +87,13 @@ class Decision(models.Model):
 
 
 class ConfirmationStatus(models.TextChoices):
-    """What a person said, or that nobody did in time."""
+    """What a person said, that nobody did in time, or that nobody needs to know any more."""
 
     WAITING = "waiting"
     CONFIRMED = "confirmed"
     REFUSED = "refused"
     EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
 
 
 class Delivery(models.TextChoices):
@@ -109,7 +110,7 @@ class Confirmation(models.Model):
     Attributes:
         token_digest: keyed; None where no token was made, or it was burned.
         decided_by: the principal or person; empty where time decided.
-        decided_how: `token`, `admin`, `link`, `command`, `api`, `time`.
+        decided_how: `token`, `admin`, `link`, `command`, `api`; `time`; `canceled`.
         used_at: when the deed that was confirmed began; it is done once.
     """
 

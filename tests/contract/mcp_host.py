@@ -13,6 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+
 from decisions.principals import Principal
 from mcp_server.incoming import Incoming
 from mcp_server.server import ContinuityServer, Door
@@ -104,12 +106,12 @@ class StdioHost(Host):
     that a test sees the same database.
     """
 
-    def __init__(self, door: Door, toolsets: tuple[str, ...] = ("runtime",)) -> None:
+    def __init__(self, door: Door) -> None:
         super().__init__()
         server_reads, self._to_server = os.pipe()
         self._from_server, server_writes = os.pipe()
         self._ends = [server_reads, server_writes, self._to_server, self._from_server]
-        self.server = ContinuityServer(toolsets, door)
+        self.server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, door)
         wire = Wire(server_reads, server_writes)
         self._threads = [
             threading.Thread(target=lambda: asyncio.run(self._serve(wire)), name="server"),
@@ -159,10 +161,22 @@ def structured(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error of a refused call, in the one shape that errors have."""
+    error = _refusal(answer)
+    assert set(error) == {"errorCode", "message", "details", "retryable", "recovery"}
+    return error
+
+
+def error_in_s2(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same of a tool of the Continuity API."""
+    error = _refusal(answer)
+    assert set(error) == {"code", "detail"}
+    return error
+
+
+def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
     result = answer["result"]
     assert result["isError"] is True, result
     assert "structuredContent" not in result
     (block,) = result["content"]
     error: dict[str, Any] = json.loads(block["text"])
-    assert set(error) == {"errorCode", "message", "details", "retryable", "recovery"}
     return error

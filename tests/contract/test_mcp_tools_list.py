@@ -19,12 +19,23 @@ SEEDS_TOOLS = {
     "wait_task_run", "answer_task_run",
 }  # fmt: skip
 OURS = {"read_page_content"}
-TOOLS = list(load_toolsets(["runtime"]).values())
+CONTINUITY = {
+    "continuity_confirm_decision", "continuity_report_outcome",
+    "continuity_get_state", "continuity_list_objects", "continuity_put_shell",
+    "continuity_put_success_path",
+}  # fmt: skip
+RUNTIME_TOOLS = list(load_toolsets(["runtime"]).values())
+CONTINUITY_TOOLS = list(load_toolsets(["continuity"]).values())
+TOOLS = [*RUNTIME_TOOLS, *CONTINUITY_TOOLS]
 each_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
 def test_the_runtime_toolset_has_the_seeds_tools_and_one_of_ours() -> None:
-    assert {tool.name for tool in TOOLS} == SEEDS_TOOLS | OURS
+    assert {tool.name for tool in RUNTIME_TOOLS} == SEEDS_TOOLS | OURS
+
+
+def test_the_continuity_toolset_has_the_seeds_tools() -> None:
+    assert {tool.name for tool in CONTINUITY_TOOLS} == CONTINUITY
 
 
 @each_tool
@@ -33,10 +44,12 @@ def test_a_name_is_one_that_every_host_takes(tool: Tool) -> None:
 
 
 @each_tool
-def test_the_root_of_both_schemas_is_a_closed_object_without_alternatives(tool: Tool) -> None:
+def test_the_root_of_both_schemas_is_an_object_without_alternatives(tool: Tool) -> None:
+    is_open = tool in CONTINUITY_TOOLS  # S2 §7: what the back end adds passes through
+    assert tool.input_schema["additionalProperties"] is False
+    assert tool.output_schema.get("additionalProperties", True) is is_open
     for schema in (tool.input_schema, tool.output_schema):
         assert schema["type"] == "object"
-        assert schema["additionalProperties"] is False
         assert not {"oneOf", "anyOf", "allOf"} & set(schema)
         compile_schema(schema)
 
@@ -50,9 +63,11 @@ def test_a_tool_is_described_in_few_words(tool: Tool) -> None:
 def test_hints_tell_reading_from_changing() -> None:
     reading = {tool.name for tool in TOOLS if tool.read_only}
     assert {"run_task_template", "cancel_task_run", "answer_task_run"} == SEEDS_TOOLS - reading
+    assert {"continuity_get_state", "continuity_list_objects"} == CONTINUITY & reading
     assert not any(tool.destructive for tool in TOOLS if tool.read_only)
     assert {"run_task_template", "cancel_task_run"} == {t.name for t in TOOLS if t.destructive}
-    assert {"run_task_template", "answer_task_run"} == {t.name for t in TOOLS if not t.idempotent}
+    once = {"run_task_template", "answer_task_run"}
+    assert once == {tool.name for tool in RUNTIME_TOOLS if not tool.idempotent}
 
 
 def listed(host: Host) -> dict[str, dict[str, Any]]:
@@ -62,7 +77,7 @@ def listed(host: Host) -> dict[str, dict[str, Any]]:
 
 def test_the_list_on_the_wire_has_schemas_and_hints(host: Host) -> None:
     tools = listed(host)
-    assert set(tools) == SEEDS_TOOLS | OURS
+    assert set(tools) == SEEDS_TOOLS | OURS | CONTINUITY
     cancel = tools["cancel_task_run"]
     assert cancel["inputSchema"]["required"] == ["runId"]
     assert cancel["outputSchema"]["properties"]["success"] == {"type": "boolean"}
@@ -77,7 +92,7 @@ def test_the_list_on_the_wire_has_schemas_and_hints(host: Host) -> None:
 
 def test_the_whole_list_costs_a_model_little(host: Host) -> None:
     said = sum(len(tool["description"]) for tool in listed(host).values())
-    assert said < 4000
+    assert said < 7000
 
 
 @pytest.mark.parametrize("names", [["nope"], ["runtime", "../runtime"], [""], []])
@@ -87,4 +102,4 @@ def test_an_unknown_toolset_is_named_beside_the_known(names: list[str]) -> None:
 
 
 def test_a_toolset_named_twice_is_offered_once() -> None:
-    assert list(load_toolsets(["runtime", "runtime"])) == [tool.name for tool in TOOLS]
+    assert list(load_toolsets(["runtime", "runtime"])) == [tool.name for tool in RUNTIME_TOOLS]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from decisions.confirm_tokens import confirm_with_token
 from decisions.confirmations import (
     Opened,
     confirm,
-    confirm_with_token,
     expire_due,
     open_confirmation,
     refuse,
@@ -68,7 +68,7 @@ def test_a_token_is_good_for_its_own_user_alone(principal: Principal, opened: Op
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened, user_id="bob")
     with pytest.raises(ConfirmTokenInvalid):
-        attempt(replace(principal, user_id="bob"), opened)
+        attempt(replace(principal, acts_for=frozenset({"bob"})), opened)
     assert Confirmation.objects.get().wrong_tries == 0  # nobody burns a token of somebody else
     assert tries() == ["unknown", "unknown"]
 

@@ -1,0 +1,47 @@
+"""A direct call over MCP that a person has to confirm first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from decisions.confirmations import confirm, refuse
+from decisions.policy_rules import RuleSays, make_rule
+from runs.models import Run
+from tests.contract.mcp_host import Host, error_of, structured
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+CALL: dict[str, Any] = {
+    "templateId": "test_stepwise", "inputs": {"do": ["ok"]},
+    "options": {"mode": "async", "idempotencyKey": "k"},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _asks(host: Host) -> None:
+    make_rule(RuleSays("confirm", tool="run_task_template"), actor="t")
+
+
+def required(host: Host) -> int:
+    error = error_of(host.call("run_task_template", CALL))
+    assert error["errorCode"] == "CONFIRMATION_REQUIRED"
+    assert isinstance(error["details"]["expiresAt"], int)
+    number: int = error["details"]["decisionId"]
+    return number
+
+
+def test_the_same_call_is_done_once_a_person_confirmed(host: Host) -> None:
+    number = required(host)
+    assert required(host) == number
+    assert not Run.objects.exists()
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    answer = structured(host.call("run_task_template", CALL))
+    assert (answer["status"], Run.objects.count()) == ("queued", 1)
+
+
+def test_what_a_person_refused_is_told_so(host: Host) -> None:
+    refuse(decision_id=required(host), by="admin:ann", how="admin")
+    error = error_of(host.call("run_task_template", CALL))
+    assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "refused")
+    assert not Run.objects.exists()

@@ -1,0 +1,123 @@
+"""POST /decision/{id}/confirm: every failure is one answer, and one in fifty succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.confirmations import Opened, open_confirmation
+from decisions.models import Confirmation, Decision
+from decisions.principals import DEFAULT_SCOPES, Principal, create_token
+from tests.integration.racing import at_once
+from tests.support.rest import bearer
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+INVALID = (400, "invalid_or_expired_confirm_token")
+MALFORMED = (400, "validation_error")
+Made = Callable[..., Opened]
+
+
+@pytest.fixture
+def opened(principal: Principal) -> Made:
+    """Have a decision of alice's wait: `opened(kind="step")`."""
+
+    def make(**columns: Any) -> Opened:
+        base: dict[str, Any] = {
+            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
+            "principal_id": "token:tok_asker", "user_id": "alice", "kind": "chat",
+            "mode": "confirm", "subject_digest": "d" * 64, "created_at": datetime.now(UTC),
+        }  # fmt: skip
+        return open_confirmation(Decision.objects.create(**{**base, **columns}))
+
+    return make
+
+
+def path(number: Any) -> str:
+    return f"/api/v1/decision/{number}/confirm"
+
+
+def post(api: httpx.Client, number: Any, **body: Any) -> httpx.Response:
+    return api.post(path(number), json={"user_id": "alice", **body})
+
+
+def told(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("code", "")
+
+
+def test_the_right_token_confirms_once(api: httpx.Client, opened: Made) -> None:
+    made = opened()
+    number = made.confirmation.decision_id
+    answer = post(api, number, confirm_token=made.clear_token)
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"ok", "decision_id", "user_id", "confirmed", "message"}
+    assert (answer.json()["decision_id"], answer.json()["confirmed"]) == (number, True)
+    assert told(post(api, number, confirm_token=made.clear_token)) == INVALID
+
+
+def test_of_fifty_at_once_one_succeeds(web: str, token: str, opened: Made) -> None:
+    made = opened()
+
+    def go() -> int:
+        with httpx.Client(base_url=web, headers=bearer(token), timeout=60) as client:
+            return post(
+                client, made.confirmation.decision_id, confirm_token=made.clear_token
+            ).status_code
+
+    assert sorted(at_once([go] * 50)) == [200] + [400] * 49
+
+
+def test_every_failure_reads_the_same(api: httpx.Client, opened: Made) -> None:
+    made, harmless = opened(), opened(kind="step", tool="x")
+    number, token = made.confirmation.decision_id, made.clear_token
+    answers = [
+        post(api, number, confirm_token="tökén"),
+        post(api, 999_999, confirm_token=token),
+        post(api, harmless.confirmation.decision_id, confirm_token=token),
+        api.post(path(number), json={"user_id": "bob", "confirm_token": token}),
+    ]
+    assert {told(answer) for answer in answers} == {INVALID}
+    assert len({answer.text for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "body"),
+    [
+        (-1, {"confirm_token": "x"}),
+        (0, {"confirm_token": "x"}),
+        ("abc", {"confirm_token": "x"}),
+        ("9" * 19, {"confirm_token": "x"}),
+        (1, {"confirm_token": ""}),
+        (1, {"confirm_token": "t" * 100_000}),
+        (1, {"confirm_token": 5}),
+        (1, {"confirm_token": "x", "confirmed": True}),
+        (1, {"confirm_token": "x", "user_id": 1}),
+        (1, {}),
+    ],
+)
+def test_malformed_input_is_told_so(api: httpx.Client, number: Any, body: dict[str, Any]) -> None:
+    assert told(post(api, number, **body)) == MALFORMED
+
+
+def test_an_agent_cannot_confirm_a_deed(api: httpx.Client, opened: Made) -> None:
+    number = opened(kind="step", tool="submit_form").confirmation.decision_id
+    assert told(post(api, number, confirm_token="x")) == INVALID
+    assert told(post(api, number)) == MALFORMED
+    assert Confirmation.objects.get().status == "waiting"
+
+
+def test_a_credential_with_the_scope_confirms_a_deed_but_not_its_own(
+    web: str, opened: Made
+) -> None:
+    secret = create_token(name="ops", scopes=DEFAULT_SCOPES | {"confirm"})
+    number = opened(kind="step", tool="x", user_id=None).confirmation.decision_id
+    with httpx.Client(base_url=web, headers=bearer(secret), timeout=60) as ops:
+        assert post(ops, number).status_code == 200
+        own = f"token:{Confirmation.objects.get().decided_by.removeprefix('token:')}"
+        mine = opened(kind="step", tool="x", principal_id=own).confirmation.decision_id
+        assert told(post(ops, mine)) == INVALID
+        assert told(post(ops, 999_999)) == INVALID
+    assert Confirmation.objects.get(decision_id=mine).status == "waiting"

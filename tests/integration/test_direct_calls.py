@@ -1,0 +1,206 @@
+"""Direct calls that need a person: over the services, REST and MCP alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.confirmations import confirm, refuse
+from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
+from decisions.models import AuditEntry, Confirmation, Decision
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal, admin_principal
+from runs.models import Run, RunKey
+from runs.services import cancel_run, retry_run, submit_run
+from runs.submission import Submitted
+from tests.integration.racing import at_once
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+
+@pytest.fixture
+def asks(principal: Principal) -> None:
+    """Submits of the test template need a person."""
+    says = RuleSays("confirm", tool="run_task_template", target_id="test_stepwise")
+    make_rule(says, actor="t")
+
+
+@pytest.fixture
+def hand_in(principal: Principal, asks: None) -> Callable[..., Submitted]:
+    """Submit a run of the test template: `hand_in("ok", key="k")`."""
+
+    def make(*do: str, key: str | None = "k", caller: Principal = principal) -> Submitted:
+        options = {"mode": "async", **({"idempotencyKey": key} if key else {})}
+        inputs = {"do": list(do or ("ok",))}
+        return submit_run(
+            principal=caller, template_id="test_stepwise", inputs=inputs, options=options
+        )
+
+    return make
+
+
+def refused(call: Callable[..., Any], *args: Any, **options: Any) -> int:
+    with pytest.raises(ConfirmationRequired) as told:
+        call(*args, **options)
+    assert told.value.details["expiresAt"] > datetime.now(UTC).timestamp() * 1000
+    number: int = told.value.details["decisionId"]
+    return number
+
+
+def say(number: int, said: Callable[..., Confirmation] = confirm) -> None:
+    said(decision_id=number, by="admin:ann", how="admin")
+
+
+def test_the_call_is_not_done_and_a_person_is_asked_once(hand_in: Callable[..., Submitted]) -> None:
+    assert refused(hand_in) == refused(hand_in)
+    assert not Run.objects.exists()
+    assert not RunKey.objects.exists()
+    decision = Decision.objects.get()
+    assert (decision.kind, decision.tool, decision.target_id) == (
+        "tool", "run_task_template", "test_stepwise",
+    )  # fmt: skip
+    assert decision.arguments["inputs"] == {"do": ["ok"]}
+
+
+def test_the_same_call_with_the_same_key_does_it_once_after_confirmation(
+    hand_in: Callable[..., Submitted],
+) -> None:
+    say(refused(hand_in))
+    first, again = hand_in(), hand_in()
+    assert (first.run_id, first.deduplicated) == (again.run_id, False)
+    assert again.deduplicated
+    assert Run.objects.count() == 1
+
+
+def test_fifty_of_the_confirmed_call_at_once_make_one_run(
+    hand_in: Callable[..., Submitted],
+) -> None:
+    say(refused(hand_in))
+    assert len({one.run_id for one in at_once([hand_in] * 50)}) == 1
+    assert Run.objects.count() == 1
+
+
+def test_fifty_calls_at_once_ask_once(hand_in: Callable[..., Submitted]) -> None:
+    assert len(set(at_once([lambda: refused(hand_in)] * 50))) == 1
+    assert Confirmation.objects.count() == 1
+
+
+def test_other_arguments_are_asked_about_anew(hand_in: Callable[..., Submitted]) -> None:
+    first = refused(hand_in)
+    say(first)
+    assert refused(hand_in, "sleep:1") != first
+    assert not Run.objects.exists()
+
+
+def test_another_callers_approval_is_no_approval(
+    hand_in: Callable[..., Submitted], principal: Principal
+) -> None:
+    other = admin_principal("x", tenant_id=principal.tenant_id,
+                            workspace_id=principal.workspace_id)  # fmt: skip
+    agent = Principal("token:tok_other", other.tenant_id, other.workspace_id, principal.scopes,
+                      "local")  # fmt: skip
+    first = refused(hand_in)
+    say(first)
+    assert refused(hand_in, caller=agent) != first
+
+
+def test_without_a_key_an_approval_is_good_for_one_call(hand_in: Callable[..., Submitted]) -> None:
+    first = refused(hand_in, key=None)
+    say(first)
+    assert not hand_in(key=None).deduplicated
+    assert refused(hand_in, key=None) != first
+
+
+def test_of_many_calls_without_a_key_one_uses_the_approval(
+    hand_in: Callable[..., Submitted],
+) -> None:
+    say(refused(hand_in, key=None))
+
+    def go() -> None:
+        with suppress(Conflict, ConfirmationRequired):
+            hand_in(key=None)
+
+    at_once([go] * 10)
+    assert Run.objects.count() == 1
+
+
+def test_a_refused_call_stays_refused(hand_in: Callable[..., Submitted]) -> None:
+    say(refused(hand_in), refuse)
+    for _ in range(2):
+        with pytest.raises(PolicyDenied) as told:
+            hand_in()
+        assert told.value.details["because"] == "refused"
+    assert Decision.objects.count() == 1
+
+
+def test_a_call_that_nobody_confirmed_in_time_is_told_apart(
+    hand_in: Callable[..., Submitted],
+) -> None:
+    refused(hand_in)
+    Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    with pytest.raises(PolicyDenied) as told:
+        hand_in()
+    assert told.value.details["because"] == "expired"
+    assert refused(hand_in, key="another") != Decision.objects.order_by("pk")[0].pk
+
+
+def test_a_denied_call_is_refused_and_audited(principal: Principal, submit: Any) -> None:
+    make_rule(RuleSays("deny", tool="run_task_template", reason="closed"), actor="t")
+    with pytest.raises(PolicyDenied, match="closed"):
+        submit("ok")
+    entry = AuditEntry.objects.get(action="policy.denied")
+    assert (entry.actor, entry.resource_id) == (principal.id, "run_task_template")
+    assert not Run.objects.exists()
+
+
+def test_a_retry_asks_as_a_submit_does(
+    asks: None, make_run: Callable[..., Run], principal: Principal
+) -> None:
+    old = make_run(status="failed")
+    say(refused(retry_run, principal=principal, run_id=old.id))
+    assert retry_run(principal=principal, run_id=old.id).run_id != old.id
+
+
+def test_a_cancel_may_need_a_person_too(make_run: Callable[..., Run], principal: Principal) -> None:
+    make_rule(RuleSays("confirm", tool="cancel_task_run"), actor="t")
+    run = make_run()
+    number = refused(cancel_run, principal=principal, run_id=run.id)
+    assert Run.objects.get(id=run.id).status == "queued"
+    say(number)
+    assert cancel_run(principal=principal, run_id=run.id)["success"]
+
+
+def test_a_person_at_the_admin_site_asks_nobody_else(
+    hand_in: Callable[..., Submitted], principal: Principal
+) -> None:
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    assert hand_in(caller=admin_principal("ann", **place)).run_id
+
+
+def test_what_looks_like_a_secret_is_not_kept(principal: Principal, asks: None) -> None:
+    secret = "hunter2-hunter2"
+    make_rule(RuleSays("confirm", tool="run_task_template"), actor="t")
+    field = {"name": "pin", "value": secret, "secret": True,
+             "locator": {"mode": "semantic", "query": "pin"}}  # fmt: skip
+    inputs = {"startUrl": "https://example.org/", "fields": [field]}
+    refused(submit_run, principal=principal, template_id="submit_and_verify", inputs=inputs)
+    rows = [*Decision.objects.values(), *AuditEntry.objects.values()]
+    assert Decision.objects.count() == 1
+    assert secret not in str(rows)
+
+
+def test_rest_answers_202_and_does_it_after_confirmation(api: httpx.Client, asks: None) -> None:
+    body = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]},
+            "options": {"mode": "async", "idempotencyKey": "k"}}  # fmt: skip
+    waits = api.post("/api/v1/runs", json=body)
+    assert (waits.status_code, waits.json()["errorCode"]) == (202, "CONFIRMATION_REQUIRED")
+    assert not Run.objects.exists()
+    say(waits.json()["details"]["decisionId"])
+    done = api.post("/api/v1/runs", json=body)
+    assert (done.status_code, done.json()["status"]) == (202, "queued")
+    assert Run.objects.get().id == done.json()["runId"]

@@ -1,0 +1,28 @@
+"""What there is to see of a run that waits for a person, and what people say to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from decisions.confirmations import confirm
+from decisions.models import Confirmation
+from runs.models import Run, RunEvent
+
+
+def fresh(run: Run) -> Run:
+    return Run.objects.get(id=run.id)
+
+
+def asked(run: Run) -> int:
+    number: int = (fresh(run).waiting_for or {})["decisionId"]
+    return number
+
+
+def say(run: Run, said: Callable[..., Confirmation] = confirm) -> None:
+    said(decision_id=asked(run), by="admin:ann", how="admin")
+
+
+def events(run: Run) -> list[str]:
+    return list(
+        RunEvent.objects.filter(run_id=run.id).order_by("seq").values_list("type", flat=True)
+    )
