@@ -23,7 +23,6 @@ from decisions.chat.score import Score, score_of
 from decisions.confirmations import Opened, open_confirmation
 from decisions.ids import new_id
 from decisions.learning import Forecast
-from decisions.logs import redact
 from decisions.models import Decision, DecisionKind, DecisionMode, Event
 from decisions.outcomes import open_outcome
 from decisions.owner import Owner
@@ -176,9 +175,9 @@ def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: _Jud
         kind=DecisionKind.CHAT, mode=judged.mode, task_type=turn.task_type,
         score=judged.score.value,
         parts={**judged.score.as_dict(), "feature_penalty": judged.score.feature_penalty},
-        rule=judged.gate.rule, reason=redact(judged.gate.reason)[:500],
+        rule=judged.gate.rule, reason=judged.gate.reason[:500],
         subject_digest=_subject(turn),
-        arguments={"message": redact(turn.request), "slots": _redacted(turn.slots)},
+        arguments={"message": turn.request, "slots": turn.slots},
         created_at=datetime.now(UTC),
     )  # fmt: skip
 
@@ -189,13 +188,9 @@ def _subject(turn: Turn) -> str:
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _redacted(slots: Mapping[str, str]) -> dict[str, str]:
-    return {slot: redact(said) for slot, said in slots.items()}
-
-
 def _write_event(owner: Owner, turn: Turn, judged: _Judged, decision: Decision) -> Event:
     return Event.objects.create(
-        **owner.columns, decision=decision, text=redact(turn.request), task_type=turn.task_type,
+        **owner.columns, decision=decision, text=turn.request, task_type=turn.task_type,
         signature=judged.past.signature, impact=judged.impact.vector,
         confidence=judged.impact.confidence, irreversible=judged.impact.irreversible,
         system_caused=judged.impact.system_caused, cost=judged.cost, layer=judged.layer,
@@ -207,7 +202,7 @@ def _forecast(turn: Turn, judged: _Judged) -> Forecast:
     return Forecast(
         impact=judged.impact.vector, confidence=judged.impact.confidence, cost=judged.cost,
         layer=judged.layer, irreversible=judged.impact.irreversible,
-        intent=redact(turn.request)[:INTENT], slots=_redacted(turn.slots),
+        intent=turn.request[:INTENT], slots=turn.slots,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def similarity(one: str, other: str) -> float:
     if len(second) < len(first):
         first, second = second, first
     product = sum(weight * second[gram] for gram, weight in first.items() if gram in second)
-    return min(1.0, product / (_length(first) * _length(second))) if product else 0.0
+    return min(1.0, round(product / (_length(first) * _length(second)), 6)) if product else 0.0
 
 
 def signature(text: str) -> bytes:

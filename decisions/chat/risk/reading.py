@@ -100,7 +100,7 @@ def mend(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _mended(word: str) -> str:
-    if word.endswith(("s", "d", "ing", "r", "rs")) and not word.endswith(("rds", "ers")):
+    if word.endswith(("s", "ed", "ing", "er")):
         return word
     return next((one for one in _OFTEN_MISTYPED if _is_slip(word, one)), word)
 
