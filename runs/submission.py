@@ -110,7 +110,7 @@ def judge_submission(
         check_output_schema(options["outputSchema"])
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
-    plain = _judged(template, inputs)
+    plain = template.completed(_judged(template, inputs), principal)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     session = _session(principal, session_id, template, plain)
     shown, secrets = split(template, plain)

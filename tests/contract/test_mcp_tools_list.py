@@ -20,7 +20,7 @@ SEEDS_TOOLS = {
 }  # fmt: skip
 OURS = {"read_page_content"}
 CONTINUITY = {
-    "continuity_report_outcome",
+    "continuity_confirm_decision", "continuity_report_outcome",
     "continuity_get_state", "continuity_list_objects", "continuity_put_shell",
     "continuity_put_success_path",
 }  # fmt: skip
