@@ -131,6 +131,8 @@ CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "ou
 # Who words the replies to messages, and whether one question about reality may be asked.
 CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.Composed")
 CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
+# Where people reach this server: links in messages begin with it; empty: they are bare paths.
+PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)

@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 
 from decisions import confirm_views, outcome_views, user_views
 from decisions.chat import views as chat_views
+from decisions.confirm_page import confirm_page
 from decisions.one_time_login import one_time_login
 
 _USER = "api/v1/user/<id:user_id>"
@@ -19,6 +20,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_USER}/objects", user_views.ObjectsView.as_view()),
     path(f"{_USER}/objects/shell", user_views.ShellView.as_view()),
     path(f"{_USER}/objects/success-path", user_views.SuccessPathView.as_view()),
+    path("confirm/<str:confirmation_id>/<str:signature>", confirm_page, name="confirm_link"),
     path("admin", RedirectView.as_view(url="/admin/", query_string=True)),
     path("admin/once/<str:token>/", one_time_login, name="one_time_login"),
 ]

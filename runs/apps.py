@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from decisions.signals import decision_resolved
+from decisions.signals import confirmation_opened, decision_resolved
 from runs.totals import keep_totals
 
 
@@ -17,9 +17,12 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         """Have the counting of runs looked after whenever the tables may have changed, and hear
-        what people decide.
+        what people are asked and what they decide.
         """
         post_migrate.connect(keep_totals, sender=self)
+        # They have models, which are not there when this module is loaded.
         from runs.resuming import go_on
+        from runs.webhooks.asking import tell_of
 
         decision_resolved.connect(go_on)
+        confirmation_opened.connect(tell_of)

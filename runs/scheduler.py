@@ -28,7 +28,7 @@ from decisions.chat.answers import forget_answers
 from runs import claims, outbox, portions
 from runs.changes import Transition
 from runs.endings import error_object
-from runs.models import TERMINAL, Run, RunKey, RunStatus, Worker
+from runs.models import TERMINAL, Run, RunKey, RunStatus, WebhookDelivery, Worker
 from runs.processes import is_gone
 from runs.resuming import look_after_waiting
 from runs.secret_inputs import forget_left_secrets
@@ -173,6 +173,7 @@ def delete_old_runs() -> int:
 
     hide_runs()
     Worker.objects.filter(lost_at__lte=over).delete()
+    WebhookDelivery.objects.filter(run__isnull=True, created_at__lte=over).delete()
     return _until_done(delete_some)
 
 

@@ -38,6 +38,11 @@ CREATE_WEBHOOK_INPUT = _closed(
             "description": "Tell of every run of the workspace (default), or only of those that"
             " name this webhook in options.webhookId.",
         },
+        "confirmations": {
+            **_BOOL,
+            "description": "Also tell what waits for a person, with a link that decides it (default"
+            " false). Needs the scope confirm.",
+        },
     },
     ["url"],
 )
@@ -54,16 +59,17 @@ LIST_DELIVERIES_INPUT = _closed(
 DELIVERY_INPUT = _closed({"webhookId": _ID, "deliveryId": _ID}, ["webhookId", "deliveryId"])
 
 _WEBHOOK: Schema = {
-    "webhookId": _ID, "name": _TEXT, "url": _TEXT, "everyRun": _BOOL, "enabled": _BOOL,
-    "createdAt": _MS, "disabledAt": _MS, "reason": _TEXT,
+    "webhookId": _ID, "name": _TEXT, "url": _TEXT, "everyRun": _BOOL,
+    "confirmations": _BOOL, "enabled": _BOOL, "createdAt": _MS, "disabledAt": _MS, "reason": _TEXT,
 }  # fmt: skip
-_ALWAYS = ["webhookId", "name", "url", "everyRun", "enabled", "createdAt"]
+_ALWAYS = ["webhookId", "name", "url", "everyRun", "confirmations", "enabled", "createdAt"]
 WEBHOOK = _closed(_WEBHOOK, _ALWAYS)
 NEW_WEBHOOK = _closed({**_WEBHOOK, "secret": _TEXT}, [*_ALWAYS, "secret"])
 WEBHOOK_LIST = _closed({"webhooks": {"type": "array", "items": WEBHOOK}}, ["webhooks"])
 DELETED_WEBHOOK = _closed({"success": _BOOL, "webhookId": _ID}, ["success", "webhookId"])
 _DELIVERY: Schema = {
-    "deliveryId": _ID, "webhookId": _ID, "runId": _ID, "type": _TEXT,
+    "deliveryId": _ID, "webhookId": _ID, "runId": {**_ID, "type": ["string", "null"]},
+    "decisionId": {"type": ["integer", "null"]}, "type": _TEXT,
     "status": {"type": "string", "enum": list(DeliveryStatus.values)},
     "attempts": {"type": "integer", "minimum": 0},
     "statusCode": {"type": ["integer", "null"]}, "error": {"type": ["string", "null"]},

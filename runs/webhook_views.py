@@ -58,6 +58,7 @@ class WebhooksView(ApiView):
         made = services.create_webhook(
             principal=principal_of(request), url=asked["url"], name=asked.get("name", ""),
             every_run=asked.get("everyRun", True),
+            confirmations=asked.get("confirmations", False),
         )  # fmt: skip
         place = {"Location": f"/api/v1/webhooks/{made['webhookId']}"}
         return json_answer(made, status=HTTPStatus.CREATED, headers=place)

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 
 from decisions import contract
+from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
+from decisions.chat.services import chat
 from decisions.confirm_tokens import confirm_decision
 from decisions.continuity import told_in_s2
 from decisions.objects import list_objects, put_shell, put_success_path
@@ -38,6 +40,21 @@ async def _carry(service: Service, call: Call) -> dict[str, Any]:
 _tool = partial(Tool, tell_refusal=told_in_s2)
 
 TOOLS = (
+    _tool(
+        name="continuity_chat",
+        title="Tell what a user asks for",
+        description=(
+            "Call this before you act on what a user asks for. It asks back for what has to be"
+            " known (asked_questions; answer with the same session_id, or give slots), or decides:"
+            " trace.mode act, clarify, or confirm. With trace.high_risk_confirmation.required show"
+            " the risk and do nothing until the user confirmed. trace.best_success_path is a way"
+            " that worked before. Keep decision_id for continuity_report_outcome."
+        ),
+        input_schema=CHAT_INPUT,
+        output_schema=CHAT_OUTPUT,
+        handler=partial(_carry, chat),
+        idempotent=True,
+    ),
     _tool(
         name="continuity_confirm_decision",
         title="Confirm a high-risk decision",

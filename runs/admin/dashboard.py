@@ -13,6 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 
+from decisions.admin.decisions import time_left, title_of
+from decisions.models import Confirmation, ConfirmationStatus
 from decisions.wording import duration
 from runs.admin.beats import beats
 from runs.admin.last_day import last_day
@@ -40,6 +42,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
     if not request.user.has_perm("runs.view_run"):
         return {"may_see_runs": False, "live_ms": 0}
     now = datetime.now(UTC)
+    deciding = _deciding(request)
     recent = list(_lean(Run.objects.order_by("-created_at", "-id"))[:ROWS])
     running = Run.objects.filter(status=RunStatus.RUNNING).order_by("-created_at", "-id")
     queued = len(Run.objects.filter(status=RunStatus.QUEUED).values("id")[: QUEUE_SHOWN + 1])
@@ -48,7 +51,8 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "live_ms": LIVE_MS,
         "is_empty": not recent,
         "running": [_row(run, now) for run in _lean(running.filter(ready=True))[: ROWS * 2]],
-        "waiting": [_row(run, now) for run in _lean(waiting(running))[:ROWS]],
+        "deciding": deciding,
+        "waiting": [_row(run, now) for run in _lean(_others(running, deciding))[:ROWS]],
         "failed": [_row(run, now) for run in _failed_lately()],
         "recent": [_row(run, now) for run in recent],
         "queued": f"{QUEUE_SHOWN}+" if queued > QUEUE_SHOWN else str(queued),
@@ -59,6 +63,27 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "day": last_day(),
         "places": _places(request),
     }
+
+
+def _deciding(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the decisions that wait for a person, those that expire first first."""
+    if not request.user.has_perm("decisions.view_decision"):
+        return []
+    asked = Confirmation.objects.select_related("decision").filter(
+        status=ConfirmationStatus.WAITING, expires_at__gt=datetime.now(UTC)
+    )
+    return [
+        {
+            "decision": row.decision, "what": title_of(row.decision), "expires": time_left(row),
+        }
+        for row in asked.order_by("expires_at")[:ROWS]
+    ]  # fmt: skip
+
+
+def _others(running: Any, deciding: list[dict[str, Any]]) -> Any:
+    """Return the runs that wait for a person over something else than these decisions."""
+    told = [row["decision"].run_id for row in deciding if row["decision"].run_id]
+    return waiting(running).exclude(id__in=told)
 
 
 def _lean(runs: Any) -> Any:

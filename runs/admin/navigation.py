@@ -12,6 +12,7 @@ from django.urls import reverse
 
 _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
     ("Work", (
+        ("Inbox", "inbox", "decisions_decision", "decisions.view_decision"),
         ("Runs", "play_circle", "runs_run", "runs.view_run"),
         ("Artifacts", "inventory_2", "artifacts_artifact", "artifacts.view_artifact"),
         ("Browser sessions", "web_asset", "runners_browsersession", "runners.view_browsersession"),
@@ -19,7 +20,13 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         ("Deliveries", "outgoing_mail", "runs_webhookdelivery", "runs.view_webhookdelivery"),
         ("Audit log", "verified_user", "decisions_auditentry", "decisions.view_auditentry"),
     )),
+    ("Continuity", (
+        ("Objects", "category", "decisions_userobject", "decisions.view_userobject"),
+        ("Outcomes", "fact_check", "decisions_outcome", "decisions.view_outcome"),
+        ("Evidence", "query_stats", "decisions_evidence", "decisions.view_evidence"),
+    )),
     ("Access", (
+        ("Policy", "policy", "decisions_policyrule", "decisions.view_policyrule"),
         ("Tokens", "key", "decisions_token", "decisions.view_token"),
         ("Workspaces", "workspaces", "decisions_workspace", "decisions.view_workspace"),
         ("Tenants", "domain", "decisions_tenant", "decisions.view_tenant"),
@@ -32,6 +39,8 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         ("Doorbells", "notifications", "runs_outboxentry", "runs.view_outboxentry"),
     )),
 )  # fmt: skip
+
+_OPENS_WITH = {"decisions_decision": "?status=waiting"}  # the filter that a list opens with
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
@@ -52,7 +61,7 @@ def _item(
 ) -> dict[str, Any]:
     link = reverse(f"admin:{name}_changelist")
     return {
-        "title": title, "icon": icon, "link": link,
+        "title": title, "icon": icon, "link": link + _OPENS_WITH.get(name, ""),
         "active": request.path.startswith(link), "permission": _allows(permission),
     }  # fmt: skip
 

@@ -47,6 +47,10 @@ class WebhookForm(forms.Form):
         required=False, initial=True,
         help_text="Tell of every run; else only of runs that name it in options.webhookId.",
     )  # fmt: skip
+    confirmations = forms.BooleanField(
+        required=False,
+        help_text="Also tell what waits for a person, with a link: whoever gets it can decide.",
+    )
 
 
 def _operator(request: HttpRequest, hook: Webhook) -> Principal:
@@ -114,8 +118,9 @@ class WebhookAdmin(ReadOnlyAdmin):
             request.user.get_username(), tenant_id=place.tenant_id, workspace_id=place.id
         )
         made = services.create_webhook(
-            principal=operator, url=given["url"], name=given["name"], every_run=given["every_run"]
-        )
+            principal=operator, url=given["url"], name=given["name"], every_run=given["every_run"],
+            confirmations=given["confirmations"],
+        )  # fmt: skip
         return str(made["secret"])
 
     @admin.action(description="Enable selected webhooks", permissions=["operate"])
@@ -148,7 +153,8 @@ class WebhookAdmin(ReadOnlyAdmin):
     @admin.display(description="Told of")
     def told_of(self, hook: Webhook) -> str:
         """Return of which runs it is told."""
-        return "every run" if hook.every_run else "runs that name it"
+        runs = "every run" if hook.every_run else "runs that name it"
+        return f"{runs}, what waits for a person" if hook.tells_confirmations else runs
 
     @admin.display(description="Made")
     def made(self, hook: Webhook) -> SafeString:
@@ -175,7 +181,7 @@ class StatusFilter(admin.SimpleListFilter):
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
     """What became of the messages, newest first."""
 
-    list_display = ("state", "by_run", "by_webhook", "event", "attempts", "status_code", "error",
+    list_display = ("state", "tells_of", "by_webhook", "event", "attempts", "status_code", "error",
                     "tried", "next_try")  # fmt: skip
     list_display_links = None
     list_filter = (StatusFilter,)
@@ -228,10 +234,12 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         """Return the `webhook-id`."""
         return code(row.id)
 
-    @admin.display(description="Run")
-    def by_run(self, row: WebhookDelivery) -> SafeString:
-        """Return the run it tells of."""
-        return link_to("run", row.run_id)
+    @admin.display(description="Tells of")
+    def tells_of(self, row: WebhookDelivery) -> SafeString:
+        """Return the run or the decision it tells of."""
+        if row.run_id:
+            return link_to("run", row.run_id)
+        return link_to("decision", str(row.decision_id), shown=f"decision {row.decision_id}")
 
     @admin.display(description="Webhook")
     def by_webhook(self, row: WebhookDelivery) -> SafeString:

@@ -12,6 +12,7 @@ class Webhook(models.Model):
 
     Attributes:
         trust: the trust level of who made it; `remote` reaches public addresses only.
+        tells_confirmations: it is also told what waits for a person, with a link that decides it.
         secret: what signs its messages, sealed; shown once, when it is made.
     """
 
@@ -22,6 +23,7 @@ class Webhook(models.Model):
     url = models.CharField(max_length=2048)
     trust = models.CharField(max_length=8)
     every_run = models.BooleanField(default=True)
+    tells_confirmations = models.BooleanField(default=False, db_default=False)
     secret = models.BinaryField()
     created_by = models.CharField(max_length=160)
     created_at = models.DateTimeField()
@@ -44,17 +46,22 @@ class DeliveryStatus(models.TextChoices):
 
 
 class WebhookDelivery(models.Model):
-    """One message to one webhook, written in the transaction that ends the run.
+    """One message to one webhook, written in the transaction of what it tells: that a run ended, or
+    that a decision waits for a person.
 
     Attributes:
-        id: the message's `webhook-id`, made of the run's id and the webhook's: one message a pair.
+        id: the message's `webhook-id`, made of the id of what it tells and the webhook's: one
+            message a pair.
         next_try_at: when it is due; while somebody tries, when that try counts as lost.
         epoch: grows with every claim and every replay; what a deliverer writes tests it.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="deliveries")
+    run = models.ForeignKey(
+        "runs.Run", null=True, on_delete=models.CASCADE, related_name="deliveries"
+    )
+    decision_id = models.BigIntegerField(null=True)
     event = models.CharField(max_length=32)
     status = models.CharField(
         max_length=16, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING
@@ -73,7 +80,12 @@ class WebhookDelivery(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(status__in=DeliveryStatus.values), name="delivery_status_known"
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(run__isnull=False, decision_id__isnull=True)
+                | Q(run__isnull=True, decision_id__isnull=False),
+                name="delivery_tells_one_thing",
+            ),
         ]
         indexes = [
             models.Index(
@@ -87,6 +99,6 @@ class WebhookDelivery(models.Model):
         return self.id
 
 
-def delivery_id(run_id: str, webhook_id: str) -> str:
-    """Return the id of the one message that tells this webhook of this run."""
-    return f"msg_{run_id.partition('_')[2]}_{webhook_id.partition('_')[2]}"
+def delivery_id(told_id: str, webhook_id: str) -> str:
+    """Return the id of the one message that tells this webhook of this run, or confirmation."""
+    return f"msg_{told_id.partition('_')[2]}_{webhook_id.partition('_')[2]}"

@@ -22,6 +22,7 @@ from decisions.keys import unseal
 from runners.trust import TrustLevel
 from runs.models import DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.selectors import run_object
+from runs.webhooks.asking import body_of_decision
 from runs.webhooks.sending import Answer
 
 MAX_TRIES = 8
@@ -81,8 +82,14 @@ def _claim_of(row: WebhookDelivery) -> Claim:
     return Claim(
         delivery_id=row.id, webhook_id=hook.id, epoch=row.epoch + 1, attempt=row.attempts + 1,
         url=hook.url, trust="local" if hook.trust == "local" else "remote",
-        secret=unseal(bytes(hook.secret)).decode(), body=body_of(row.event, row.run),
+        secret=unseal(bytes(hook.secret)).decode(), body=_body(row),
     )  # fmt: skip
+
+
+def _body(row: WebhookDelivery) -> bytes:
+    if row.run is not None:
+        return body_of(row.event, row.run)
+    return body_of_decision(row.event, int(row.decision_id or 0))
 
 
 def body_of(event: str, run: Run) -> bytes:

@@ -24,28 +24,37 @@ MAX_WEBHOOKS = 20  # of a workspace: each is one more message for every run
 
 
 def create_webhook(
-    *, principal: Principal, url: str, name: str = "", every_run: bool = True
-) -> dict[str, Any]:
+    *, principal: Principal, url: str, name: str = "", every_run: bool = True,
+    confirmations: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Make a webhook and return it with its secret, which is never shown again.
 
+    Args:
+        confirmations: also tell what waits for a person, with a link that decides it. So whoever
+            makes it has to be allowed to confirm: an agent must not have itself sent the link.
+
     Raises:
+        Forbidden: Confirmations were asked for without the scope `confirm`.
         InvalidInput: No http(s) address.
         TrustNotAllowed: Not a public one, and the caller is remote.
         Conflict: The workspace has MAX_WEBHOOKS.
     """
     principal.require("runs:write")
+    if confirmations:
+        principal.require("confirm")
     secret = new_secret()
     hook = Webhook(
         id=new_id("hook_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
         name=name or "webhook", url=_checked(url, principal), trust=principal.trust,
-        every_run=every_run, secret=seal(secret.encode()), created_by=principal.id,
-        created_at=datetime.now(UTC),
+        every_run=every_run, tells_confirmations=confirmations, secret=seal(secret.encode()),
+        created_by=principal.id, created_at=datetime.now(UTC),
     )  # fmt: skip
     with transaction.atomic():
         if Webhook.objects.filter(workspace_id=principal.workspace_id).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
         hook.save(force_insert=True)
-        _record(principal, "created", hook, url=hook.url, everyRun=every_run)
+        _record(principal, "created", hook, url=hook.url, everyRun=every_run,
+                confirmations=confirmations)  # fmt: skip
     return webhook_object(hook) | {"secret": secret}
 
 
@@ -201,6 +210,7 @@ def webhook_object(hook: Webhook) -> dict[str, Any]:
     """Return a webhook as every door shows it, without its secret."""
     shown: dict[str, Any] = {
         "webhookId": hook.id, "name": hook.name, "url": hook.url, "everyRun": hook.every_run,
+        "confirmations": hook.tells_confirmations,
         "enabled": hook.disabled_at is None, "createdAt": to_ms(hook.created_at),
     }  # fmt: skip
     if hook.disabled_at is not None:
@@ -212,7 +222,8 @@ def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
     """Return a delivery as every door shows it."""
     is_open = row.status == DeliveryStatus.PENDING
     return {
-        "deliveryId": row.id, "webhookId": row.webhook_id, "runId": row.run_id, "type": row.event,
+        "deliveryId": row.id, "webhookId": row.webhook_id, "runId": row.run_id,
+        "decisionId": row.decision_id, "type": row.event,
         "status": row.status, "attempts": row.attempts, "statusCode": row.status_code,
         "error": row.error or None, "createdAt": to_ms(row.created_at),
         "triedAt": to_ms(row.tried_at) if row.tried_at else None,

@@ -1,0 +1,97 @@
+"""The page of a signed link: its GET shows what waits, only its POST decides. A program that
+fetches addresses decides nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from decisions.audit import Deed, record
+from decisions.confirm_links import is_signed
+from decisions.confirmations import confirm, refuse
+from decisions.errors import Conflict
+from decisions.models import Confirmation, ConfirmationStatus
+from decisions.wording import duration, pretty_json
+
+_DEEDS = {"confirm": confirm, "refuse": refuse}
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> HttpResponse:
+    """Show what waits (GET), or decide it (POST, `answer` is confirm or refuse)."""
+    if not is_signed(confirmation_id, signature):
+        return _page(request, None, status=404)
+    rows = Confirmation.objects.select_related("decision")
+    confirmation = rows.filter(id=confirmation_id).first()
+    if confirmation is None:
+        return _page(request, None, status=404)
+    if request.method == "GET":
+        return _page(request, confirmation)
+    return _decide(request, confirmation)
+
+
+def _decide(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
+    deed = _DEEDS.get(request.POST.get("answer", ""))
+    if deed is None:
+        return _page(request, confirmation, status=400)
+    try:
+        done = deed(decision_id=confirmation.decision_id, by=_who(request), how="link")
+    except Conflict:
+        confirmation.refresh_from_db()
+        return _page(request, confirmation, status=409)
+    return _page(request, done)
+
+
+def _who(request: HttpRequest) -> str:
+    """Return who decides: somebody who is signed in at the admin site by name, else the link."""
+    user = request.user
+    return f"admin:{user.get_username()}" if user.is_authenticated and user.is_staff else "link"
+
+
+def _page(
+    request: HttpRequest, confirmation: Confirmation | None, *, status: int = 200
+) -> HttpResponse:
+    if confirmation is None:
+        _record_refusal(request)
+    answer = render(
+        request, "decisions/confirm_link.html", _shown(confirmation), status=status
+    )  # fmt: skip
+    answer["Content-Security-Policy"] = (
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self';"
+        " frame-ancestors 'none'; base-uri 'none'"
+    )
+    answer["Referrer-Policy"] = "no-referrer"  # the address is the permission
+    return answer
+
+
+def _record_refusal(request: HttpRequest) -> None:
+    asked = (request.resolver_match.kwargs if request.resolver_match else {})["confirmation_id"]
+    place = Confirmation.objects.select_related("decision").filter(id=asked).first()
+    if place is not None:  # a wrong signature for one that exists: somebody tries
+        decision = place.decision
+        record(
+            Deed("confirmation.tried", "anonymous", "decision", str(decision.pk),
+                 decision.tenant_id, decision.workspace_id,
+                 {"how": "link", "failed": "wrong signature", "confirmationId": place.id})
+        )  # fmt: skip
+
+
+def _shown(confirmation: Confirmation | None) -> dict[str, object]:
+    if confirmation is None:
+        return {}
+    left_s = (confirmation.expires_at - datetime.now(UTC)).total_seconds()
+    waits = confirmation.status == ConfirmationStatus.WAITING and left_s > 0
+    late = confirmation.status == ConfirmationStatus.WAITING and not waits
+    decision = confirmation.decision
+    return {
+        "confirmation": confirmation, "decision": decision, "waits": waits,
+        "state": "expired" if late else confirmation.status,
+        "arguments": pretty_json(decision.arguments, limit=70_000, items=2000),
+        "left": duration(max(0.0, left_s) * 1000),
+    }  # fmt: skip

@@ -1,0 +1,38 @@
+"""Decide what waits for a person: `manage.py confirm ID [--refuse]`."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from decisions.confirmations import confirm, refuse
+from decisions.errors import Refused
+from decisions.models import Decision
+from decisions.wording import pretty_json
+from runs.stack.prepare import prepare_home
+
+
+class Command(BaseCommand):
+    """Confirm or refuse a decision by its number; who may run this command may."""
+
+    help = "Confirm what waits for a person, by the number of its decision; --refuse says no."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the decision and the answer."""
+        parser.add_argument("decision", type=int, help="waitingFor.decisionId, or from the inbox")
+        parser.add_argument("--refuse", action="store_true", help="say no instead of yes")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Decide, and print what was decided."""
+        prepare_home()
+        number, deed = options["decision"], refuse if options["refuse"] else confirm
+        try:
+            done = deed(decision_id=number, by=f"command:{getpass.getuser()}", how="command")
+        except Refused as refusal:
+            raise CommandError(refusal.message) from None
+        decision = Decision.objects.get(pk=number)
+        self.stderr.write(f"{decision.tool or 'chat'} {pretty_json(decision.arguments)}")
+        self.stdout.write(f"decision {number} {done.status}")

@@ -1,0 +1,202 @@
+"""The ways in which people decide: the inbox, the signed link, the command; nobody else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from decisions.confirm_links import link_to_confirm
+from decisions.confirmations import refuse
+from decisions.models import AuditEntry, Confirmation, PolicyRule
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.support.people import asked, fresh, say
+
+pytest_plugins = ["tests.support.people_fixtures", "tests.support.admin_fixtures"]
+MakeClient = Callable[..., Client]
+
+
+@pytest.fixture
+def waiting(place: WorkerPlace, call: Callable[..., Run]) -> Run:
+    """A run that waits for a person."""
+    run = call("risk:<script>b</script>")
+    place.work()
+    return fresh(run)
+
+
+def page(run: Run, *rest: str) -> str:
+    return "/".join(["/admin/decisions/decision", str(asked(run)), *rest, ""])
+
+
+def link() -> str:
+    return link_to_confirm(Confirmation.objects.get())
+
+
+def status() -> str:
+    return Confirmation.objects.get().status
+
+
+def test_the_inbox_shows_what_waits(boss: Client, waiting: Run) -> None:
+    shown = boss.get("/admin/decisions/decision/?status=waiting").content.decode()
+    assert "test_risk" in shown
+    assert "it is risky" in shown
+    one = boss.get(page(waiting, "change")).content.decode()
+    assert "&lt;script&gt;b" in one
+    assert "<script>b" not in one
+    assert "rule_" in one
+
+
+def test_a_run_goes_on_when_it_is_confirmed_in_the_inbox(
+    boss: Client, waiting: Run, place: WorkerPlace, notes: Callable[[], str]
+) -> None:
+    assert boss.post(page(waiting, "confirm")).status_code == 302
+    place.work()
+    assert (fresh(waiting).status, notes()) == ("succeeded", "<script>b</script>")
+    entry = AuditEntry.objects.get(action="confirmation.confirmed")
+    assert (entry.actor, entry.metadata["how"]) == ("admin:boss", "admin")
+
+
+def test_looking_at_a_deed_of_the_inbox_does_nothing(boss: Client, waiting: Run) -> None:
+    for deed in ("confirm", "refuse"):
+        assert boss.get(page(waiting, deed)).status_code == 405
+    assert status() == "waiting"
+
+
+def test_who_may_only_look_cannot_decide(staff: MakeClient, waiting: Run) -> None:
+    viewer = staff("decisions.view_decision")
+    shown = viewer.get(page(waiting, "change")).content.decode()
+    assert "/confirm/" not in shown
+    for deed in ("confirm", "refuse"):
+        assert viewer.post(page(waiting, deed)).status_code == 403
+    assert status() == "waiting"
+
+
+def test_nobody_decides_without_signing_in(waiting: Run) -> None:
+    assert Client().post(page(waiting, "confirm")).status_code == 302
+    assert status() == "waiting"
+
+
+def test_a_page_of_another_site_cannot_press_the_button(boss: Client, waiting: Run) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = boss.cookies
+    assert strict.post(page(waiting, "confirm")).status_code == 403
+    assert Client(enforce_csrf_checks=True).post(link(), {"answer": "confirm"}).status_code == 403
+    assert status() == "waiting"
+
+
+def test_a_stale_tab_is_told_what_was_decided(boss: Client, waiting: Run) -> None:
+    number = asked(waiting)
+    refuse(decision_id=number, by="admin:ann", how="admin")
+    answer = boss.post(f"/admin/decisions/decision/{number}/confirm/", follow=True)
+    assert f"Decision {number} is refused already." in answer.content.decode()
+    assert status() == "refused"
+
+
+def test_a_link_shows_on_get_and_decides_on_post(
+    waiting: Run, place: WorkerPlace, notes: Callable[[], str]
+) -> None:
+    shown = Client().get(link())
+    assert (shown.status_code, status()) == (200, "waiting")
+    assert "&lt;script&gt;b" in shown.content.decode()
+    assert Client().post(link(), {"answer": "confirm"}).status_code == 200
+    place.work()
+    assert fresh(waiting).status == "succeeded"
+    assert Confirmation.objects.get().decided_by == "link"
+
+
+def test_a_link_refuses_too_and_names_who_is_signed_in(
+    boss: Client, waiting: Run, place: WorkerPlace
+) -> None:
+    boss.post(link(), {"answer": "refuse"})
+    place.work()
+    assert (fresh(waiting).error or {})["details"]["because"] == "refused"
+    assert Confirmation.objects.get().decided_by == "admin:boss"
+
+
+@pytest.mark.parametrize("answer", ["", "yes", "confirm refuse"])
+def test_a_link_takes_no_other_answer(waiting: Run, answer: str) -> None:
+    assert Client().post(link(), {"answer": answer}).status_code == 400
+    assert status() == "waiting"
+
+
+def test_a_link_with_another_signature_decides_nothing(waiting: Run) -> None:
+    for broken in (link()[:-1] + "x", link()[:-64] + "0" * 64, link().replace("cnf_", "cnf_0")):
+        assert Client().get(broken).status_code == 404
+        assert Client().post(broken, {"answer": "confirm"}).status_code == 404
+    assert status() == "waiting"
+    assert AuditEntry.objects.filter(action="confirmation.tried", actor="anonymous").exists()
+
+
+def test_a_used_or_late_link_says_so(waiting: Run) -> None:
+    address = link()
+    Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    assert "in time" in Client().get(address).content.decode()
+    assert Client().post(address, {"answer": "confirm"}).status_code == 409
+    assert status() == "expired"
+
+
+def test_the_link_is_told_to_no_agent(waiting: Run, principal: Principal) -> None:
+    signature = link().rpartition("/")[2]
+    rows = [*Run.objects.values(), *AuditEntry.objects.values(), *Confirmation.objects.values()]
+    assert signature not in str(rows)
+
+
+def test_the_command_confirms_and_refuses(
+    waiting: Run, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
+    out, number = StringIO(), asked(waiting)
+    call_command("confirm", str(number), "--refuse", stdout=out, stderr=StringIO())
+    assert out.getvalue() == f"decision {number} refused\n"
+    with pytest.raises(CommandError, match="refused already"):
+        call_command("confirm", str(number), stdout=out, stderr=StringIO())
+    with pytest.raises(CommandError, match="No decision 999"):
+        call_command("confirm", "999", stdout=out, stderr=StringIO())
+
+
+def test_the_dashboard_says_what_waits(boss: Client, waiting: Run) -> None:
+    assert (
+        f"/admin/decisions/decision/{asked(waiting)}/change/"
+        in boss.get("/admin/").content.decode()
+    )
+    say(waiting)
+    assert "Waits for a person" not in boss.get("/admin/").content.decode()
+
+
+def test_a_rule_is_made_changed_and_retired_in_the_admin(boss: Client) -> None:
+    form = {"verdict": "deny", "tool": "fill_field", "scope": "everywhere|", "reason": "no forms"}
+    assert boss.post("/admin/decisions/policyrule/new/", form).status_code == 302
+    rule = PolicyRule.objects.get()
+    edit = f"/admin/decisions/policyrule/{rule.key}/edit/"
+    assert "no forms" in boss.get(edit).content.decode()
+    boss.post(edit, {**form, "verdict": "confirm"})
+    shown = boss.get(f"/admin/decisions/policyrule/{rule.key}/change/").content.decode()
+    assert shown.count("no forms") >= 2
+    boss.post(f"/admin/decisions/policyrule/{rule.key}/retire/")
+    assert not PolicyRule.objects.filter(retired_at__isnull=True).exists()
+    assert [row.created_by for row in PolicyRule.objects.order_by("version")] == ["admin:boss"] * 2
+
+
+def test_a_rule_that_cannot_be_made_is_told_in_the_form(boss: Client) -> None:
+    make_rule(RuleSays("deny", tool="fill_field"), actor="t")
+    form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|"}
+    assert "is in force" in boss.post("/admin/decisions/policyrule/new/", form).content.decode()
+    assert PolicyRule.objects.count() == 1
+
+
+def test_who_may_only_look_at_rules_cannot_make_them(staff: MakeClient) -> None:
+    viewer = staff("decisions.view_policyrule")
+    rule = make_rule(RuleSays("deny", tool="fill_field"), actor="t")
+    form = {"verdict": "allow", "tool": "*", "scope": "everywhere|"}
+    assert viewer.post("/admin/decisions/policyrule/new/", form).status_code == 403
+    for deed in ("edit", "retire"):
+        answer = viewer.post(f"/admin/decisions/policyrule/{rule.key}/{deed}/", form)
+        assert answer.status_code == 403
+    assert PolicyRule.objects.get().retired_at is None

@@ -1,0 +1,135 @@
+"""Webhooks that tell what waits for a person: signed, retried, visible, and never for an agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from django.test import Client, override_settings
+
+from decisions.errors import Forbidden
+from decisions.models import AuditEntry, Confirmation
+from decisions.principals import DEFAULT_SCOPES, Principal
+from runs.models import Run, WebhookDelivery
+from runs.webhooks import services
+from runs.worker import WorkerPlace
+from tests.support.people import asked, fresh
+from tests.support.receiver import Receiver
+from tests.support.webhooks import deliver, is_signed, make_due
+
+pytest_plugins = [
+    "tests.support.people_fixtures",
+    "tests.support.webhook_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.admin_fixtures",
+]
+
+
+@pytest.fixture
+def operator(principal: Principal) -> Principal:
+    return replace(principal, id="admin:ann", scopes=principal.scopes | {"confirm"})
+
+
+@pytest.fixture
+def tells(operator: Principal, receiver: Receiver) -> dict[str, Any]:
+    """A webhook that is told what waits."""
+    return services.create_webhook(
+        principal=operator, url=receiver.url, every_run=False, confirmations=True
+    )
+
+
+def told(receiver: Receiver) -> dict[str, Any]:
+    [received] = receiver.got
+    body: dict[str, Any] = json.loads(received.body)
+    return body
+
+
+def test_what_waits_is_told_once_and_signed(
+    place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+) -> None:
+    run = call("risk:b")
+    place.work()
+    deliver()
+    body = told(receiver)
+    assert body["type"] == "confirmation.waiting"
+    data = body["data"]
+    assert (data["decisionId"], data["runId"], data["tool"]) == (asked(run), run.id, "test_risk")
+    assert data["arguments"]["text"] == "b"
+    assert is_signed(receiver.got[0], tells["secret"])
+    assert WebhookDelivery.objects.get().status == "delivered"
+
+
+@override_settings(PUBLIC_URL="https://continuity.example")
+def test_the_link_in_it_decides_and_stands_in_no_row(
+    place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+) -> None:
+    run = call("risk:b")
+    place.work()
+    deliver()
+    link = told(receiver)["data"]["link"].removeprefix("https://continuity.example")
+    rows = [*WebhookDelivery.objects.values(), *AuditEntry.objects.values()]
+    assert link.rpartition("/")[2] not in str(rows)
+    assert Client().post(link, {"answer": "confirm"}).status_code == 200
+    place.work()
+    assert fresh(run).status == "succeeded"
+
+
+def test_it_is_tried_again_where_the_address_fails(
+    place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+) -> None:
+    receiver.statuses = [500, 200]
+    call("risk:b")
+    place.work()
+    deliver()
+    assert WebhookDelivery.objects.get().status == "pending"
+    make_due()
+    deliver()
+    assert (WebhookDelivery.objects.get().status, len(receiver.got)) == ("delivered", 2)
+
+
+def test_an_ordinary_webhook_is_not_told_and_gets_no_link(
+    place: WorkerPlace, call: Callable[..., Run], hook: Any, receiver: Receiver
+) -> None:
+    hook()
+    call("risk:b")
+    place.work()
+    deliver()
+    assert receiver.got == []
+
+
+def test_an_agent_cannot_have_itself_told(
+    principal: Principal, api: httpx.Client, receiver: Receiver
+) -> None:
+    assert "confirm" not in DEFAULT_SCOPES | principal.scopes
+    with pytest.raises(Forbidden):
+        services.create_webhook(principal=principal, url=receiver.url, confirmations=True)
+    answer = api.post("/api/v1/webhooks", json={"url": receiver.url, "confirmations": True})
+    assert (answer.status_code, answer.json()["details"]) == (403, {"scope": "confirm"})
+
+
+def test_another_workspaces_webhook_is_not_told(
+    place: WorkerPlace, call: Callable[..., Run], operator: Principal, stranger: Principal,
+    receiver: Receiver,
+) -> None:  # fmt: skip
+    theirs = replace(stranger, scopes=operator.scopes)
+    services.create_webhook(principal=theirs, url=receiver.url, confirmations=True)
+    call("risk:b")
+    place.work()
+    assert not WebhookDelivery.objects.exists()
+
+
+def test_the_admin_shows_what_became_of_it(
+    boss: Client, place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any]
+) -> None:
+    call("risk:b")
+    place.work()
+    number = Confirmation.objects.get().decision_id
+    shown = boss.get("/admin/runs/webhookdelivery/").content.decode()
+    assert f"decision {number}" in shown
+    assert boss.get(
+        f"/admin/runs/webhookdelivery/{WebhookDelivery.objects.get().id}/change/"
+    ).status_code == 200  # fmt: skip
