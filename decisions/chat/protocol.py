@@ -17,7 +17,7 @@ from decisions.chat.gate import Gate, intrinsic_class, judge_gate
 from decisions.chat.impact import Impact, impact_of
 from decisions.chat.intake import questions_for
 from decisions.chat.reality_first import RealityCheck, check_reality
-from decisions.chat.responder import ComposedResponder, Decided
+from decisions.chat.responder import Composed, Decided
 from decisions.chat.retrieval import Past, recall
 from decisions.chat.score import Score, score_of
 from decisions.confirmations import Opened, open_confirmation
@@ -101,7 +101,7 @@ def ask_back(turn: Turn) -> Answer:
         "missing_slots": list(turn.missing),
         "reality_first": reality.as_dict(),
     }
-    words = ComposedResponder().compose(decided)
+    words = Composed().compose(decided)
     return Answer(turn.conversation.session_id, decided, words, trace)
 
 
@@ -136,7 +136,7 @@ def decide(owner: Owner, principal: Principal, turn: Turn) -> Answer:
     _record(principal, decision, trace["trace_id"])
     decided = _decided(turn, judged, reality, opened)
     return Answer(
-        turn.conversation.session_id, decided, ComposedResponder().compose(decided), trace,
+        turn.conversation.session_id, decided, Composed().compose(decided), trace,
         decision=judged.score.as_dict(), decision_id=decision.pk,
         user_state=judged.state.as_dict(), clear_token=opened.clear_token if opened else None,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from decisions.storable import storable_text
 
 TIMEOUT_S = 5.0
 MAX_REPLY = 20_000
-BUILT_IN = "decisions.chat.responder.ComposedResponder"
+BUILT_IN = "decisions.chat.responder.Composed"
 _pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="responder")
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ _TEXTS: Mapping[str, Mapping[Language, str]] = {
 }
 
 
-class ComposedResponder:
+class Composed:
     """The built-in backend: texts put together from the decision, in English or Chinese."""
 
     def compose(self, decided: Decided) -> str:
@@ -157,7 +157,7 @@ def reply_of(decided: Decided) -> str:
     except TooLate:
         log.warning("the responder took longer than %s s", TIMEOUT_S)
         told = ""
-    return told or ComposedResponder().compose(decided)
+    return told or Composed().compose(decided)
 
 
 def _compose(name: str, decided: Decided) -> str:
