@@ -28,7 +28,7 @@ def test_a_token_is_shown_once_and_works(boss: Client) -> None:
     assert secret in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     principal = authenticate(secret)
-    assert principal.acts_for == {"ada", "bob"}
+    assert principal.acts_for == frozenset({"ada", "bob"})
     assert principal.trust == "remote"
     assert principal.scopes == {"runs:read"}
     for path in (LIST, f"{LIST}{token.id}/change/", "/admin/decisions/auditentry/"):
