@@ -1,12 +1,12 @@
 """Errors as answers of the REST door: one shape {errorCode, message, details, retryable, recovery}
-for all of them.
+for all of them, but for calls whose seed has a shape of its own (`ApiView.tell_refusal`).
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.core.exceptions import DisallowedHost, PermissionDenied, SuspiciousOperation
@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 from django.views import defaults
 from rest_framework.exceptions import APIException, MethodNotAllowed
 
-from decisions.api_view import json_answer
+from decisions.api_view import ApiView, json_answer
 from decisions.errors import InvalidInput, NotAuthenticated, Refused, TooManyRequests
 from decisions.ids import new_id
 from decisions.rest import bearer_of
@@ -73,12 +73,18 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     headers = _headers(refusal, token_came=request is not None and bearer_of(request) is not None)
     if isinstance(refusal, WrongMethod) and view is not None:
         headers["Allow"] = ", ".join(view.allowed_methods)
-    return answer(refusal, headers)
+    tell = view.tell_refusal if isinstance(view, ApiView) else Refused.as_dict
+    return answer(refusal, headers, tell=tell)
 
 
-def answer(refusal: Refused, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """Return a refusal in the one shape of errors."""
-    return json_answer(refusal.as_dict(), status=refusal.http_status, headers=headers)
+def answer(
+    refusal: Refused,
+    headers: Mapping[str, str] | None = None,
+    *,
+    tell: Callable[[Refused], dict[str, Any]] = Refused.as_dict,
+) -> HttpResponse:
+    """Return a refusal in the one shape of errors, or in that of the call's own seed."""
+    return json_answer(tell(refusal), status=refusal.http_status, headers=headers)
 
 
 def _headers(refusal: Refused, *, token_came: bool) -> dict[str, str]:

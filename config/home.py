@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from environ import Env
 
 SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 107
 
@@ -102,3 +103,16 @@ def artifact_storage(url: str, continuity_home: Path) -> dict[str, Any]:
         "BACKEND": "artifacts.storage.BlobFileStorage",
         "OPTIONS": {"location": location or str(continuity_home / "artifacts")},
     }
+
+
+def one_of(env: Env, name: str, *known: str) -> str:
+    """Return an environment variable's value, which has to be one of those known; the first is the
+    default.
+
+    Raises:
+        ImproperlyConfigured: It is another.
+    """
+    value: str = env.str(name, known[0])
+    if value not in known:
+        raise ImproperlyConfigured(f"{name} has to be {' or '.join(known)}, not {value!r}.")
+    return value

@@ -124,6 +124,10 @@ SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
 # A background stack ends when nobody was there and nothing ran for this long.
 IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
+# What needs a person (docs/confirmations.md): how long it waits, and whether the token of a chat
+# decision passes through the agent's host (inline) or people are asked past it (out_of_band).
+CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
+CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)

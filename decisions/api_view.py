@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from decisions.arguments import Arguments, read_json
+from decisions.errors import Refused
 from decisions.gate import BODY_LIMIT
 from decisions.principals import Principal
 from decisions.rest import AlwaysJSON, JSONRenderer
@@ -71,10 +72,12 @@ class ApiView(APIView):
     Attributes:
         scopes: the scope that each method needs.
         body_limit: bytes of a body.
+        tell_refusal: the body of an answer that refuses, in the words of the call's own seed.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {}
     body_limit: ClassVar[int] = BODY_LIMIT
+    tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(Refused.as_dict)
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = AlwaysJSON
     view_is_async = True  # Django asks; `dispatch` is a coroutine function

@@ -4,10 +4,12 @@
     ├── InvalidInput          a value is missing, malformed or out of range
     │   ├── MalformedBody     the bytes are no acceptable JSON at all
     │   ├── BodyTooLarge      more bytes than this door takes
-    │   └── UnsupportedBody   a content type or encoding that is not taken
+    │   ├── UnsupportedBody   a content type or encoding that is not taken
+    │   └── ConfirmTokenInvalid   S2's one answer to every confirmation that fails
     ├── NotAuthenticated      no usable credential
     ├── Forbidden             a credential without the scope
-    │   └── TrustNotAllowed   not for callers of this trust level
+    │   ├── TrustNotAllowed   not for callers of this trust level
+    │   └── ForbiddenUser     not for this user_id (S2)
     ├── NotFound              unknown, another workspace's, or past its time
     │   ├── TemplateNotFound
     │   ├── TemplateVersionUnsupported
@@ -16,10 +18,13 @@
     │   │   └── NoSuchSession   it was asked for by its own address
     │   ├── ArtifactNotFound
     │   ├── ArtifactExpired
-    │   └── WebhookNotFound
+    │   ├── WebhookNotFound
+    │   └── DecisionNotFound
     ├── Conflict              true when asked a moment ago, or by somebody else
+    │   └── IdempotencyConflict   the key was used for another body (S2)
     ├── TooManyRequests       over the caller's rate
-    └── PolicyDenied          a policy rule, or a person, said no
+    ├── PolicyDenied          a policy rule, or a person, said no
+    └── ConfirmationRequired  a person has to say yes first
 
 A door maps these to its own vocabulary (config/api_errors.py, mcp_server/answers.py); `code` is
 S0's where it has one.
@@ -81,6 +86,15 @@ class UnsupportedBody(InvalidInput):
     recovery = "Send application/json without a content encoding."
 
 
+class ConfirmTokenInvalid(InvalidInput):
+    """No confirmation with this decision, user and token waits: unknown, foreign, wrong, used,
+    burned and expired read the same (S2).
+    """
+
+    code = "invalid_or_expired_confirm_token"
+    recovery = "Ask for the decision anew, and confirm it with the token of that answer in time."
+
+
 class NotAuthenticated(Refused):
     """No usable credential came with the call."""
 
@@ -103,6 +117,15 @@ class TrustNotAllowed(Forbidden):
     code = "TRUST_LEVEL_NOT_ALLOWED"
     http_status = 400
     recovery = "Switch the trust level, or use a template that supports it."
+
+
+class ForbiddenUser(Forbidden):
+    """The credential may not act for this user_id; whether there is such a user makes no
+    difference.
+    """
+
+    code = "forbidden_user"
+    recovery = "Use a user_id that the token may act for, or a token that may act for this user."
 
 
 class NotFound(Refused):
@@ -170,11 +193,25 @@ class WebhookNotFound(NotFound):
     recovery = "List the webhooks, or the webhook's deliveries, and use an id from there."
 
 
+class DecisionNotFound(NotFound):
+    """No decision with this id is visible to the caller, or it waits for nobody."""
+
+    code = "DECISION_NOT_FOUND"
+    recovery = "Take the id from the inbox of the admin site, or from the answer that named it."
+
+
 class Conflict(Refused):
     """True when asked a moment ago, or by somebody else."""
 
     code = "CONFLICT"
     http_status = 409
+
+
+class IdempotencyConflict(Conflict):
+    """The idempotency_key was used for another body within its 24 hours."""
+
+    code = "idempotency_conflict"
+    recovery = "Use a new idempotency_key for a new message."
 
 
 class TooManyRequests(Refused):
@@ -192,3 +229,14 @@ class PolicyDenied(Refused):
     code = "POLICY_DENIED"
     http_status = 403
     recovery = "Ask an operator to allow this tool for the workspace, or do without it."
+
+
+class ConfirmationRequired(Refused):
+    """A person has to confirm the call first; it was not done. details has decisionId and
+    expiresAt.
+    """
+
+    code = "CONFIRMATION_REQUIRED"
+    http_status = 202
+    retryable = True
+    recovery = "Have a person confirm it, then make the same call with the same key again."

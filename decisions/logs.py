@@ -53,19 +53,19 @@ def redact(text: str) -> str:
     return _SECRETS.sub("***", text)
 
 
-def _redacted(value: Any) -> Any:
-    """Return a value of any kind as JSON without secrets."""
+def redacted(value: Any) -> Any:
+    """Return a value of any kind as JSON without what is, or by its name is, a secret."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {
-            str(key): "***" if _HOLDS_SECRET.fullmatch(str(key)) else _redacted(item)
+            str(key): "***" if _HOLDS_SECRET.fullmatch(str(key)) else redacted(item)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
-        return [_redacted(item) for item in value]
+        return [redacted(item) for item in value]
     return redact(str(value))
 
 
@@ -84,7 +84,7 @@ class RedactSecrets(logging.Filter):
         record.msg, record.args = redact(_message(record)), None
         for name, value in vars(record).items():
             if name not in _OWN:
-                setattr(record, name, _redacted({name: value})[name])
+                setattr(record, name, redacted({name: value})[name])
         return True
 
 

@@ -57,6 +57,13 @@ _REFUSALS = {
 }
 
 
+def _refusal(status: int) -> OpenApiResponse:
+    code, told = _REFUSALS[status]
+    shown = {"errorCode": code, "message": told, "details": {}, "retryable": status == 429}
+    example = OpenApiExample("Example", {**shown, "recovery": "…"}, response_only=True)
+    return OpenApiResponse(PROBLEM, told, examples=[example])
+
+
 def operation(
     operation_id: str,
     summary: str,
@@ -72,6 +79,7 @@ def operation(
     others: Mapping[int, Schema | str] | None = None,
     refusals: tuple[int, ...] = (),
     media_types: tuple[str, ...] = ("application/json",),
+    tell_refusal: Callable[[int], OpenApiResponse] = _refusal,
 ) -> Callable[[F], F]:
     """Describe a handler: its docstring is the description.
 
@@ -86,7 +94,7 @@ def operation(
         for media_type in media:
             answers[code, media_type] = _answer(schema, (examples or {}).get(code))
     for code in sorted(refusals):
-        answers[code, "application/json"] = _refusal(code)
+        answers[code, "application/json"] = tell_refusal(code)
     shown = [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
     describe: Callable[[F], F] = extend_schema(
         operation_id=operation_id, summary=summary, tags=[tag],
@@ -95,13 +103,6 @@ def operation(
         responses=answers, examples=shown,
     )  # fmt: skip
     return describe
-
-
-def _refusal(status: int) -> OpenApiResponse:
-    code, told = _REFUSALS[status]
-    shown = {"errorCode": code, "message": told, "details": {}, "retryable": status == 429}
-    example = OpenApiExample("Example", {**shown, "recovery": "…"}, response_only=True)
-    return OpenApiResponse(PROBLEM, told, examples=[example])
 
 
 def _answer(schema: Schema | str | None, example: Any) -> OpenApiResponse:

@@ -1,34 +1,126 @@
 """The one gate for deeds: whether a tool call may be done, asked before every call (continuity.md,
 "One gate").
 
-Rules and the high-risk set come with the Continuity API; until then our own tools and templates are
-allowed, which is also the default that the rules will fall back to.
+Any rule that denies wins; else the narrowest scope (agent, workspace, tenant, everywhere), within
+it the narrowest match (target and tool, tool, target, anything). Where no rule matches: the
+high-risk set needs a person, other tools of an explicit target are denied, our own are allowed
+(mechanisms 13).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from django.db import connection
+
+from decisions.models import PolicyRule
+
+Decided = Literal["allow", "deny", "confirm"]
+HIGH_RISK = frozenset({"bash.exec", "http.request", "file.write"})
+TARGET_PREFIX = "target_"  # of ids of execution targets: theirs are not our own tools
+ANY_TOOL = "*"
+_STAMP = "SELECT stamp FROM decisions_policystamp WHERE id = 1"
+_BREADTH = {"everywhere": 0, "tenant": 1, "workspace": 2, "agent": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What policy says of a call, and by which rule."""
+    """What policy says of a call, and by which rule.
 
-    decision: Literal["allow", "deny", "confirm"]
+    Attributes:
+        rule: the rule's key and version, or which default it was.
+        reason: what whoever made the rule had to say.
+    """
+
+    decision: Decided
     rule: str
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule in force, ready to be compared.
+
+    Attributes:
+        rank: the higher, the narrower: first the scope, then the match.
+    """
+
+    verdict: Verdict
+    scope_id: str
+    target_id: str
+    rank: tuple[int, bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """All rules in force, as this process knows them under a stamp."""
+
+    stamp: str | None
+    by_tool: Mapping[str, list[_Rule]]
+
+
+class _Memory:
+    known = _Known(None, {})
+
+
 def judge(
-    *,
-    principal_id: str,
-    tenant_id: str,
-    workspace_id: str,
-    tool: str,
-    target_id: str | None,
-    args: Mapping[str, Any],
+    *, principal_id: str, tenant_id: str, workspace_id: str, tool: str, target_id: str | None = None
 ) -> Verdict:
-    """Return the verdict on one call, before it is made."""
+    """Return the verdict on one call, before it is made; one small query, whatever the number of
+    rules.
+    """
+    by_tool = _rules()
+    if by_tool:
+        callers = {"", tenant_id, workspace_id, principal_id}
+        targets = {"", target_id or ""}
+        found = [
+            rule
+            for rule in (*by_tool.get(tool, ()), *by_tool.get(ANY_TOOL, ()))
+            if rule.scope_id in callers and rule.target_id in targets
+        ]
+        if found:
+            return _winner(found)
+    return _default(tool, target_id)
+
+
+def _winner(found: Iterable[_Rule]) -> Verdict:
+    return max(found, key=lambda rule: (rule.verdict.decision == "deny", rule.rank)).verdict
+
+
+def _default(tool: str, target_id: str | None) -> Verdict:
+    if tool in HIGH_RISK:
+        return Verdict("confirm", "default: high risk", f"{tool} is a high-risk tool.")
+    if target_id is not None and target_id.startswith(TARGET_PREFIX):
+        return Verdict(
+            "deny", "default: tools of targets", "No rule allows this tool on this target."
+        )
     return Verdict("allow", "default: own tools")
+
+
+def _rules() -> Mapping[str, list[_Rule]]:
+    """Return the rules in force by tool; read anew when the stamp is another.
+
+    The stamp is read before the rules, and written after them: what is known under a stamp is never
+    older than the stamp.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_STAMP)
+        row = cursor.fetchone()
+    stamp = None if row is None else str(row[0])
+    known = _Memory.known
+    if known.stamp != stamp:
+        known = _Memory.known = _Known(stamp, _read() if stamp is not None else {})
+    return known.by_tool
+
+
+def _read() -> dict[str, list[_Rule]]:
+    by_tool: dict[str, list[_Rule]] = {}
+    for row in PolicyRule.objects.filter(retired_at__isnull=True):
+        decided: Decided = row.verdict  # type: ignore[assignment]  # a CHECK sees to it
+        verdict = Verdict(decided, f"{row.key} v{row.version}", row.reason)
+        # One tool on any target is narrower than any tool on one target.
+        rank = (_BREADTH[row.scope], row.tool != ANY_TOOL, row.target_id != "")
+        by_tool.setdefault(row.tool, []).append(_Rule(verdict, row.scope_id, row.target_id, rank))
+    return by_tool

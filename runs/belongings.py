@@ -10,7 +10,7 @@ from decisions.masking import Masker
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
 from runs.journal import Ending
-from runs.models import StepStatus
+from runs.models import UNDONE
 from runs.named_session import NamedSession
 from runs.secret_inputs import Secrets, read_secrets
 
@@ -47,7 +47,7 @@ class Belongings:
     def spends_secrets(self, changes: Iterable[StepChange]) -> bool:
         """Tell whether with these journal lines the last step that needs the secrets is over."""
         return any(
-            change.index == self.secrets.last_step and change.status != StepStatus.STARTED
+            change.index == self.secrets.last_step and change.status not in UNDONE
             for change in changes
         )
 

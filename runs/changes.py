@@ -31,6 +31,7 @@ class StepChange:
     """A step's next line in the journal.
 
     Attributes:
+        paused: of a step that is pending again because a person has to be asked first.
         events: what the change tells listeners, in order.
         tool: the tool that was called, for the audit row of a finished call.
     """
@@ -43,6 +44,7 @@ class StepChange:
     blobs: Sequence[KeptBlob] = ()
     tool: str = ""
     args_digest: str = ""
+    paused: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

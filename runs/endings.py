@@ -55,6 +55,15 @@ def error_object(
     }
 
 
+def out_of_time(timeout_ms: int, *, done: int, total: int) -> dict[str, Any]:
+    """Return the error of a run whose time is over."""
+    return error_object(
+        "RUN_TIMEOUT",
+        f"The run did not end within its {timeout_ms} ms.",
+        details={"succeededSteps": done, "totalSteps": total},
+    )
+
+
 def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -> Ending:
     """Return the ending that a template's conclusion amounts to, its result shortened within the
     template's result `schema`. Blocks on the artifact storage.

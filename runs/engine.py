@@ -23,12 +23,14 @@ from runs import claims, journal, step_lines
 from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim, LeaseLost
-from runs.endings import ending_of, error_object, fail_over_defect, failed, now_ms
+from runs.endings import ending_of, fail_over_defect, failed, now_ms, out_of_time
 from runs.failpoints import hit
 from runs.journal import Ending
 from runs.models import RunStep, StepStatus
 from runs.opening import ms_left
+from runs.pausing import pause
 from runs.slots import release_slot
+from runs.step_context import NeedsPerson
 from runs.task_templates.registry import StepView, get_template
 from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay, Stopped, TimedOut
 
@@ -56,9 +58,9 @@ class Execution:
             if row.status == StepStatus.PENDING and row.index not in first
         )
         self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
-        # What steps left and the journal does not have yet: whatever stops the run, it is written.
-        self.unwritten: list[StepChange] = []
+        self.unwritten: list[StepChange] = []  # by the journal; whatever stops the run, it is
         self.events: list[NewEvent] = []
+        self.asking: list[NeedsPerson] = []  # what stopped for a person; the first one is asked
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
         self._slot_is_free = False
         self._start = time.monotonic()
@@ -90,7 +92,6 @@ class Execution:
                 self._leave()
 
     def _leave(self) -> None:
-        """Give back what this worker still has of the run."""
         if not self._slot_is_free:
             release_slot(self.run.id, epoch=self.held.epoch)
 
@@ -114,14 +115,8 @@ class Execution:
 
     def _fail_lost_steps(self) -> None:
         """Fail `once` steps whose worker was lost under way: their effect is unknown."""
-        first = {change.index for change in self.held.opening.started}
-        lost = [
-            row
-            for row in self.steps.values()
-            if row.status == StepStatus.STARTED and row.index not in first
-        ]
-        if lost:
-            self._write([step_lines.failed(row, step_lines.effect_unknown(row)) for row in lost])
+        if lost := step_lines.lost(self.steps.values(), self.held.opening.started):
+            self._write(lost)
 
     def _work(self) -> None:
         starting = [self.steps[change.index] for change in self.held.opening.started]
@@ -134,7 +129,7 @@ class Execution:
             hit("step_over")
             starting = self._begin_next()
             if not starting and not self.under_way:
-                self._conclude()
+                self._pause() if self.asking else self._conclude()
                 return
 
     def _begin_next(self) -> list[RunStep]:
@@ -149,7 +144,7 @@ class Execution:
         if self.todo and time.monotonic() >= self._deadline:
             raise TimedOut  # no step begins that could not end
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
-        if broken and self.template.stops_at_failed_step:
+        if self.asking or (broken and self.template.stops_at_failed_step):
             return []
         if self.template.shares_page and self.todo and not self.under_way:
             reason = self.template.leaves_out(self.inputs, self._before(len(self.steps)))
@@ -186,6 +181,12 @@ class Execution:
         hit("before_ending")
         self._write([], ending)
         hit("after_ending")
+
+    def _pause(self) -> None:
+        """Leave the run waiting for a person; its page is kept before anybody can go on with it."""
+        left, keeps_page = (self.unwritten, self.events), self.under_way.park(self.held.epoch + 1)
+        pause(self.held, self.asking[0], left, active_ms=self.active_ms, keeps_page=keeps_page)
+        self.unwritten, self.events, self._slot_is_free = [], [], True
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -232,6 +233,9 @@ class Execution:
             return []  # canceled meanwhile
         index = over.step_run.index
         row, duration_ms = self.steps[index], int(seconds * 1000)
+        if (asked := step_lines.person_needed(over.future)) is not None:
+            self.asking.append(asked)
+            return [self.under_way.paused(row, over.step_run)]
         self.limiter.record(seconds)
         mask = self.belongings.masker.value
         error = mask(step_lines.error_of(over.future, self.run.id))
@@ -252,13 +256,8 @@ class Execution:
 
     def _time_out(self) -> None:
         done = sum(row.status == StepStatus.SUCCEEDED for row in self.steps.values())
-        error = error_object(
-            "RUN_TIMEOUT",
-            f"The run did not end within its {self.run.timeout_ms} ms.",
-            details={"succeededSteps": done, "totalSteps": len(self.steps)},
-        )
-        under_way = self.under_way.indexes()
-        # The step whose time was up with the run's may have said so already.
+        error = out_of_time(self.run.timeout_ms, done=done, total=len(self.steps))
+        under_way = self.under_way.indexes()  # or the step whose time was up said so already
         cut = under_way or [line.index for line in self.unwritten if line.error is not None]
         if cut:
             error["step"] = step_lines.about(self.steps[cut[0]])

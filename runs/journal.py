@@ -13,7 +13,7 @@ from decisions.audit import Deed
 from runners.errors import AddressNotAllowed
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.claims import Claim, LeaseLost
-from runs.models import Run, RunStatus, StepStatus
+from runs.models import UNDONE, Run, RunStatus
 from runs.state import InvalidTransition, move
 from runs.transition import apply
 
@@ -47,14 +47,31 @@ def write(
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
     """
+    written = lines(held, changes, active_ms=active_ms, events=events)
+    written = replace(written, forget_secrets=forget_secrets)
+    if ending is None:
+        if apply(written) is None:
+            raise LeaseLost(held.run.id)
+    else:
+        _end(ending, written)
+
+
+def lines(
+    held: Claim,
+    changes: Sequence[StepChange],
+    *,
+    active_ms: int,
+    events: Sequence[NewEvent] = (),
+) -> Transition:
+    """Return what happened since the last time as an unwritten transition under the lease."""
     told, blobs = [*events], [(blob, change.index) for change in changes for blob in change.blobs]
     for change in changes:
         told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
-    finished = sum(change.status != StepStatus.STARTED for change in changes)
+    finished = sum(change.status not in UNDONE for change in changes)
     values: dict[str, Any] = {} if held.is_helper else {"active_ms": active_ms}
     if finished:
         values["done_steps"] = Plus(finished)
-    written = Transition(
+    return Transition(
         held.run,
         held.guard,
         values,
@@ -64,13 +81,7 @@ def write(
         deeds=_calls(held.run, changes),
         worker_id=held.worker_id,
         epoch=held.epoch,
-        forget_secrets=forget_secrets,
     )
-    if ending is None:
-        if apply(written) is None:
-            raise LeaseLost(held.run.id)
-    else:
-        _end(ending, written)
 
 
 def _end(ending: Ending, written: Transition) -> None:
@@ -110,7 +121,7 @@ def _calls(run: Run, changes: Sequence[StepChange]) -> list[Deed]:
     """Return the audit rows of the tool calls that are over."""
     deeds = []
     for change in changes:
-        if change.tool and change.status != StepStatus.STARTED:
+        if change.tool and change.status not in UNDONE:
             told: dict[str, Any] = {"tool": change.tool, "step": change.index}
             told |= {"argsDigest": change.args_digest, "ok": change.error is None}
             if change.error:

@@ -17,6 +17,7 @@ from runners.models import BrowserSession as SessionRow
 from runners.sessions import SavedState, StateUnreadable, read_state, save_state
 from runners.trust import TrustLevel
 from runs.models import Run
+from runs.parked import take
 from runs.session_lease import hand_over
 
 SAVE_S = 8.0  # a state that takes longer to read is left as it was saved before
@@ -63,6 +64,8 @@ class NamedSession:
 
     async def open(self) -> BrowserSession:
         """Return the session as it is open in this process, or restored from its saved state."""
+        if self._lent is None and (parked := take(self._run.id)) is not None:
+            self._lent = parked.lent
         if self._lent is None:
             self._lent = await get_kept().lend(
                 self._run.session_id, holder=self._worker_id, run_id=self._run.id,
@@ -104,6 +107,11 @@ class NamedSession:
         lent, self._lent = self._lent, None
         if lent is not None:
             _on_loop(_give_back(self._run.session_id, lent), CLOSE_S)
+
+    def lend_on(self) -> Lent | None:
+        """Return what this run was lent, which it keeps while it waits; on the loop."""
+        lent, self._lent = self._lent, None
+        return lent
 
     def leave(self) -> None:
         """Leave the session to the worker that goes on with the run."""

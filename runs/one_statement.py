@@ -24,7 +24,7 @@ from artifacts.services import artifact_rows
 from decisions.audit import entry_for
 from decisions.models import AuditEntry
 from runs.changes import Plus, Transition
-from runs.models import DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
 
 Row = TypeVar("Row", bound=Model)
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
@@ -189,7 +189,12 @@ def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
     over = [
         {"i": step.index, "status": step.status, "output": step.output, "error": step.error}
         for step in change.steps
-        if step.status != StepStatus.STARTED
+        if step.status not in UNDONE
+    ]
+    paused = [
+        {"i": step.index, "paused": step.paused}
+        for step in change.steps
+        if step.status == StepStatus.PENDING
     ]
     if started:
         statement.add(
@@ -197,6 +202,14 @@ def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
             "UPDATE runs_runstep s SET status = %s, epoch = %s, owner = %s, started_at = %s,"
             " attempts = s.attempts + 1 FROM r WHERE s.run_id = r.id AND s.index = ANY(%s)",
             StepStatus.STARTED.value, change.epoch, change.worker_id, now, started,
+        )  # fmt: skip
+    if paused:
+        statement.add(
+            "paused",
+            "UPDATE runs_runstep s SET status = %s, epoch = %s, paused = NULLIF(v.paused, 'null')"
+            " FROM r, jsonb_to_recordset(%s::jsonb) AS v(i int, paused jsonb)"
+            " WHERE s.run_id = r.id AND s.index = v.i",
+            StepStatus.PENDING.value, change.epoch, _json(paused),
         )  # fmt: skip
     if over:
         statement.add(

@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 def ms_left(run: Run) -> float:
     """Return the milliseconds of its own time that a run has left; not above 0: it is over."""
     left = float(run.timeout_ms - run.active_ms)
-    if run.mode == "sync":  # queue time counts for sync only (runs.md)
-        waited = (datetime.now(UTC) - run.created_at).total_seconds() * 1000
-        left = min(left, run.timeout_ms - max(0.0, waited))
+    if run.mode == "sync":  # queue time counts for sync only; time that a person took, never
+        queued = ((run.started_at or datetime.now(UTC)) - run.created_at).total_seconds() * 1000
+        left -= max(0.0, queued)
     return left
 
 

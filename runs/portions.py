@@ -22,6 +22,8 @@ from runs.transition import apply
 
 MOST_HELPERS = 8
 _PENDING = RunStep.objects.filter(run_id=OuterRef("id"), status=StepStatus.PENDING)
+# A step that needs a person: who has the lease stops for it, helpers keep away.
+_ASKING = _PENDING.filter(paused__isnull=False)
 
 
 def invite(held: Claim) -> None:
@@ -41,7 +43,7 @@ def find_share(worker_id: str) -> Claim | None:
         shared=True, status=RunStatus.RUNNING, lease_owner__isnull=False,
         template_id__in=[template.template_id for template in list_templates()],
     )  # fmt: skip
-    wanted = going.exclude(lease_owner=worker_id).filter(Exists(_PENDING))
+    wanted = going.exclude(lease_owner=worker_id).filter(Exists(_PENDING), ~Exists(_ASKING))
     run = wanted.order_by("started_at").first()
     return None if run is None else Claim(run, worker_id, Opening([], []), is_helper=True)
 

@@ -29,6 +29,7 @@ from runs.changes import Transition
 from runs.endings import error_object
 from runs.models import TERMINAL, Run, RunKey, RunStatus, Worker
 from runs.processes import is_gone
+from runs.resuming import look_after_waiting
 from runs.secret_inputs import forget_left_secrets
 from runs.sessions import delete_closed_sessions, expire_sessions
 from runs.slots import ensure_slots
@@ -70,7 +71,7 @@ class Scheduler:
         """
         duties: list[tuple[float, Callable[[], object]]] = [
             (1.0, outbox.ring_again), (1.0, self.reap), (1.0, self.time_out_queued),
-            (1.0, portions.put_back_of_the_lost),
+            (1.0, portions.put_back_of_the_lost), (1.0, look_after_waiting),
             (1.0, fold_totals), (15.0, hide_runs), (15.0, expire_artifacts),
             (60.0, claims.free_stale_slots), (15.0, forget_left_secrets), (60.0, expire_sessions),
             (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from decisions.audit import Deed, record
+from decisions.confirmations import withdraw
 from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.principals import Principal
@@ -180,7 +181,10 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
         change = Transition(run, {"status": RunStatus(run.status)}, values)
         about = {"reason": reason, "actor": principal.id}
         try:
-            move(change, RunStatus.CANCELED, actor=principal.id, data=about)
+            with transaction.atomic():
+                # Before the run's row, as whoever answers does: no two wait for each other.
+                withdraw(run_id=run.id, by=principal.id)
+                move(change, RunStatus.CANCELED, actor=principal.id, data=about)
         except InvalidTransition:
             continue  # a worker was first: look again
         return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}

@@ -48,10 +48,15 @@ class SharedExecution(Execution):
 
     def _begin_next(self) -> list[RunStep]:
         starting = self._take_next()
-        while not starting and not self.under_way and portions.has_open_steps(self.held):
+        while self._waits_for_others(starting):
             self._look_again_soon()
             starting = self._take_next()
         return starting
+
+    def _waits_for_others(self, starting: list[RunStep]) -> bool:
+        if starting or self.under_way or self.asking:
+            return False
+        return portions.has_open_steps(self.held)
 
     def _take_next(self) -> list[RunStep]:
         with portions.locked(self.held):
@@ -61,6 +66,8 @@ class SharedExecution(Execution):
         return starting
 
     def _choose(self) -> list[RunStep]:
+        if self.asking:
+            return []
         starting = super()._choose()
         if time.monotonic() >= self._deadline:
             raise TimedOut
@@ -122,6 +129,9 @@ class Helper(SharedExecution):
 
     def _conclude(self) -> None:
         """Nothing is left for this worker; who has the lease ends the run."""
+
+    def _pause(self) -> None:
+        """Leave it to who has the lease: the step is pending again, and stops there as well."""
 
     def _stop(self, reason: Reason) -> None:
         if reason == "draining" and (self.unwritten or self.events):

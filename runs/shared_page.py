@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from runners.base import Effect
@@ -29,11 +30,24 @@ async def bring_page_back(template: TaskTemplate, step_run: StepRun) -> None:
             raise _not_repeated(step)
     told = {"step": step_run.index, "restoring": len(earlier), "reason": "the page was lost"}
     step_run.tell(NewEvent("step.progress", told))
-    everything = step_run.earlier
     for step in earlier:
-        step_run.earlier = everything[: step.index]
-        await _do_again(template, step, step_run)
-    step_run.earlier = everything
+        before = step_run.earlier[: step.index]
+        again = replace(step_run, index=step.index, earlier=before, replay=None, calls=[])
+        await _do_again(template, step, again)
+
+
+def check_page_is_there(step_run: StepRun, *, had_page: bool) -> None:
+    """Make sure that the page is still there on which a person confirmed the step.
+
+    Raises:
+        PageLost: It is not; what was confirmed was confirmed of that page (runs.md, "Concurrency").
+    """
+    session = step_run.browser
+    if had_page and (session is None or not session.has_page):
+        raise PageLost(
+            "The page was lost while the run waited for a person; nothing was done on it since.",
+            details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": step_run.index},
+        )
 
 
 async def _do_again(template: TaskTemplate, step: StepView, step_run: StepRun) -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from artifacts.services import KeptBlob, keep_blob
-from decisions.errors import PolicyDenied
+from decisions import confirmations, deeds
+from decisions.deeds import Ruling, ToolUse
 from decisions.masking import Masker
-from decisions.policy import Verdict, judge
 from runners.base import ToolCall, ToolContext
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
+from runners.errors import ToolFailed
 from runners.invoke import invoke
 from runners.trust import TrustLevel
 from runs.changes import NewEvent
@@ -36,6 +34,14 @@ class CallFailed(Exception):
         self.error = error
 
 
+class NeedsPerson(Exception):
+    """A tool call that a person has to confirm first; nothing of it was done."""
+
+    def __init__(self, use: ToolUse, ruling: Ruling) -> None:
+        super().__init__(use.tool)
+        self.use, self.ruling = use, ruling
+
+
 @dataclass(slots=True)
 class StepRun:
     """One try of one step, living on the loop thread; the engine's thread reads it when it is over.
@@ -48,6 +54,9 @@ class StepRun:
         blobs: what the step kept; its rows are written with the step's result.
         secrets: the run's secret inputs by dotted path, where the step needs them.
         masker: takes them out of what the step keeps.
+        replay: the calls that the step made before it stopped for a person, which are not made
+            again; None where it did not stop.
+        calls: those of this try, in order, with what they answered.
     """
 
     run: Run
@@ -63,6 +72,8 @@ class StepRun:
     args_digest: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
+    replay: Sequence[Mapping[str, Any]] | None = None
+    calls: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def session_id(self) -> str:
@@ -74,36 +85,55 @@ class StepRun:
 
         Raises:
             CallFailed: The tool failed, or policy denied the call.
+            NeedsPerson: The step stops here; it is done again, up to this call from memory, once a
+                person has decided.
         """
-        self.tool = tool
-        self.args_digest = hashlib.sha256(
-            orjson.dumps(args, option=orjson.OPT_SORT_KEYS)
-        ).hexdigest()
-        verdict = await asyncio.wrap_future(self.in_engine(lambda: self._judge(tool, args)))
-        if verdict.decision != "allow":
-            raise CallFailed(
-                {
-                    "errorCode": "POLICY_DENIED",
-                    "message": f"Policy does not allow {tool}: {verdict.reason or verdict.rule}.",
-                    "details": {"rule": verdict.rule},
-                    "retryable": False,
-                    "recovery": PolicyDenied.recovery,
-                }
-            )
-        result = await invoke(ToolCall(tool, args), self._tool_context())
-        if not result.ok:
-            raise CallFailed(result.error or {})
-        return result.output or {}
+        use = self._use(tool, args)
+        call = self._remembered(use)
+        if call is None:
+            call = {"tool": tool, "digest": use.digest, **await self._perform(use)}
+        self.calls.append(call)
+        if call.get("error") is not None:
+            raise CallFailed(call["error"])
+        output: Mapping[str, Any] = call["output"]
+        return output
 
-    def _judge(self, tool: str, args: Mapping[str, Any]) -> Verdict:
-        return judge(
-            principal_id=self.run.principal_id,
-            tenant_id=self.run.tenant_id,
-            workspace_id=self.run.workspace_id,
-            tool=tool,
-            target_id=None,
-            args=args,
-        )
+    async def _perform(self, use: ToolUse) -> dict[str, Any]:
+        self.tool, self.args_digest = use.tool, use.digest
+        ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use)))
+        if ruling.decision == "confirm":
+            self.tool = self.args_digest = ""  # it was not called
+            raise NeedsPerson(use, ruling)
+        if ruling.decision == "deny":
+            return {"error": deeds.denial(use, ruling).as_dict()}
+        result = await invoke(ToolCall(use.tool, use.args), self._tool_context())
+        return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
+
+    def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
+        """Return what this call answered before the step stopped for a person, if it was made.
+
+        Raises:
+            ToolFailed: The step takes another way than before: what was done is not done again, and
+                what was approved was approved of the other way.
+        """
+        if self.replay is None or use.number >= len(self.replay):
+            return None
+        call = dict(self.replay[use.number])
+        if (call["tool"], call["digest"]) != (use.tool, use.digest):
+            raise ToolFailed(
+                f"After the wait the step calls {use.tool} where it had called {call['tool']}.",
+                details={"causeCode": "STEP_CHANGED", "effect": "unknown"},
+            )
+        return call
+
+    def _use(self, tool: str, args: Mapping[str, Any]) -> ToolUse:
+        run = self.run
+        return ToolUse(
+            principal_id=run.principal_id, tenant_id=run.tenant_id, workspace_id=run.workspace_id,
+            user_id=run.user_id, tool=tool, args=args, run_id=run.id, step_index=self.index,
+            number=len(self.calls), was_asked=self.replay is not None,
+            shown=self.masker.value(args),
+        )  # fmt: skip
 
     async def keep_picture(self, *, url: str | None) -> str | None:
         """Keep a picture of the page that the step failed on, unless it kept one itself; return
@@ -146,3 +176,16 @@ class StepRun:
     def seconds_left(self) -> float:
         """Return the seconds until this step's deadline, never below 0."""
         return max(0.0, self.deadline - time.monotonic())
+
+
+def _rule(use: ToolUse) -> Ruling:
+    """Return what becomes of a step's call, on the run's database thread; an approval is used up
+    here.
+    """
+    ruling = deeds.rule_on(use)
+    if ruling.decision == "deny":
+        deeds.record_denial(use, ruling)
+    if ruling.decision == "allow" and ruling.standing is not None:
+        # False where a former worker had begun: whether the step may be done again is its effect's.
+        confirmations.use(ruling.standing)
+    return ruling

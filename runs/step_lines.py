@@ -5,7 +5,7 @@ event that tells it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
@@ -16,7 +16,7 @@ from runners.base import Effect
 from runners.errors import ToolBroken, ToolFailed
 from runs.changes import NewEvent, StepChange
 from runs.models import RunStep, StepStatus
-from runs.step_context import CallFailed, StepRun
+from runs.step_context import CallFailed, NeedsPerson, StepRun
 from runs.task_templates.registry import StepView
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,18 @@ def skipped(row: RunStep, reason: str) -> StepChange:
     return StepChange(row.index, StepStatus.SKIPPED, [], output=row.output)
 
 
+def paused(row: RunStep, step_run: StepRun, *, had_page: bool) -> StepChange:
+    """Return the line of a step that stopped for a person: it is to be done again, and goes on
+    behind the calls that it has made.
+    """
+    calls = step_run.masker.value(step_run.calls)
+    row.status = StepStatus.PENDING
+    row.paused = storable({"calls": calls, "hadPage": had_page})
+    return StepChange(
+        row.index, StepStatus.PENDING, [], blobs=tuple(step_run.blobs), paused=row.paused
+    )
+
+
 def failed(
     row: RunStep, error: Mapping[str, Any], step_run: StepRun | None = None, duration_ms: int = 0
 ) -> StepChange:
@@ -90,6 +102,12 @@ def failed(
         blobs=blobs, tool=step_run.tool if step_run else "",
         args_digest=step_run.args_digest if step_run else "",
     )  # fmt: skip
+
+
+def person_needed(future: Future[Mapping[str, Any]]) -> NeedsPerson | None:
+    """Return what a step stopped for that needs a person, or None where it just ended."""
+    error = None if future.cancelled() else future.exception()
+    return error if isinstance(error, NeedsPerson) else None
 
 
 def error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, Any] | None:
@@ -123,6 +141,15 @@ def effect_unknown(row: RunStep) -> Mapping[str, Any]:
         f"The worker was lost during '{row.name}'; whether it took effect is unknown.",
         details={"effect": "unknown", "step": row.index},
     ).as_dict()
+
+
+def lost(rows: Iterable[RunStep], begun: Iterable[StepChange]) -> list[StepChange]:
+    """Return the lines of `once` steps whose worker was lost under way; those in `begun` started
+    with this lease.
+    """
+    ours = {change.index for change in begun}
+    left = [row for row in rows if row.status == StepStatus.STARTED and row.index not in ours]
+    return [failed(row, effect_unknown(row)) for row in left]
 
 
 def _short(error: Mapping[str, Any]) -> str:

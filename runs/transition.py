@@ -156,4 +156,6 @@ def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[st
         return values | {
             "owner": change.worker_id, "started_at": now, "attempts": F("attempts") + 1,
         }  # fmt: skip
+    if step.status == StepStatus.PENDING:
+        return values | {"paused": step.paused}
     return values | {"output": step.output, "error": step.error, "ended_at": now}

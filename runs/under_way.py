@@ -24,12 +24,13 @@ from runners.errors import ToolFailed, ToolTimeout
 from runners.loop import get_loop
 from runners.trust import TrustLevel
 from runs.belongings import Belongings
-from runs.changes import NewEvent
+from runs.changes import NewEvent, StepChange
 from runs.event_types import EventType
 from runs.models import Run, RunStep
-from runs.shared_page import bring_page_back
+from runs.parked import Parked, park, take
+from runs.shared_page import bring_page_back, check_page_is_there
 from runs.step_context import CallFailed, StepRun
-from runs.step_lines import about
+from runs.step_lines import about, paused
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
@@ -127,11 +128,13 @@ class StepsUnderWay:
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
+            replay=row.paused["calls"] if row.paused else None,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
+        had_page = bool((row.paused or {}).get("hadPage"))
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
-        future = get_loop().submit(self._do(plan, step_run, about(row)))
+        future = get_loop().submit(self._do(plan, step_run, about(row), had_page=had_page))
         self._active[row.index] = future
         future.add_done_callback(lambda done: self._inbox.put(Over(step_run, done)))
 
@@ -175,19 +178,51 @@ class StepsUnderWay:
         except (TimeoutError, CancelledError):
             log.warning("a browser session did not close in time", extra={"runId": self._run.id})
 
+    def paused(self, row: RunStep, step_run: StepRun) -> StepChange:
+        """Return the line of a step that stopped for a person, and what it leaves open."""
+        session = step_run.browser
+        had_page = self._template.shares_page and session is not None and session.has_page
+        return paused(row, step_run, had_page=had_page)
+
+    def park(self, epoch: int) -> bool:
+        """Keep the page that the steps share open for when the run goes on, under a later epoch
+        than this; tell whether there is one.
+        """
+        if not self._template.shares_page:
+            return False
+        if self._belongings.session is not None:
+            self._belongings.session.save()
+        parking = get_loop().submit(self._park(epoch))
+        try:
+            return parking.result(timeout=CLOSE_S)
+        except (TimeoutError, CancelledError):
+            return False
+
+    async def _park(self, epoch: int) -> bool:
+        async with self._opening:
+            named, session = self._belongings.session, self._session
+            lent = named.lend_on() if named is not None else None
+            session = lent.session if lent is not None else session
+            if session is None:
+                return False
+            self._session = None
+            await park(self._run.id, Parked(epoch, session, self._run.session_id, lent))
+            return session.has_page
+
     def _ask(self, function: Callable[[], Any]) -> Future[Any]:
         answer: Future[Any] = Future()
         self._inbox.put(Question(function, answer))
         return answer
 
     async def _do(
-        self, plan: StepPlan, step_run: StepRun, told: Mapping[str, Any]
+        self, plan: StepPlan, step_run: StepRun, told: Mapping[str, Any], *, had_page: bool
     ) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(step_run.seconds_left()), _signs_of_life(step_run, told):
                 if self._template.uses_browser:
                     step_run.browser = await self._browser()
                 if self._template.shares_page:
+                    check_page_is_there(step_run, had_page=had_page)
                     await bring_page_back(self._template, step_run)
                 return await self._template.do_step(plan, step_run)
         except TimeoutError:
@@ -218,6 +253,8 @@ class StepsUnderWay:
             named = self._belongings.session
             if named is not None:
                 return await named.open()
+            if self._session is None and (parked := take(self._run.id)) is not None:
+                self._session = parked.session
             if self._session is None:
                 trust: TrustLevel = "local" if self._run.trust == "local" else "remote"
                 self._session = await get_runtime().open_session(run_id=self._run.id, trust=trust)

@@ -28,7 +28,7 @@ from django.db.models import F
 
 from decisions.ids import new_id
 from runners.loop import get_loop
-from runs import claims, live_sessions, portions
+from runs import claims, live_sessions, parked, portions
 from runs.claims import Claim, LeaseLost
 from runs.endings import fail_over_defect
 from runs.engine import Execution
@@ -249,7 +249,7 @@ class WorkerPlace:
 
     def _look_after_sessions(self) -> None:
         """Apart from the watcher, which must not wait for a page to tell its state."""
-        self._keep_doing(lambda: live_sessions.look_after(self.worker_id))
+        self._keep_doing(lambda: live_sessions.look_after(self.worker_id), parked.close_left)
 
     def _keep_doing(self, *deeds: Callable[[], None]) -> None:
         while not self._stopping.wait(WATCH_S):

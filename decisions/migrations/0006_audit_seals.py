@@ -43,7 +43,7 @@ def unguard(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("decisions", "0005_token_acts_for")]
+    dependencies = [("decisions", "0005_token_acts_for"), ("decisions", "0006_policy_rules")]
     operations = [
         migrations.CreateModel(
             name="AuditSeal",

@@ -1,6 +1,6 @@
 """The rows of the work."""
 
-from runs.models.journal import RunEvent, RunSecret, RunStep, StepStatus
+from runs.models.journal import UNDONE, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import ACTIVE, TERMINAL, Run, RunStatus
 from runs.models.totals import RunTotal, RunTotalChange
@@ -9,6 +9,7 @@ from runs.models.webhooks import DeliveryStatus, Webhook, WebhookDelivery, deliv
 __all__ = [
     "ACTIVE",
     "TERMINAL",
+    "UNDONE",
     "DeliveryStatus",
     "OutboxEntry",
     "Run",

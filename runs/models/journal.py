@@ -18,9 +18,17 @@ class StepStatus(models.TextChoices):
     SKIPPED = "skipped"
 
 
+# Not over: nothing of the run is counted as done by it.
+UNDONE = frozenset({StepStatus.PENDING, StepStatus.STARTED})
+
+
 class RunStep(models.Model):
     """One line of a run's journal: written `started` before its effect, its result after
     (reliability rule 4).
+
+    Attributes:
+        paused: what a step had done when it stopped for a person: the calls that it made, with
+            what they answered, and whether a page was open (`runs.pausing`).
     """
 
     run = models.ForeignKey(
@@ -37,6 +45,7 @@ class RunStep(models.Model):
     attempts = models.IntegerField(default=0)
     output = models.JSONField(null=True)
     error = models.JSONField(null=True)
+    paused = models.JSONField(null=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
 

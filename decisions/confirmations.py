@@ -1,0 +1,264 @@
+"""What a person has to say before something is done: opened, confirmed, refused, expired.
+
+A token holds 256 random bits; the database keeps a digest under a key outside of it, bound to the
+decision, its user and the digest of what is confirmed. Whatever is said, it is said once: every end
+is one UPDATE that finds the confirmation waiting, or changes nothing. Each try leaves an audit row.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from decisions.audit import Deed, record
+from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
+from decisions.keys import mac, mac_matches
+from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
+from decisions.principals import Principal
+from decisions.signals import confirmation_opened, decision_resolved
+
+WRONG_TRIES = 5  # the last of them burns the token
+AT_ONCE = 200  # confirmations that one transaction of the scheduler ends
+_PURPOSE = "confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A confirmation that waits, and its token in clear: known here and never again.
+
+    Attributes:
+        clear_token: None where no token is made: of deeds, and of words delivered out of band.
+    """
+
+    confirmation: Confirmation
+    clear_token: str | None
+
+
+def open_confirmation(decision: Decision, *, delivery: str | None = None) -> Opened:
+    """Have a saved decision wait for a person, in the caller's transaction.
+
+    Args:
+        decision: what has to be confirmed.
+        delivery: `inline` or `out_of_band`; by default what CONFIRM_DELIVERY says. Deeds are out of
+            band whatever is asked for: an agent must not be able to confirm its own (mechanisms
+            12).
+    """
+    now = datetime.now(UTC)
+    is_deed = decision.kind != DecisionKind.CHAT
+    delivery = Delivery.OUT_OF_BAND if is_deed else delivery or settings.CONFIRM_DELIVERY
+    token = secrets.token_urlsafe(32) if delivery == Delivery.INLINE else None
+    confirmation = Confirmation.objects.create(
+        decision=decision,
+        delivery=delivery,
+        token_digest=None if token is None else mac(_PURPOSE, _bound(decision, token)),
+        created_at=now,
+        expires_at=now + timedelta(seconds=settings.CONFIRM_TTL_S),
+    )
+    _record(confirmation, "confirmation.opened", decision.principal_id, delivery=delivery)
+    confirmation_opened.send(sender=Confirmation, confirmation=confirmation)
+    return Opened(confirmation, token)
+
+
+def confirm_with_token(
+    *, principal: Principal, decision_id: int, user_id: str, confirm_token: str
+) -> Confirmation:
+    """Confirm by the token that came with the decision. Commits, also what a failed try costs.
+
+    Raises:
+        ConfirmTokenInvalid: Unknown or foreign decision, wrong, burned, used or expired token: all
+            read the same (S2).
+    """
+    with transaction.atomic():
+        confirmation = _find(principal, decision_id, user_id)
+        failure = _try(principal, confirmation, confirm_token)
+        if failure:
+            _record_try(principal, decision_id, confirmation, failure)
+    if failure or confirmation is None:
+        raise ConfirmTokenInvalid("The confirm token is invalid, used or expired.")
+    return confirmation
+
+
+def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation | None:
+    """Return the confirmation, its row locked until the transaction ends, if it is the caller's."""
+    if not principal.may_act_for(user_id):
+        return None
+    # One try at a time: PostgreSQL locks the row, SQLite's transactions exclude each other anyway.
+    rows = Confirmation.objects.select_for_update(of=("self",)).select_related("decision")
+    return rows.filter(
+        decision_id=decision_id, decision__workspace_id=principal.workspace_id,
+        decision__user_id=user_id,
+    ).first()  # fmt: skip
+
+
+def _try(principal: Principal, confirmation: Confirmation | None, token: str) -> str:
+    """Confirm if the token is right; return why not, or nothing."""
+    if confirmation is None or not confirmation.token_digest:
+        mac_matches(_PURPOSE, token.encode(), "")  # takes the time that a known one takes
+        return "unknown" if confirmation is None else "no token"
+    if not mac_matches(_PURPOSE, _bound(confirmation.decision, token), confirmation.token_digest):
+        return _count_wrong_try(confirmation)
+    if not _settle(confirmation, ConfirmationStatus.CONFIRMED, by=principal.id, how="token"):
+        return confirmation.status
+    return ""
+
+
+def _count_wrong_try(confirmation: Confirmation) -> str:
+    if confirmation.status != ConfirmationStatus.WAITING:
+        return "wrong"
+    confirmation.wrong_tries += 1
+    if confirmation.wrong_tries >= WRONG_TRIES:
+        confirmation.token_digest = None
+    confirmation.save(update_fields=["wrong_tries", "token_digest"])
+    return "wrong" if confirmation.token_digest else "burned"
+
+
+def confirm(*, decision_id: int, by: str, how: str) -> Confirmation:
+    """Confirm as a person who may (admin, signed link, command, a credential with the scope
+    `confirm`). Commits.
+
+    Raises:
+        DecisionNotFound: No such decision waits or waited for anybody.
+        Conflict: It was decided before, or its time is over; details.status says how.
+        Forbidden: A credential that confirms what it asked for itself.
+    """
+    return _decide(decision_id, ConfirmationStatus.CONFIRMED, by=by, how=how)
+
+
+def refuse(*, decision_id: int, by: str, how: str) -> Confirmation:
+    """Refuse as a person who may. Commits.
+
+    Raises:
+        DecisionNotFound, Conflict, Forbidden: As `confirm`.
+    """
+    return _decide(decision_id, ConfirmationStatus.REFUSED, by=by, how=how)
+
+
+def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) -> Confirmation:
+    confirmation = (
+        Confirmation.objects.select_related("decision").filter(decision_id=decision_id).first()
+    )
+    if confirmation is None:
+        raise DecisionNotFound(f"No decision {decision_id} waits for anybody.")
+    own = by == confirmation.decision.principal_id and how == "api"
+    with transaction.atomic():
+        if not own and _settle(confirmation, status, by=by, how=how):
+            return confirmation
+        why = "own" if own else confirmation.status
+        _record(confirmation, "confirmation.tried", by, how=how, wanted=str(status), failed=why)
+    if own:
+        raise Forbidden("A credential cannot confirm what it asked for itself.")
+    raise Conflict(
+        f"Decision {decision_id} is {confirmation.status} already.",
+        details={"status": confirmation.status},
+    )
+
+
+def _settle(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, how: str) -> bool:
+    """End the waiting, if it still is; else bring the row up to date and return False."""
+    now = datetime.now(UTC)
+    waiting = Confirmation.objects.filter(
+        pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now
+    )
+    if not waiting.update(status=status, decided_at=now, decided_by=by, decided_how=how):
+        confirmation.refresh_from_db(fields=["status", "expires_at", "decided_at", "decided_how"])
+        if confirmation.status == ConfirmationStatus.WAITING:
+            _expire(confirmation, now)
+        return False
+    confirmation.status, confirmation.decided_at = status, now
+    confirmation.decided_by, confirmation.decided_how = by, how
+    _record(confirmation, f"confirmation.{status}", by, how=how)
+    decision_resolved.send(sender=Confirmation, confirmation=confirmation)
+    return True
+
+
+def expire_due(now: datetime | None = None) -> int:
+    """End what nobody decided in time; return how many. Commits; any number of callers is safe."""
+    now, ended = now or datetime.now(UTC), 0
+    due = Confirmation.objects.select_related("decision").filter(
+        status=ConfirmationStatus.WAITING, expires_at__lte=now
+    )
+    for confirmation in due.order_by("expires_at")[:AT_ONCE]:
+        with transaction.atomic():
+            ended += _expire(confirmation, now)
+    return ended
+
+
+def _expire(confirmation: Confirmation, now: datetime) -> bool:
+    due = Confirmation.objects.filter(
+        pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__lte=now
+    )
+    expired = ConfirmationStatus.EXPIRED
+    if not due.update(status=expired, decided_at=now, decided_how="time"):
+        return False
+    confirmation.status, confirmation.decided_at, confirmation.decided_how = expired, now, "time"
+    _record(confirmation, "confirmation.expired", "scheduler")
+    decision_resolved.send(sender=Confirmation, confirmation=confirmation)
+    return True
+
+
+def expire_if_due(confirmation: Confirmation) -> None:
+    """Bring a confirmation that was read up to date with the clock. Commits."""
+    now = datetime.now(UTC)
+    if confirmation.status == ConfirmationStatus.WAITING and confirmation.expires_at <= now:
+        with transaction.atomic():
+            if not _expire(confirmation, now):  # somebody was first
+                confirmation.refresh_from_db(fields=["status", "decided_at", "decided_how"])
+
+
+def withdraw(*, run_id: str, by: str) -> None:
+    """End what a run waits for without an answer: it was canceled; in the caller's transaction."""
+    waiting = Confirmation.objects.select_related("decision").filter(
+        decision__run_id=run_id, status=ConfirmationStatus.WAITING
+    )
+    for confirmation in waiting:
+        end = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
+        if end.update(
+            status=ConfirmationStatus.WITHDRAWN, decided_at=datetime.now(UTC), decided_by=by,
+            decided_how="canceled",
+        ):  # fmt: skip
+            _record(confirmation, "confirmation.withdrawn", by)
+
+
+def use(confirmation: Confirmation) -> bool:
+    """Take a confirmed deed as begun, in the caller's transaction; False where it was before, or is
+    not confirmed.
+    """
+    fresh = Confirmation.objects.filter(
+        pk=confirmation.pk, status=ConfirmationStatus.CONFIRMED, used_at__isnull=True
+    )
+    return bool(fresh.update(used_at=datetime.now(UTC)))
+
+
+def _bound(decision: Decision, token: str) -> bytes:
+    """Return the bytes whose digest is kept: the token and all that it is good for."""
+    return json.dumps([decision.pk, decision.user_id, decision.subject_digest, token]).encode()
+
+
+def _record_try(
+    principal: Principal, decision_id: int, confirmation: Confirmation | None, failed: str
+) -> None:
+    record(
+        Deed("confirmation.tried", principal.id, "decision", str(decision_id),
+             principal.tenant_id, principal.workspace_id,
+             {"how": "token", "failed": failed,
+              **({"confirmationId": confirmation.id} if confirmation else {})})
+    )  # fmt: skip
+
+
+def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) -> None:
+    decision = confirmation.decision
+    told = {"confirmationId": confirmation.id, "kind": decision.kind, **told}
+    if decision.kind != DecisionKind.CHAT:
+        told |= {"tool": decision.tool, "argsDigest": decision.subject_digest}
+    if decision.run_id:
+        told["runId"] = decision.run_id
+    record(
+        Deed(action, actor, "decision", str(decision.pk), decision.tenant_id,
+             decision.workspace_id, told)
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""Pages of runs that wait for a person: open in this process for as long as they may go on here.
+
+Used on the loop thread, but for `close_left`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from runners.browser.kept import Lent, get_kept
+from runners.browser.session import BrowserSession
+from runners.loop import get_loop
+from runs.models import Run, RunStatus
+
+CLOSE_S = 8.0
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Parked:
+    """The session of a run that waits.
+
+    Attributes:
+        epoch: the run's while it waits; under a later one somebody goes on with it.
+        session_id: of a named session, which is lent to the run all the while.
+    """
+
+    epoch: int
+    session: BrowserSession
+    session_id: str = ""
+    lent: Lent | None = None
+
+    async def close(self) -> None:
+        """Close the pages; a named session stays open for other runs."""
+        if self.lent is not None:
+            get_kept().give_back(self.session_id, self.lent)
+        else:
+            await self.session.close()
+
+
+_parked: dict[tuple[int, str], Parked] = {}
+
+
+async def park(run_id: str, parked: Parked) -> None:
+    """Keep the session of a run that is about to wait; the oldest of too many are closed."""
+    _parked[os.getpid(), run_id] = parked
+    for key in list(_parked)[: max(0, len(_parked) - settings.MAX_LIVE_SESSIONS)]:
+        await _parked.pop(key).close()
+
+
+def take(run_id: str) -> Parked | None:
+    """Return the session that was kept for a run that goes on, once."""
+    return _parked.pop((os.getpid(), run_id), None)
+
+
+def close_left() -> None:
+    """Close the pages of runs that ended while they waited, or that somebody else goes on with.
+
+    Asks the database only where there are some. From any thread.
+    """
+    waiting = {run_id: parked.epoch for (pid, run_id), parked in list(_parked.items())
+               if pid == os.getpid()}  # fmt: skip
+    if not waiting:
+        return
+    running = Run.objects.filter(id__in=waiting, status=RunStatus.RUNNING)
+    epochs = dict(running.values_list("id", "epoch"))
+    for run_id, epoch in waiting.items():
+        if run_id not in epochs or epochs[run_id] > epoch:
+            _close(run_id)
+
+
+def _close(run_id: str) -> None:
+    async def close() -> None:
+        parked = take(run_id)
+        if parked is not None:
+            await parked.close()
+
+    future = get_loop().submit(close())
+    try:
+        future.result(timeout=CLOSE_S)
+    except (TimeoutError, CancelledError):
+        log.warning("a page did not close in time", extra={"runId": run_id})

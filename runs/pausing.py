@@ -1,0 +1,76 @@
+"""A run that needs a person comes to wait: without a lease, a slot or a running clock.
+
+Its status stays `running`. What is being asked is a decision of the ground; `runs.resuming` hears
+when that was settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+
+from decisions import deeds
+from decisions.audit import Deed
+from decisions.models import Confirmation
+from runs import journal
+from runs.changes import NewEvent, Plus, StepChange
+from runs.claims import Claim, LeaseLost
+from runs.event_types import EventType
+from runs.failpoints import hit
+from runs.models import Run
+from runs.step_context import NeedsPerson
+from runs.transition import apply
+
+
+def pause(
+    held: Claim,
+    asked: NeedsPerson,
+    left: tuple[Sequence[StepChange], Sequence[NewEvent]],
+    *,
+    active_ms: int,
+    keeps_page: bool,
+) -> None:
+    """Ask a person, and leave the run waiting, with what its steps left: one transaction.
+
+    Args:
+        left: what the steps left unwritten.
+        keeps_page: its page stays open here: nobody else goes on with it while this worker lives.
+
+    Raises:
+        LeaseLost: The run is not ours any more; nothing was written.
+    """
+    changes, events = left
+    written = journal.lines(held, changes, active_ms=active_ms, events=events)
+    hit("before_waiting")
+    with transaction.atomic():
+        confirmation = asked.ruling.standing if asked.ruling.is_asked else None
+        if confirmation is None:
+            confirmation = deeds.ask(asked.use, asked.ruling.verdict)
+        waiting_for = _waiting_for(held.run, asked, confirmation)
+        data = {**waiting_for, "step": asked.use.step_index, "tool": asked.use.tool}
+        place = held.run.tenant_id, held.run.workspace_id
+        deed = Deed("run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data)
+        values = {
+            **written.values, "ready": False, "lease_owner": None, "epoch": Plus(1),
+            "waiting_for": waiting_for, "pinned_worker": held.worker_id if keeps_page else None,
+        }  # fmt: skip
+        waiting = replace(
+            written, values=values, free_slot=True, deeds=[*written.deeds, deed],
+            events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
+        )  # fmt: skip
+        if apply(waiting) is None:
+            raise LeaseLost(held.run.id)
+    hit("after_waiting")
+
+
+def _waiting_for(run: Run, asked: NeedsPerson, confirmation: Confirmation) -> dict[str, Any]:
+    step = f"step {(asked.use.step_index or 0) + 1} of {run.total_steps}"
+    return {
+        "type": "confirmation",
+        "decisionId": confirmation.decision_id,
+        "question": f"May {asked.use.tool} be called ({run.template_id}, {step})?",
+        "expiresAt": deeds.milliseconds(confirmation.expires_at),
+    }

@@ -1,0 +1,58 @@
+"""A run that waits for a person goes on once its question was settled, whatever was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from decisions.confirmations import expire_due
+from decisions.models import Confirmation, ConfirmationStatus
+from runs import outbox
+from runs.changes import Transition
+from runs.models import Run, RunStatus
+from runs.transition import apply
+
+AT_ONCE = 500  # decisions that one statement asks about
+
+
+def go_on(confirmation: Confirmation, **_signal: Any) -> bool:
+    """Let the run of a settled question go on, in the transaction that settles it; its step hears
+    what was said (receiver of `decision_resolved`).
+    """
+    decision = confirmation.decision
+    if decision.run_id is None:
+        return False
+    run = Run.objects.filter(
+        id=decision.run_id, status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True
+    ).first()
+    if run is None or (run.waiting_for or {}).get("decisionId") != decision.pk:
+        return False  # it was canceled, or goes on already
+    guard = {
+        "status": RunStatus.RUNNING, "ready": False, "lease_owner": None, "epoch": run.epoch,
+    }  # fmt: skip
+    if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
+        return False
+    outbox.put(run)
+    return True
+
+
+def look_after_waiting() -> int:
+    """End questions that nobody answered in time, and let runs go on whose question was settled
+    without their hearing it; return how many of these. Commits; any number at once is safe.
+    """
+    expire_due()
+    waiting = Run.objects.filter(
+        status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True,
+        waiting_for__type="confirmation",
+    )  # fmt: skip
+    asked = list(waiting.values_list("waiting_for__decisionId", flat=True))
+    woken = 0
+    for first in range(0, len(asked), AT_ONCE):
+        settled = Confirmation.objects.select_related("decision").filter(
+            decision_id__in=asked[first : first + AT_ONCE]
+        )
+        for confirmation in settled.exclude(status=ConfirmationStatus.WAITING):
+            with transaction.atomic():
+                woken += go_on(confirmation)
+    return woken

@@ -1,0 +1,102 @@
+"""A tool that leaves a trace, and a template whose steps call it: for what comes before a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from runners.base import Closed, Effect, ToolContext
+from runners.errors import ToolFailed
+from runners.registry import tool
+from runs.models import RunStatus
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+
+class NoteArgs(Closed):
+    """What to note, and where."""
+
+    file: str
+    text: str = "x"
+
+
+@tool("test_note", kind="test", effect=Effect.ONCE, timeout_ms=60_000)
+async def note(args: NoteArgs, ctx: ToolContext) -> Mapping[str, Any]:
+    """Add a text to a file; `fail` fails."""
+    if args.text == "fail":
+        raise ToolFailed("told to fail")
+    with Path(args.file).open("a") as file:
+        file.write(args.text)
+    return {"noted": args.text}
+
+
+@tool("test_risk", kind="test", effect=Effect.ONCE, timeout_ms=60_000)
+async def risk(args: NoteArgs, ctx: ToolContext) -> Mapping[str, Any]:
+    """Do the same; tests have people asked about this one."""
+    return await note.function(args, ctx)
+
+
+class CallingInputs(Closed):
+    """What each step calls: `note:TEXT` or `risk:TEXT`, several with commas between; `from:FILE`
+    calls the risky tool with what the file holds then.
+    """
+
+    do: list[str] = Field(min_length=1, max_length=100)
+    file: str
+    effect: Effect = Effect.READ
+    concurrency: int = 1
+    shared: bool = False
+
+
+@template
+class Calling(TaskTemplate):
+    """Calls tools as told."""
+
+    template_id = "test_calling"
+    name = "Calling"
+    description = "Calls for tests."
+    inputs_model = CallingInputs
+    result_schema = {"type": "object"}
+    example_inputs = ({"do": ["note:x"], "file": "/tmp/x"},)
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return a step an instruction."""
+        effect = Effect(inputs.get("effect", "read"))
+        file = inputs["file"]
+        return [StepPlan(what, {"what": what, "file": file}, effect) for what in inputs["do"]]
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Make the calls."""
+        file, answers = step.input["file"], []
+        for what in str(step.input["what"]).split(","):
+            verb, _, text = what.partition(":")
+            if verb == "from":
+                text = Path(text).read_text()
+            called = "test_note" if verb == "note" else "test_risk"
+            answers.append(await ctx.call(called, {"file": file, "text": text}))
+        return {"answers": answers}
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Succeed if every step did."""
+        broken = next((step for step in steps if not step.succeeded), None)
+        if broken is None:
+            return Conclusion(RunStatus.SUCCEEDED, result={"done": len(steps)}, summary="all")
+        error = broken.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "not reached"}
+        return Conclusion(RunStatus.FAILED, error=error, summary="one failed")
+
+    def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
+        """Return what was asked for."""
+        return bool(inputs.get("shared"))
+
+    def concurrency(self, inputs: Mapping[str, Any]) -> int:
+        """Return what was asked for."""
+        return int(inputs.get("concurrency", 1))

@@ -1,0 +1,240 @@
+"""Confirmations: what a token is good for, and what a person says is said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from decisions.confirmations import (
+    Opened,
+    confirm,
+    confirm_with_token,
+    expire_due,
+    open_confirmation,
+    refuse,
+    use,
+)
+from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
+from decisions.models import AuditEntry, Confirmation, Decision, DecisionKind
+from decisions.principals import Principal
+from decisions.signals import decision_resolved
+from tests.integration.racing import at_once
+
+
+@pytest.fixture
+def decide(principal: Principal) -> Callable[..., Decision]:
+    """Write a decision that has to be confirmed: `decide(user_id="alice")`."""
+
+    def make(**columns: Any) -> Decision:
+        base: dict[str, Any] = {
+            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
+            "principal_id": principal.id, "user_id": "alice", "kind": "chat", "mode": "confirm",
+            "subject_digest": "d" * 64, "created_at": datetime.now(UTC),
+        }  # fmt: skip
+        return Decision.objects.create(**{**base, **columns})
+
+    return make
+
+
+@pytest.fixture
+def opened(decide: Callable[..., Decision]) -> Opened:
+    return open_confirmation(decide(), delivery="inline")
+
+
+def attempt(principal: Principal, opened: Opened, **other: Any) -> Confirmation:
+    wanted = {"decision_id": opened.confirmation.decision_id, "user_id": "alice",
+              "confirm_token": opened.clear_token, **other}  # fmt: skip
+    return confirm_with_token(principal=principal, **wanted)
+
+
+def tries() -> list[str]:
+    rows = AuditEntry.objects.filter(action="confirmation.tried").order_by("id")
+    return [row.metadata["failed"] for row in rows]
+
+
+def test_a_wrong_token_confirms_nothing(principal: Principal, opened: Opened) -> None:
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, opened, confirm_token="tökén")
+    assert Confirmation.objects.get().status == "waiting"
+    assert tries() == ["wrong"]
+
+
+def test_a_token_is_good_for_its_own_user_alone(principal: Principal, opened: Opened) -> None:
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, opened, user_id="bob")
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(replace(principal, acts_for=frozenset({"bob"})), opened)
+    assert Confirmation.objects.get().wrong_tries == 0  # nobody burns a token of somebody else
+    assert tries() == ["unknown", "unknown"]
+
+
+def test_another_workspace_cannot_confirm(stranger: Principal, opened: Opened) -> None:
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(stranger, opened)
+    assert Confirmation.objects.get().status == "waiting"
+
+
+def test_a_token_is_good_for_its_own_decision_alone(
+    principal: Principal, opened: Opened, decide: Callable[..., Decision]
+) -> None:
+    other = open_confirmation(decide(), delivery="inline")
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, other, confirm_token=opened.clear_token)
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, opened, decision_id=999_999)
+
+
+def test_a_token_dies_with_what_it_was_made_for(principal: Principal, opened: Opened) -> None:
+    Decision.objects.update(subject_digest="e" * 64)
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, opened)
+
+
+def test_five_wrong_tries_burn_the_token(principal: Principal, opened: Opened) -> None:
+    for _ in range(5):
+        with pytest.raises(ConfirmTokenInvalid):
+            attempt(principal, opened, confirm_token="guess")
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, opened)
+    assert tries() == ["wrong"] * 4 + ["burned", "no token"]
+
+
+def test_four_wrong_tries_do_not(principal: Principal, opened: Opened) -> None:
+    for _ in range(4):
+        with pytest.raises(ConfirmTokenInvalid):
+            attempt(principal, opened, confirm_token="guess")
+    assert attempt(principal, opened).status == "confirmed"
+
+
+def test_guesses_at_the_same_moment_are_all_counted(principal: Principal, opened: Opened) -> None:
+    def guess() -> None:
+        with pytest.raises(ConfirmTokenInvalid):
+            attempt(principal, opened, confirm_token="guess")
+
+    at_once([guess] * 8)
+    assert Confirmation.objects.get().token_digest is None
+    assert sorted(tries()) == ["burned", "no token", "no token", "no token", *["wrong"] * 4]
+
+
+def test_a_token_past_its_time_confirms_nothing(principal: Principal, opened: Opened) -> None:
+    Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, opened)
+    assert Confirmation.objects.get().status == "expired"
+
+
+def test_a_token_lives_half_an_hour_unless_told_otherwise(decide: Callable[..., Decision]) -> None:
+    made = open_confirmation(decide(), delivery="inline").confirmation
+    assert made.expires_at - made.created_at == timedelta(minutes=30)
+    with override_settings(CONFIRM_TTL_S=60):
+        short = open_confirmation(decide()).confirmation
+    assert short.expires_at - short.created_at == timedelta(minutes=1)
+
+
+def test_of_fifty_at_once_one_succeeds(principal: Principal, opened: Opened) -> None:
+    def go() -> bool:
+        try:
+            return attempt(principal, opened).status == "confirmed"
+        except ConfirmTokenInvalid:
+            return False
+
+    assert sum(at_once([go] * 50)) == 1
+    assert AuditEntry.objects.filter(action="confirmation.confirmed").count() == 1
+    assert tries() == ["confirmed"] * 49
+
+
+def test_the_token_itself_is_kept_nowhere(principal: Principal, opened: Opened) -> None:
+    attempt(principal, opened)
+    token = str(opened.clear_token)
+    assert len(token) >= 43  # 256 bits in base 64
+    rows = [
+        *Confirmation.objects.values(),
+        *Decision.objects.values(),
+        *AuditEntry.objects.values(),
+    ]
+    assert token not in str(rows)
+
+
+def test_out_of_band_makes_no_token(decide: Callable[..., Decision]) -> None:
+    with override_settings(CONFIRM_DELIVERY="out_of_band"):
+        assert open_confirmation(decide()).clear_token is None
+
+
+@pytest.mark.parametrize("kind", [DecisionKind.TOOL, DecisionKind.STEP])
+def test_a_deed_never_has_a_token(decide: Callable[..., Decision], kind: str) -> None:
+    made = open_confirmation(decide(kind=kind, tool="submit_form"), delivery="inline")
+    assert made.clear_token is None
+    assert made.confirmation.delivery == "out_of_band"
+
+
+def test_a_person_confirms_or_refuses_once(opened: Opened) -> None:
+    number = opened.confirmation.decision_id
+    assert refuse(decision_id=number, by="admin:ann", how="admin").status == "refused"
+    with pytest.raises(Conflict) as told:
+        confirm(decision_id=number, by="admin:bob", how="admin")
+    assert told.value.details == {"status": "refused"}
+    assert Confirmation.objects.get().decided_by == "admin:ann"
+    assert tries() == ["refused"]
+
+
+def test_a_refused_decision_has_no_good_token(principal: Principal, opened: Opened) -> None:
+    refuse(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
+    with pytest.raises(ConfirmTokenInvalid):
+        attempt(principal, opened)
+
+
+def test_confirm_refuse_and_time_out_at_once_end_it_one_way(opened: Opened) -> None:
+    number, heard = opened.confirmation.decision_id, []
+
+    def hear(confirmation: Confirmation, **_: object) -> None:
+        heard.append(confirmation.status)
+
+    def attempt_to(call: Callable[..., Confirmation]) -> Callable[[], str]:
+        def go() -> str:
+            try:
+                return call(decision_id=number, by="admin:ann", how="admin").status
+            except Conflict:
+                return ""
+
+        return go
+
+    late = datetime.now(UTC) + timedelta(hours=1)
+    decision_resolved.connect(hear)
+    try:
+        calls = [attempt_to(confirm), attempt_to(refuse)] * 5
+        said = at_once([*calls, lambda: "expired" if expire_due(late) else ""])
+    finally:
+        decision_resolved.disconnect(hear)
+    assert [one for one in said if one] == heard == [Confirmation.objects.get().status]
+
+
+def test_a_credential_cannot_confirm_what_it_asked_for(decide: Callable[..., Decision]) -> None:
+    made = open_confirmation(decide(kind="step", tool="submit_form", principal_id="token:tok_1"))
+    with pytest.raises(Forbidden):
+        confirm(decision_id=made.confirmation.decision_id, by="token:tok_1", how="api")
+    assert Confirmation.objects.get().status == "waiting"
+    assert tries() == ["own"]
+
+
+def test_nobody_can_decide_what_waits_for_nobody(decide: Callable[..., Decision]) -> None:
+    with pytest.raises(DecisionNotFound):
+        confirm(decision_id=decide(mode="act").pk, by="admin:ann", how="admin")
+
+
+def test_time_ends_what_nobody_decided(opened: Opened) -> None:
+    assert expire_due() == 0
+    assert expire_due(datetime.now(UTC) + timedelta(hours=1)) == 1
+    assert Confirmation.objects.get().status == "expired"
+    with pytest.raises(Conflict):
+        confirm(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
+
+
+def test_a_confirmed_deed_is_used_once(opened: Opened) -> None:
+    assert not use(opened.confirmation)
+    confirm(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
+    assert sum(at_once([lambda: use(opened.confirmation)] * 8)) == 1

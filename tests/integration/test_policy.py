@@ -1,0 +1,170 @@
+"""Policy: which rule wins, and from when on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from decisions import policy
+from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.models import AuditEntry, PolicyRule
+from decisions.policy import judge
+from decisions.policy_rules import (
+    RuleSays,
+    change_rule,
+    list_versions,
+    make_rule,
+    retire_rule,
+)
+from decisions.principals import Principal
+from tests.integration.racing import at_once
+
+RULE: dict[str, Any] = {"actor": "admin:ann"}
+
+
+def said(principal: Principal, tool: str = "fill_field", target_id: str | None = None) -> str:
+    return judge(
+        principal_id=principal.id, tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id, tool=tool, target_id=target_id,
+    ).decision  # fmt: skip
+
+
+def test_without_rules_our_own_tools_are_allowed(principal: Principal) -> None:
+    assert said(principal) == "allow"
+
+
+@pytest.mark.parametrize("tool", ["bash.exec", "http.request", "file.write"])
+def test_without_rules_the_high_risk_tools_need_a_person(principal: Principal, tool: str) -> None:
+    assert said(principal, tool) == "confirm"
+    assert said(principal, tool, "target_1") == "confirm"
+
+
+def test_without_rules_other_tools_of_a_target_are_denied(principal: Principal) -> None:
+    assert said(principal, "fetch", "target_1") == "deny"
+
+
+def test_a_rule_holds_from_the_next_call_on(principal: Principal) -> None:
+    assert said(principal) == "allow"
+    rule = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    assert said(principal) == "deny"
+    retire_rule(rule.key, **RULE)
+    assert said(principal) == "allow"
+
+
+def test_any_rule_that_denies_wins(principal: Principal) -> None:
+    make_rule(RuleSays("deny", tool="*"), **RULE)
+    make_rule(RuleSays("allow", "agent", principal.id, "fill_field"), **RULE)
+    assert said(principal) == "deny"
+
+
+def test_the_narrowest_scope_wins(principal: Principal) -> None:
+    make_rule(RuleSays("confirm", tool="fill_field"), **RULE)
+    assert said(principal) == "confirm"
+    make_rule(RuleSays("allow", "tenant", principal.tenant_id), **RULE)
+    assert said(principal) == "allow"
+    make_rule(RuleSays("confirm", "workspace", principal.workspace_id), **RULE)
+    assert said(principal) == "confirm"
+    make_rule(RuleSays("allow", "agent", principal.id), **RULE)
+    assert said(principal) == "allow"
+
+
+def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
+    make_rule(RuleSays("confirm", tool="*"), **RULE)
+    assert said(principal, "fetch", "target_1") == "confirm"
+    make_rule(RuleSays("allow", tool="*", target_id="target_1"), **RULE)
+    assert said(principal, "fetch", "target_1") == "allow"
+    make_rule(RuleSays("confirm", tool="fetch"), **RULE)
+    assert said(principal, "fetch", "target_1") == "confirm"
+    make_rule(RuleSays("allow", tool="fetch", target_id="target_1"), **RULE)
+    assert said(principal, "fetch", "target_1") == "allow"
+    assert said(principal, "fetch", "target_2") == "confirm"
+
+
+def test_a_rule_for_everything_of_a_target_includes_its_high_risk_tools(
+    principal: Principal,
+) -> None:
+    make_rule(RuleSays("allow", tool="*", target_id="target_1"), **RULE)
+    assert said(principal, "bash.exec", "target_1") == "allow"
+    assert said(principal, "bash.exec") == "confirm"
+
+
+def test_a_rule_of_one_workspace_says_nothing_of_another(
+    principal: Principal, stranger: Principal
+) -> None:
+    make_rule(RuleSays("deny", "workspace", principal.workspace_id), **RULE)
+    assert (said(principal), said(stranger)) == ("deny", "allow")
+
+
+def test_the_verdict_names_its_rule_and_why(principal: Principal) -> None:
+    rule = make_rule(RuleSays("deny", tool="fill_field", reason="not here"), **RULE)
+    verdict = judge(principal_id=principal.id, tenant_id="t", workspace_id="w", tool="fill_field")
+    assert (verdict.rule, verdict.reason) == (f"{rule.key} v1", "not here")
+
+
+def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
+    rule = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    change_rule(rule.key, RuleSays("confirm", tool="fill_field"), actor="admin:bob")
+    assert said(principal) == "confirm"
+    assert [(one.version, one.verdict) for one in list_versions(rule.key)] == [
+        (2, "confirm"), (1, "deny"),
+    ]  # fmt: skip
+    old = PolicyRule.objects.get(key=rule.key, version=1)
+    assert (old.created_by, old.retired_by) == ("admin:ann", "admin:bob")
+    entry = AuditEntry.objects.get(action="policy_rule.changed")
+    assert (entry.metadata["verdict"], entry.metadata["before"]["verdict"]) == ("confirm", "deny")
+
+
+def test_two_rules_about_just_the_same_cannot_be_in_force(principal: Principal) -> None:
+    first = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    with pytest.raises(Conflict) as told:
+        make_rule(RuleSays("allow", tool="fill_field"), **RULE)
+    assert told.value.details == {"rule": first.key}
+    assert said(principal) == "deny"
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        RuleSays("maybe"),
+        RuleSays("deny", "galaxy"),
+        RuleSays("deny", "workspace", "ws_unknown"),
+        RuleSays("deny", "agent", "token:tok_unknown"),
+        RuleSays("deny", "agent", "tok_unknown"),
+        RuleSays("deny", "tenant"),
+        RuleSays("deny", "everywhere", "ws_1"),
+        RuleSays("deny", tool=" "),
+    ],
+)
+def test_a_rule_about_nothing_is_refused(principal: Principal, says: RuleSays) -> None:
+    with pytest.raises(InvalidInput):
+        make_rule(says, **RULE)
+    assert not PolicyRule.objects.exists()
+    assert not AuditEntry.objects.filter(action__startswith="policy_rule").exists()
+
+
+def test_of_many_changes_at_once_one_version_is_in_force(principal: Principal) -> None:
+    rule = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+
+    def change() -> str:
+        try:
+            change_rule(rule.key, RuleSays("confirm", tool="fill_field"), **RULE)
+        except NotFound:
+            return "late"
+        return "changed"
+
+    told = at_once([change] * 6)
+    in_force = PolicyRule.objects.get(key=rule.key, retired_at__isnull=True)
+    assert in_force.version == told.count("changed") + 1
+    assert said(principal) == "confirm"
+
+
+def test_rules_are_read_once_for_as_long_as_none_changes(
+    principal: Principal, django_assert_num_queries: Any
+) -> None:
+    make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    said(principal)
+    with django_assert_num_queries(2):
+        said(principal)
+        said(principal, "open_page")
+    assert policy._Memory.known.stamp is not None

@@ -1,0 +1,157 @@
+"""What people say to a waiting run, or do not say in time, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from decisions.confirmations import confirm, refuse
+from decisions.errors import Conflict, InvalidInput
+from decisions.models import AuditEntry, Confirmation, Decision
+from decisions.policy_rules import RuleSays, make_rule, retire_rule
+from decisions.principals import Principal
+from runs.models import Run
+from runs.resuming import look_after_waiting
+from runs.services import answer_run, cancel_run
+from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
+from tests.support.people_fixtures import asked, fresh, say
+
+pytest_plugins = ["tests.support.people_fixtures"]
+
+
+def test_a_refused_step_fails_and_says_who_said_no(
+    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    run = call("note:a", "risk:b")
+    place.work()
+    number = asked(run)
+    say(run, refuse)
+    place.work()
+    error = fresh(run).error or {}
+    assert (fresh(run).status, notes()) == ("failed", "a")
+    assert error["errorCode"] == "POLICY_DENIED"
+    assert error["details"]["because"] == "refused"
+    assert error["details"]["decisionId"] == number
+
+
+def test_a_step_that_nobody_confirmed_in_time_fails_as_such(
+    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    run = call("risk:b")
+    place.work()
+    Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    look_after_waiting()
+    place.work()
+    error = fresh(run).error or {}
+    assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "expired")
+    assert notes() == ""
+
+
+def test_a_denied_step_is_not_asked_about(
+    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    make_rule(RuleSays("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
+    run = call("risk:b")
+    place.work()
+    error = fresh(run).error or {}
+    assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "rule")
+    assert not Decision.objects.exists()
+    assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
+
+
+def test_a_rule_that_denies_meanwhile_outdoes_the_approval(
+    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    run = call("risk:b")
+    place.work()
+    say(run)
+    make_rule(RuleSays("deny", tool="*"), actor="t")
+    place.work()
+    assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
+
+
+def test_changed_arguments_make_the_approval_stale(
+    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str], tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    source.write_text("harmless")
+    run = call(f"from:{source}")
+    place.work()
+    first = asked(run)
+    say(run)
+    source.write_text("harmful")
+    place.work()
+    assert notes() == ""
+    assert asked(run) != first
+    assert Decision.objects.get(pk=asked(run)).arguments["text"] == "harmful"
+    say(run)
+    place.work()
+    assert notes() == "harmful"
+
+
+def test_a_run_can_be_canceled_while_it_waits(
+    place: WorkerPlace, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    run = call("risk:b")
+    place.work()
+    number = asked(run)
+    assert cancel_run(principal=principal, run_id=run.id)["success"]
+    assert Confirmation.objects.get().status == "withdrawn"
+    with pytest.raises(Conflict):
+        confirm(decision_id=number, by="admin:ann", how="admin")
+    assert (place.work(), notes(), fresh(run).status) == (0, "", "canceled")
+
+
+def test_cancel_and_confirm_at_once_end_one_way(
+    place: WorkerPlace, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    run = call("risk:b")
+    place.work()
+    number = asked(run)
+
+    def approve() -> None:
+        with suppress(Conflict):
+            confirm(decision_id=number, by="admin:ann", how="admin")
+
+    at_once([approve, lambda: cancel_run(principal=principal, run_id=run.id), approve])
+    place.work()
+    assert (fresh(run).status, notes()) == ("canceled", "")
+
+
+def test_a_lost_signal_is_made_good_by_the_scheduler(
+    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    run = call("risk:b")
+    place.work()
+    Confirmation.objects.update(
+        status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
+    )
+    assert look_after_waiting() == 1
+    assert look_after_waiting() == 0
+    place.work()
+    assert (fresh(run).status, notes()) == ("succeeded", "b")
+
+
+def test_a_refusal_holds_also_when_its_rule_is_retired_meanwhile(
+    place: WorkerPlace, call: Callable[..., Run], asks: str, notes: Callable[[], str]
+) -> None:
+    run = call("risk:b")
+    place.work()
+    retire_rule(asks, actor="t")
+    say(run, refuse)
+    place.work()
+    assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
+
+
+def test_an_answer_is_no_confirmation(
+    place: WorkerPlace, principal: Principal, call: Callable[..., Run]
+) -> None:
+    run = call("risk:b")
+    place.work()
+    with pytest.raises(InvalidInput, match="waits for confirmation"):
+        answer_run(principal=principal, run_id=run.id, answer="yes")

@@ -1,0 +1,63 @@
+"""Runs whose steps have people asked; a test module names this one in `pytest_plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.confirmations import confirm
+from decisions.models import Confirmation
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runs.models import Run, RunEvent
+from runs.services import submit_run
+
+
+@pytest.fixture
+def asks(principal: Principal) -> str:
+    """A rule that has people asked about the risky tool."""
+    return make_rule(RuleSays("confirm", tool="test_risk", reason="it is risky"), actor="t").key
+
+
+@pytest.fixture
+def call(principal: Principal, asks: str, tmp_path: Path) -> Callable[..., Run]:
+    """Submit a run that makes these calls and return it: `call("note:a", "risk:b")`."""
+
+    def make(*do: str, **inputs: Any) -> Run:
+        options = {"mode": inputs.pop("mode", "async")}
+        wanted = {"do": list(do), "file": str(tmp_path / "notes"), **inputs}
+        made = submit_run(
+            principal=principal, template_id="test_calling", inputs=wanted, options=options
+        )
+        return Run.objects.get(id=made.run_id)
+
+    return make
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Callable[[], str]:
+    """What was noted so far."""
+    file = tmp_path / "notes"
+    return lambda: file.read_text() if file.exists() else ""
+
+
+def fresh(run: Run) -> Run:
+    return Run.objects.get(id=run.id)
+
+
+def asked(run: Run) -> int:
+    number: int = (fresh(run).waiting_for or {})["decisionId"]
+    return number
+
+
+def say(run: Run, said: Callable[..., Confirmation] = confirm) -> None:
+    said(decision_id=asked(run), by="admin:ann", how="admin")
+
+
+def events(run: Run) -> list[str]:
+    return list(
+        RunEvent.objects.filter(run_id=run.id).order_by("seq").values_list("type", flat=True)
+    )
