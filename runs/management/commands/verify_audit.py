@@ -1,14 +1,18 @@
-"""Check the audit log: `manage.py verify_audit`."""
+"""Check the audit log: `manage.py verify_audit`; or a file that was exported, without a database:
+`manage.py verify_audit --bundle FILE`.
+"""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit_check import Report, check_audit_log
+from decisions.bundle_check import check_bundle, describe_head
 from decisions.wording import duration
 from runs.stack.prepare import prepare_home
 
@@ -21,20 +25,43 @@ class Command(BaseCommand):
     help = "Check every row, link and checkpoint of the audit log."
     requires_system_checks: list[str] = []
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare what to check."""
+        parser.add_argument("--bundle", metavar="FILE", help="a file of export_audit or"
+                            " export_evidence to check instead, without a database")  # fmt: skip
+
     def handle(self, *args: Any, **options: Any) -> None:
         """Check and tell."""
+        if options["bundle"]:
+            self._check_bundle(options["bundle"])
+            return
         prepare_home()
         began = time.monotonic()
         report = check_audit_log()
         took_s = time.monotonic() - began
-        for told in report.told:
-            self.stdout.write(told)
-        if report.faults > len(report.told):
-            self.stdout.write(f"… and {report.faults - len(report.told)} more.")
-        if report.faults:
-            many = "1 fault" if report.faults == 1 else f"{report.faults} faults"
-            raise CommandError(f"The audit log is NOT whole: {many}; the first: {report.told[0]}.")
+        self._tell_faults("The audit log", report.faults, report.told)
         self.stdout.write(_summary(report, took_s))
+
+    def _check_bundle(self, name: str) -> None:
+        try:
+            report = check_bundle(Path(name))
+        except OSError as error:
+            raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
+        self._tell_faults(name, report.faults, report.told)
+        counts = ", ".join(f"{count} {kind}" for kind, count in report.lines.items())
+        self.stdout.write(f"{name} is whole: {describe_head(report.head)}.\nLines: {counts}.")
+        if report.unsealed:
+            self.stdout.write(f"Not sealed when it was made: {report.unsealed} of its audit rows.")
+
+    def _tell_faults(self, what: str, faults: int, told: list[str]) -> None:
+        if not faults:
+            return
+        for fault in told:
+            self.stdout.write(fault)
+        if faults > len(told):
+            self.stdout.write(f"… and {faults - len(told)} more.")
+        many = "1 fault" if faults == 1 else f"{faults} faults"
+        raise CommandError(f"{what} is NOT whole: {many}; the first: {told[0]}.")
 
 
 def _summary(report: Report, took_s: float) -> str:

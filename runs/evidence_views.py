@@ -1,0 +1,66 @@
+"""The evidence of one run over REST, as a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from decisions.api_view import ApiView, principal_of
+from decisions.arguments import Arguments
+from decisions.bundles import in_portions
+from decisions.openapi import operation
+from decisions.threads import in_thread
+from runs.evidence import export_evidence
+
+EVIDENCE_INPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "runId": {"type": "string", "minLength": 1, "maxLength": 64},
+        "contents": {
+            "type": "string",
+            "enum": ["true", "false"],
+            "default": "false",
+            "description": "With the bytes of its artifacts (scope artifacts:read).",
+        },
+    },
+    "required": ["runId"],
+    "additionalProperties": False,
+}
+_INPUT = Arguments(EVIDENCE_INPUT)
+JSON_LINES = "application/x-ndjson"
+
+
+class EvidenceView(ApiView):
+    """GET /runs/{runId}/evidence."""
+
+    scopes = {"GET": "audit:read"}
+
+    @operation(
+        "exportEvidence", "The evidence of a run as one file", tag="audit", arguments=_INPUT,
+        answer={"type": "string"}, path={"runId": "A run's id; one past its time to live too."},
+        media_types=(JSON_LINES,), refusals=(400, 401, 403, 404, 429),
+    )  # fmt: skip
+    async def get(self, request: Request, **path: str) -> HttpResponseBase:
+        """JSON lines: the run, its steps, events, artifacts and decisions, and its part of the
+        audit log with the seals. `manage.py verify_audit --bundle FILE` checks it. The scope
+        runs:read is needed too.
+        """
+        asked = self.arguments(_INPUT)
+        lines = await in_thread(
+            export_evidence, principal=principal_of(request), run_id=asked["runId"],
+            contents=asked.get("contents") == "true",
+        )  # fmt: skip
+        return StreamingHttpResponse(in_portions(lines), headers=download_headers(asked["runId"]))
+
+
+def download_headers(name: str) -> dict[str, str]:
+    """Return the headers of a bundle that is saved as a file."""
+    return {
+        "Content-Type": JSON_LINES,
+        "Content-Disposition": f'attachment; filename="{name}.evidence.jsonl"',
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
