@@ -23,6 +23,7 @@ from decisions.threads import in_thread
 Record = dict[str, Any]
 LINE_MAX = 16 * 1024 * 1024  # bytes; longer ones are none of ours
 AT_ONCE = 500  # lines that a stream hands over together
+JSON_LINES = "application/x-ndjson"
 _PURPOSE = "bundle"
 _PROVED = re.compile(rb'(\{.+),"proof":"([0-9a-f]{64})"\}\n', re.DOTALL)
 
@@ -88,3 +89,13 @@ async def in_portions(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
     """
     while portion := await in_thread(lambda: b"".join(islice(lines, AT_ONCE))):
         yield portion
+
+
+def file_headers(name: str) -> dict[str, str]:
+    """Return the headers of a bundle that is saved as a file; `name` is of our own making."""
+    return {
+        "Content-Type": JSON_LINES,
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }

@@ -24,6 +24,7 @@ from decisions.models import AuditEntry, Confirmation, Decision
 from decisions.principals import Principal
 from runs.models import Run, RunEvent, RunStep
 
+EVIDENCE_NAME = "{}.evidence.jsonl"
 PIECE_BYTES = 192 * 1024
 PORTION = 200
 # Columns of a decision that no reader needs: which of them stand for the same deed is in the rest.

@@ -10,10 +10,10 @@ from rest_framework.request import Request
 
 from decisions.api_view import ApiView, principal_of
 from decisions.arguments import Arguments
-from decisions.bundles import in_portions
+from decisions.bundles import JSON_LINES, file_headers, in_portions
 from decisions.openapi import operation
 from decisions.threads import in_thread
-from runs.evidence import export_evidence
+from runs.evidence import EVIDENCE_NAME, export_evidence
 
 EVIDENCE_INPUT: dict[str, Any] = {
     "type": "object",
@@ -30,7 +30,6 @@ EVIDENCE_INPUT: dict[str, Any] = {
     "additionalProperties": False,
 }
 _INPUT = Arguments(EVIDENCE_INPUT)
-JSON_LINES = "application/x-ndjson"
 
 
 class EvidenceView(ApiView):
@@ -53,14 +52,6 @@ class EvidenceView(ApiView):
             export_evidence, principal=principal_of(request), run_id=asked["runId"],
             contents=asked.get("contents") == "true",
         )  # fmt: skip
-        return StreamingHttpResponse(in_portions(lines), headers=download_headers(asked["runId"]))
-
-
-def download_headers(name: str) -> dict[str, str]:
-    """Return the headers of a bundle that is saved as a file."""
-    return {
-        "Content-Type": JSON_LINES,
-        "Content-Disposition": f'attachment; filename="{name}.evidence.jsonl"',
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
-    }
+        return StreamingHttpResponse(
+            in_portions(lines), headers=file_headers(EVIDENCE_NAME.format(asked["runId"]))
+        )

@@ -12,7 +12,7 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from decisions.audit import Deed, record
-from decisions.models import AuditEntry, Token
+from decisions.models import AuditEntry, Tenant, Token, User, Workspace
 from decisions.principals import Principal, create_token
 from runners.models import BrowserSession
 from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker
@@ -21,6 +21,8 @@ from runs.webhooks.services import create_webhook
 pytest_plugins = ["tests.support.admin_fixtures"]
 
 OURS = [model for model in admin.site._registry if model._meta.app_label != "auth"]
+
+MADE = (Tenant, Workspace, User)  # in forms of the admin; see test_admin_principals
 
 
 def address(model: type[Model], *rest: str) -> str:
@@ -54,7 +56,8 @@ def test_no_row_is_added_changed_or_deleted_by_a_superuser(boss: Client) -> None
         for deed in ("change", "delete"):
             answer = boss.post(address(model, str(row.pk), deed), {"name": "x", "post": "yes"})
             assert answer.status_code == 403, (model, deed)
-        assert boss.post(address(model, "add"), {"name": "x"}).status_code == 403, model
+        if model not in MADE:
+            assert boss.post(address(model, "add"), {"name": "x"}).status_code == 403, model
         ticked = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
         boss.post(address(model), ticked)
         assert model._default_manager.filter(pk=row.pk).exists(), model
