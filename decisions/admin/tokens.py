@@ -40,7 +40,8 @@ _NAME = r"\A[\w .@:+-]{1,128}\Z"
 def acts_for_field() -> forms.CharField:
     """Return the field that names users."""
     return forms.CharField(
-        required=False, max_length=10_000, widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        label="Acts for", required=False, max_length=10_000,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
         help_text="The user ids that it may act for, one a line; empty: any user of the workspace.",
     )  # fmt: skip
 
@@ -93,7 +94,7 @@ class StateFilter(SimpleListFilter):
 class TokenAdmin(ReadOnlyAdmin):
     """Who holds a key, and to what. Digests are never shown."""
 
-    list_display = ("name", "state", "shown_id", "place", "acts_for", "trust", "may", "made")
+    list_display = ("name", "state", "shown_id", "place", "for_whom", "trust", "may", "made")
     list_filter = (StateFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("name", "id")
@@ -101,7 +102,7 @@ class TokenAdmin(ReadOnlyAdmin):
     actions = ("revoke_selected",)
     change_form_template = "admin/decisions/token/page.html"
     change_list_template = "admin/decisions/token/list.html"
-    fields = ("name", "state", "shown_id", "place", "acts_for", "trust", "may", "made", "ended")
+    fields = ("name", "state", "shown_id", "place", "for_whom", "trust", "may", "made", "ended")
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
@@ -230,7 +231,7 @@ class TokenAdmin(ReadOnlyAdmin):
         return link_to("workspace", token.workspace_id, shown=workspace_label(token.workspace))
 
     @admin.display(description="Acts for")
-    def acts_for(self, token: Token) -> str:
+    def for_whom(self, token: Token) -> str:
         """Return the users it may act for, or that it may act for any."""
         return shorten(", ".join(token.acts_for), 60) or "any user"
 
