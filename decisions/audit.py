@@ -8,14 +8,20 @@ ours.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 from decisions.keys import mac, mac_matches
 from decisions.models import AuditEntry
+
+_PURPOSE = "audit"
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +37,36 @@ class Deed:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _message(entry: AuditEntry) -> bytes:
-    """Return the canonical bytes that the MAC covers: every column but the id, which the database
-    gives.
+def canonical(*columns: Any, metadata: Any, created_at: str) -> bytes:
+    """Return the bytes that the MAC covers: every column but the id, which the database gives.
+
+    Args:
+        columns: tenant, workspace, action, actor, resource type and id.
+        created_at: ISO 8601 in UTC with microseconds.
     """
-    at = entry.created_at.astimezone(UTC).isoformat(timespec="microseconds")
-    columns = [
+    return _ENCODER.encode([*columns, _as_stored(metadata), created_at]).encode()
+
+
+def canonical_forms(*columns: str, metadata: str, created_at: str) -> Iterator[bytes]:
+    """Yield what `canonical` returns for metadata as JSON text, a quick guess first: it is right
+    but for floats, integers of many digits and texts that are not ASCII.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    with suppress(orjson.JSONDecodeError, TypeError):  # half a surrogate pair, say
+        guess = [*columns, orjson.loads(metadata), created_at]
+        if (told := orjson.dumps(guess, option=orjson.OPT_SORT_KEYS)).isascii():
+            yield told
+    yield canonical(*columns, metadata=json.loads(metadata), created_at=created_at)
+
+
+def _message(entry: AuditEntry) -> bytes:
+    return canonical(
         entry.tenant_id, entry.workspace_id, entry.action, entry.actor, entry.resource_type,
-        entry.resource_id, _as_stored(entry.metadata), at,
-    ]  # fmt: skip
-    return json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+        entry.resource_id, metadata=entry.metadata,
+        created_at=entry.created_at.astimezone(UTC).isoformat(timespec="microseconds"),
+    )  # fmt: skip
 
 
 def _as_stored(value: Any) -> Any:
@@ -66,7 +92,7 @@ def entry_for(deed: Deed) -> AuditEntry:
         metadata=dict(deed.metadata),
         created_at=datetime.now(UTC),
     )
-    entry.mac = mac("audit", _message(entry))
+    entry.mac = mac(_PURPOSE, _message(entry))
     return entry
 
 
@@ -83,4 +109,9 @@ def record_all(deeds: Sequence[Deed]) -> None:
 
 def is_genuine(entry: AuditEntry) -> bool:
     """Tell whether the row still is what our writer wrote."""
-    return mac_matches("audit", _message(entry), entry.mac)
+    return is_mac_of(_message(entry), entry.mac)
+
+
+def is_mac_of(message: bytes, given: str) -> bool:
+    """Tell whether our writer gave this MAC to a row of these canonical bytes."""
+    return mac_matches(_PURPOSE, message, given)

@@ -45,18 +45,35 @@ def unseal(sealed: bytes) -> bytes:
         raise ValueError("sealed under a key that is not configured, or altered") from None
 
 
+def _hmac(key: str, purpose: str, message: bytes) -> str:
+    """Return HMAC-SHA256 (RFC 2104) in hex, from states that have taken the key in already: less
+    than half the time of `hmac.digest`, which matters where a whole log is checked.
+    """
+    begun_inner, begun_outer = _states(key, purpose)
+    inner, outer = begun_inner.copy(), begun_outer.copy()
+    inner.update(message)
+    outer.update(inner.digest())
+    return outer.hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _states(key: str, purpose: str) -> tuple[hashlib._Hash, hashlib._Hash]:
+    block = _derive(key, purpose).ljust(64, b"\0")
+    inner, outer = (bytes(byte ^ pad for byte in block) for pad in (0x36, 0x5C))
+    return hashlib.sha256(inner), hashlib.sha256(outer)
+
+
 def mac(purpose: str, message: bytes) -> str:
     """Return the message's MAC under the newest key, 64 hex digits."""
-    return hmac.new(_keys(purpose)[0], message, hashlib.sha256).hexdigest()
+    return _hmac(settings.CONTINUITY_SECRET_KEYS[0], purpose, message)
 
 
 def mac_matches(purpose: str, message: bytes, given: str) -> bool:
     """Tell, in constant time per key, whether `given` is the message's MAC under any configured
     key.
     """
-    return any(
-        hmac.compare_digest(
-            hmac.new(key, message, hashlib.sha256).hexdigest().encode(), given.encode()
-        )
-        for key in _keys(purpose)
-    )
+    told = given.encode()
+    for key in settings.CONTINUITY_SECRET_KEYS:
+        if hmac.compare_digest(_hmac(key, purpose, message).encode(), told):
+            return True
+    return False

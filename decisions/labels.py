@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.urls import NoReverseMatch, reverse
@@ -10,6 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from decisions.wording import ago, short_id
+
+# What audit rows call a thing whose model has another name.
+_MODELS = {"session": "browsersession", "operator": "", "rule": "policyrule"}
 
 
 def moment(at: datetime | None) -> SafeString:
@@ -45,6 +49,18 @@ def link_to(model_name: str, object_id: str, *, shown: str | None = None) -> Saf
     text = code(object_id, shown=shown or short_id(object_id))
     page = page_of(model_name, object_id)
     return format_html('<a class="cty-link" href="{}">{}</a>', page, text) if page else text
+
+
+def link_about(resource_type: str, resource_id: str) -> SafeString:
+    """Return what an audit row is about as a link to its page, or as plain text where it has none.
+
+    Audit rows name a user by the user_id; users are found by it in their list.
+    """
+    if resource_type == "user":
+        found = f"{reverse('admin:decisions_user_changelist')}?{urlencode({'q': resource_id})}"
+        return format_html('<a class="cty-link" href="{}">{}</a>', found, code(resource_id))
+    model_name = _MODELS.get(resource_type, resource_type.replace("_", ""))
+    return link_to(model_name, resource_id)
 
 
 def page_of(model_name: str, object_id: str) -> str | None:

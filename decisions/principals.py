@@ -115,13 +115,14 @@ def create_token(
     *,
     name: str,
     workspace: str = LOCAL,
+    tenant: str = LOCAL,
     users: Collection[str] = (),
     scopes: frozenset[str] = DEFAULT_SCOPES,
     trust: TrustLevel = "remote",
     actor: str = "command",
 ) -> str:
-    """Make a bearer token and return it; it cannot be shown again. Workspace and users are made
-    when new.
+    """Make a bearer token and return it; it cannot be shown again. Tenant, workspace and users
+    are made when new.
 
     Args:
         users: the user_ids that it may act for; none means any user of the workspace.
@@ -134,7 +135,7 @@ def create_token(
     acts_for = sorted({checked_user_id(user_id) for user_id in users if user_id.strip()})
     secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        place = ensure_workspace(workspace)
+        place = ensure_workspace(workspace, tenant)
         for user_id in acts_for:
             ensure_user(workspace_id=place.id, user_id=user_id)
         token = Token.objects.create(

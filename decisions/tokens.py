@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from django.db import transaction
 
 from decisions.audit import Deed, record
 from decisions.models import Token
+from decisions.principals import checked_user_id, ensure_user
 
 
 def revoke_token(*, token_id: str, actor: str) -> bool:
@@ -21,4 +23,27 @@ def revoke_token(*, token_id: str, actor: str) -> bool:
         token = Token.objects.select_related("workspace").get(id=token_id)
         place = token.workspace.tenant_id, token.workspace_id
         record(Deed("token.revoked", actor, "token", token.id, *place, {"name": token.name}))
+    return True
+
+
+def let_act_for(*, token_id: str, users: Iterable[str], actor: str) -> bool:
+    """Name the users that a token may act for from its next call on, audited; none means any user
+    of its workspace. False where it is unknown, revoked, or acts for just these already. Commits.
+
+    Raises:
+        InvalidInput: A user_id that is none.
+    """
+    wanted = sorted({checked_user_id(user_id) for user_id in users if user_id.strip()})
+    with transaction.atomic():
+        living = Token.objects.select_for_update(of=("self",)).select_related("workspace")
+        token = living.filter(id=token_id, revoked_at__isnull=True).first()
+        if token is None or token.acts_for == wanted:
+            return False
+        for user_id in wanted:
+            ensure_user(workspace_id=token.workspace_id, user_id=user_id)
+        before, token.acts_for = token.acts_for, wanted
+        token.save(update_fields=["acts_for"])
+        place = token.workspace.tenant_id, token.workspace_id
+        told = {"name": token.name, "before": before, "actsFor": wanted}
+        record(Deed("token.acts_for_changed", actor, "token", token.id, *place, told))
     return True

@@ -1,4 +1,6 @@
-"""The ground's own addresses: the Continuity API, and the one-time way into the admin site."""
+"""The ground's own addresses: the Continuity API, the audit log, and the one-time way into the
+admin site.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
 from decisions import confirm_views, outcome_views, user_views
+from decisions.audit_views import AuditView
 from decisions.chat import views as chat_views
 from decisions.confirm_page import confirm_page
 from decisions.one_time_login import one_time_login
@@ -21,6 +24,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_USER}/objects/shell", user_views.ShellView.as_view()),
     path(f"{_USER}/objects/success-path", user_views.SuccessPathView.as_view()),
     path("confirm/<str:confirmation_id>/<str:signature>", confirm_page, name="confirm_link"),
+    path("api/v1/audit", AuditView.as_view()),
     path("admin", RedirectView.as_view(url="/admin/", query_string=True)),
     path("admin/once/<str:token>/", one_time_login, name="one_time_login"),
 ]

@@ -1,52 +1,138 @@
-"""What is kept of a page that a step failed on, for whoever wants to know why: a picture, a trace.
-
-Traces are of runs whose steps share one page: there a failure has a story. Pages of a batch fail
-each by itself, over an address; to record them would slow the others in the same browser context.
+"""The evidence of one run as one file: what was asked, what was done and kept, what was decided,
+and its part of the audit log with the seals. `manage.py verify_audit --bundle` checks it offline.
 """
 
 from __future__ import annotations
 
-from django.conf import settings
+import base64
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from itertools import chain
+from typing import Any
 
-from runners.errors import ToolFailed
-from runs.step_context import CallFailed, StepRun
-from runs.task_templates.registry import StepPlan, TaskTemplate
+from django.db.models import Q
 
-# Refused before a page was there.
-PAGELESS = frozenset({"INVALID_PARAMETER", "TRUST_LEVEL_NOT_ALLOWED", "SESSION_NOT_FOUND"})
+from artifacts.blobs import open_blob
+from artifacts.models import Artifact
+from artifacts.selectors import describe, is_expired
+from decisions.audit import Deed, record
+from decisions.audit_log import audit_records, bundle_head
+from decisions.bundles import Record, bundle_lines
+from decisions.errors import RunNotFound
+from decisions.models import AuditEntry, Confirmation, Decision
+from decisions.principals import Principal
+from runs.models import Run, RunEvent, RunStep
 
-
-async def record_if_wanted(template: TaskTemplate, plan: StepPlan, step_run: StepRun) -> None:
-    """Record what the step does, where the settings and the run's kind say so."""
-    is_wanted = settings.TRACE == "always" or step_run.run.retry_of is not None
-    if is_wanted and step_run.browser is not None and _may_trace(template, step_run):
-        await step_run.browser.tracer.record(plan.name)
-
-
-async def add_evidence(
-    failure: CallFailed | ToolFailed, template: TaskTemplate, plan: StepPlan, step_run: StepRun
-) -> None:
-    """Name a picture of the page and a trace, as far as there are some, in why a step failed."""
-    told = dict(failure.error if isinstance(failure, CallFailed) else failure.as_dict())
-    if not template.uses_browser or told["errorCode"] in PAGELESS:
-        return
-    url = None if template.shares_page else plan.input.get("url")
-    kept = {"screenshotArtifactId": await step_run.keep_picture(url=url)}
-    if _may_trace(template, step_run):
-        kept["traceArtifactId"] = await step_run.keep_trace(f"{plan.name}: {told['errorCode']}")
-    there = {name: artifact_id for name, artifact_id in kept.items() if artifact_id is not None}
-    if not there:
-        return
-    details = {**(told.get("details") or {}), **there}
-    if isinstance(failure, CallFailed):
-        failure.error = told | {"details": details}
-    else:
-        failure.details = details
+EVIDENCE_NAME = "{}.evidence.jsonl"
+PIECE_BYTES = 192 * 1024
+PORTION = 200
+# Columns of a decision that no reader needs: which of them stand for the same deed is in the rest.
+_NOT_TOLD = frozenset({"deed_key", "token_digest"})
 
 
-def _may_trace(template: TaskTemplate, step_run: StepRun) -> bool:
-    """Tell whether a trace may be kept: never of a run with secret inputs, which it would record as
-    they are typed.
+def export_evidence(
+    *, principal: Principal, run_id: str, contents: bool = False
+) -> Iterator[bytes]:
+    """Return the lines of a run's evidence, also of a run past its time to live. That it was made
+    is audited, and committed before the first line.
+
+    Args:
+        contents: with the bytes of its artifacts, not their digests alone.
+
+    Raises:
+        RunNotFound: Unknown, another workspace's, or past its retention.
     """
-    holds_secrets = step_run.run.holds_secrets
-    return template.shares_page and not holds_secrets and settings.TRACE != "never"
+    for scope in ("audit:read", "runs:read", *(["artifacts:read"] if contents else [])):
+        principal.require(scope)
+    run = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
+    if run is None:
+        raise RunNotFound(f"There is no run {run_id[:64]}.")
+    record(
+        Deed("run.evidence_exported", principal.id, "run", run.id, run.tenant_id, run.workspace_id,
+             {"contents": contents})
+    )  # fmt: skip
+    head = bundle_head("run", made_by=principal.id, runId=run.id, contents=contents)
+    return bundle_lines(head, _records(run, contents=contents))
+
+
+def _records(run: Run, *, contents: bool) -> Iterator[Record]:
+    return chain(
+        [{"type": "run", **_columns(run)}],
+        _steps(run), _events(run), _artifacts(run, contents=contents), _decisions(run),
+        _audit(run),
+    )  # fmt: skip
+
+
+def _columns(row: Any) -> Record:
+    """Return a row's columns under their names of JSON; secrets are in none of them."""
+    told = {
+        field.attname: getattr(row, field.attname)
+        for field in row._meta.concrete_fields
+        if field.attname not in _NOT_TOLD
+    }
+    return {_camel(name): _plain(value) for name, value in told.items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+
+
+def _steps(run: Run) -> Iterator[Record]:
+    after = -1
+    while found := list(
+        RunStep.objects.filter(run=run, index__gt=after).order_by("index")[:PORTION]
+    ):
+        yield from ({"type": "step", **_columns(step)} for step in found)
+        after = found[-1].index
+
+
+def _events(run: Run) -> Iterator[Record]:
+    """Yield the log up to where it was at the start: what comes later is not waited for."""
+    after = 0
+    upto = RunEvent.objects.filter(run=run, seq__lte=run.last_seq)
+    while found := list(upto.filter(seq__gt=after).order_by("seq")[:PORTION]):
+        for event in found:
+            at = _plain(event.at)
+            yield {"type": "event", "seq": event.seq, "event": event.type, "at": at,
+                   "data": event.data}  # fmt: skip
+        after = found[-1].seq
+
+
+def _artifacts(run: Run, *, contents: bool) -> Iterator[Record]:
+    for row in list(Artifact.objects.filter(run_id=run.id).order_by("created_at", "id")):
+        told = {"type": "artifact", **describe(row), "stepIndex": row.step_index}
+        file = None
+        if contents and not is_expired(row):
+            file = open_blob(row.sha256, size_bytes=row.size_bytes)
+        if file is None:
+            yield told
+            continue
+        yield {**told, "contentFollows": True}
+        with file:
+            for piece in iter(partial(file.read, PIECE_BYTES), b""):
+                yield {"type": "content", "data": base64.b64encode(piece).decode()}
+
+
+def _decisions(run: Run) -> Iterator[Record]:
+    for decision in list(Decision.objects.filter(run_id=run.id).order_by("id")):
+        said = Confirmation.objects.filter(decision=decision).first()
+        confirmation = _columns(said) if said else None
+        yield {"type": "decision", **_columns(decision), "confirmation": confirmation}
+
+
+def _audit(run: Run) -> Iterator[Record]:
+    """Yield the rows about the run, its artifacts and its decisions."""
+    artifacts = Artifact.objects.filter(run_id=run.id).values_list("id", flat=True)
+    decided = Decision.objects.filter(run_id=run.id).values_list("id", flat=True)
+    about: Iterable[str] = [run.id, *artifacts]
+    rows = AuditEntry.objects.filter(workspace_id=run.workspace_id).filter(
+        Q(resource_id__in=about)
+        | Q(resource_type="decision", resource_id__in=[str(number) for number in decided])
+    )
+    return audit_records(rows)

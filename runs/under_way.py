@@ -26,7 +26,7 @@ from runners.trust import TrustLevel
 from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
 from runs.event_types import EventType
-from runs.evidence import add_evidence, record_if_wanted
+from runs.failed_page import add_evidence, record_if_wanted
 from runs.journal import Ending
 from runs.models import Run, RunStep
 from runs.parked import Parked, park, take

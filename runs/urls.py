@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import page_views, session_views, views, webhook_views
+from runs import evidence_views, page_views, session_views, views, webhook_views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),
@@ -16,6 +16,7 @@ urlpatterns = [
     path("runs/<id:runId>/events", views.EventsView.as_view()),
     path("runs/<id:runId>/wait", views.WaitView.as_view()),
     path("runs/<id:runId>/artifacts", views.RunArtifactsView.as_view()),
+    path("runs/<id:runId>/evidence", evidence_views.EvidenceView.as_view()),
     path("page-content", page_views.PageContentView.as_view()),
     path("sessions", session_views.SessionsView.as_view()),
     path("sessions/<id:sessionId>", session_views.SessionView.as_view()),

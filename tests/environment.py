@@ -59,21 +59,25 @@ def pytest_configure() -> None:
     """
     from django.db.backends.base.operations import BaseDatabaseOperations
 
-    guards = import_module("decisions.migrations.0002_audit_guards")
+    guards = [
+        import_module(f"decisions.migrations.{name}")
+        for name in ("0002_audit_guards", "0006_audit_seals")
+    ]
     flush = BaseDatabaseOperations.execute_sql_flush
 
     def flush_unguarded(self: Any, statements: list[str]) -> None:
         sqlite = self.connection.vendor == "sqlite"
-        off = guards.SQLITE_UNDO if sqlite else guards.POSTGRESQL_UNDO
-        on = guards.SQLITE if sqlite else guards.POSTGRESQL
+        off, on = ("SQLITE_UNDO", "SQLITE") if sqlite else ("POSTGRESQL_UNDO", "POSTGRESQL")
         with self.connection.cursor() as cursor:
-            for statement in off:
-                cursor.execute(statement)
+            for guard in guards:
+                for statement in getattr(guard, off):
+                    cursor.execute(statement)
         flush(self, statements)
         with self.connection.cursor() as cursor:
             # SQLite has no TRUNCATE: removing the runs was counted.
             cursor.execute("DELETE FROM runs_runtotalchange")
-            for statement in on:
-                cursor.execute(statement)
+            for guard in guards:
+                for statement in getattr(guard, on):
+                    cursor.execute(statement)
 
     BaseDatabaseOperations.execute_sql_flush = flush_unguarded  # type: ignore[method-assign]

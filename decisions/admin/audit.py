@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin import SimpleListFilter
+from django.core.exceptions import PermissionDenied
 from django.db import connection
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from decisions.admin.answers import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit import is_genuine
-from decisions.labels import code, link_to, moment, pill
-from decisions.models import AuditEntry
+from decisions.audit_log import export_audit, within
+from decisions.chain import head_of_chain
+from decisions.labels import code, link_about, link_to, moment, pill
+from decisions.models import AuditEntry, AuditSeal
+from decisions.principals import ensure_workspace
 from decisions.wording import one_line, pretty_json
 
 # Every distinct action by hops through the index (action, id): a DISTINCT would read the whole log.
@@ -32,8 +38,8 @@ SELECT action FROM hop WHERE action IS NOT NULL LIMIT 200
 """
 
 
-_REFUSALS = (".refused", ".sign_in_failed")
-_SKEW = timedelta(hours=1)
+_REFUSALS = (".refused", ".sign_in_failed", ".denied")
+_SOON = "A scheduler seals each row within a second; a row that is not ours is never sealed."
 
 
 def occurring_actions() -> list[str]:
@@ -59,22 +65,11 @@ class ActionFilter(SimpleListFilter):
 
 
 class AuditTimeFilter(TimeFilter):
-    """By when it was. Rows are shown in the order of their ids, so the span is a span of ids too:
-    found by one look at the index of times, an hour wider for the sake of clocks that differ.
-    """
+    """By when it was."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows of a span."""
-        kept = super().queryset(request, queryset)
-        since, before = self.bounds()
-        rows = AuditEntry.objects.values_list("id", flat=True)
-        if since is not None:
-            first = rows.filter(created_at__gte=since - _SKEW).order_by("created_at").first()
-            return kept.filter(id__gte=first) if first is not None else kept.none()
-        if before is not None:
-            last = rows.filter(created_at__lt=before + _SKEW).order_by("-created_at").first()
-            return kept.filter(id__lte=last) if last is not None else kept.none()
-        return kept
+        return within(queryset, *self.bounds())
 
 
 class RefusalFilter(SimpleListFilter):
@@ -99,7 +94,7 @@ class RefusalFilter(SimpleListFilter):
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Newest first; a row says when, what, by whom, about what."""
 
-    list_display = ("when", "what", "by", "about", "told")
+    list_display = ("when", "what", "by", "about", "told", "sealed")
     list_filter = (ActionFilter, RefusalFilter, WorkspaceFilter, AuditTimeFilter)
     ordering = ("-id",)
     search_fields = ("resource_id",)
@@ -114,8 +109,51 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         "tenant_id",
         "facts",
         "genuine",
+        "sealed",
+        "link",
     )
     readonly_fields = fields
+    list_before_template = "admin/decisions/auditentry/chain.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        """Return rows with their places in the chain."""
+        rows: QuerySet[AuditEntry] = super().get_queryset(request)
+        seal = AuditSeal.objects.filter(entry_id=OuterRef("id"))
+        return rows.annotate(
+            seal_position=Subquery(seal.values("position")), seal_hash=Subquery(seal.values("hash"))
+        )
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages, and that of the export before them."""
+        export = self.admin_site.admin_view(self.export_view)
+        return [path("export/", export, name="decisions_auditentry_export"), *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list, the end of the chain above it."""
+        shown = {
+            "chain": head_of_chain(),
+            "export": f"{reverse('admin:decisions_auditentry_export')}?{request.GET.urlencode()}",
+            **(extra_context or {}),
+        }
+        answer: HttpResponse = super().changelist_view(request, shown)
+        return answer
+
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the rows that the list's filters keep as a file, with their chain."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        listed = self.get_changelist_instance(request)
+        home = ensure_workspace()
+        lines = export_audit(
+            listed.queryset,
+            actor=f"admin:{request.user.get_username()}", place=(home.tenant_id, home.id),
+            asked=dict(request.GET.items()),
+        )  # fmt: skip
+        return bundle_file(request, lines, "audit.jsonl")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
@@ -158,7 +196,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def about(self, entry: AuditEntry) -> SafeString:
         """Return what the row is about, as a link where it has a page."""
         return format_html(
-            "{} {}", entry.resource_type, link_to(entry.resource_type, entry.resource_id)
+            "{} {}", entry.resource_type, link_about(entry.resource_type, entry.resource_id)
         )
 
     @admin.display(description="Told")
@@ -179,3 +217,16 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         if is_genuine(entry):
             return pill("genuine: its MAC is this installation's", "succeeded")
         return pill("not genuine: altered, or put in by other means", "failed")
+
+    @admin.display(description="Sealed")
+    def sealed(self, entry: AuditEntry) -> SafeString:
+        """Return the row's place in the chain."""
+        position = getattr(entry, "seal_position", None)
+        if position is None:
+            return format_html('<span class="cty-dim" title="{}">{}</span>', _SOON, "not yet")
+        return format_html('<span class="cty-num">{}</span>', f"{position:,}")
+
+    @admin.display(description="Hash")
+    def link(self, entry: AuditEntry) -> SafeString:
+        """Return the hash of the row's link in the chain."""
+        return code(getattr(entry, "seal_hash", None) or "–")

@@ -97,7 +97,8 @@ class UserObjectAdmin(OfUserAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return objects with the number of their current version."""
         rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.annotate(newest=Max("versions__version"))
+        newest: QuerySet[Any] = rows.annotate(newest=Max("versions__version"))
+        return newest
 
     @admin.display(description="Type")
     def kind(self, row: UserObject) -> SafeString:

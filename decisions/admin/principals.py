@@ -1,8 +1,14 @@
-"""Tenants, workspaces and users in the admin site: to read."""
+"""Tenants, workspaces and users in the admin site: to read and to make, each audited. None is ever
+deleted: audit rows name them.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django import forms
 from django.contrib import admin
+from django.contrib.auth import get_permission_codename
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
@@ -10,12 +16,60 @@ from django.utils.safestring import SafeString
 from decisions.admin.continuity import kept_of, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.audit import Deed, record
 from decisions.labels import code, link_to, moment
 from decisions.models import Tenant, User, Workspace
+from decisions.principals import ensure_workspace
+
+
+class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A new one; its name may not hold what nobody sees."""
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse such names."""
+        given = super().clean() or {}
+        for name in ("name", "user_id"):
+            if not str(given.get(name, "")).isprintable():
+                self.add_error(name, "Only characters that can be seen.")
+        return given
+
+
+class MakingAdmin(ReadOnlyAdmin):
+    """A list to which rows are added and never changed.
+
+    Attributes:
+        asked: the fields of a new row.
+    """
+
+    form = PrincipalForm
+    asked: tuple[str, ...] = ("name",)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Tell whether this operator may make one."""
+        codename = get_permission_codename("add", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return what a new row is asked for, or what is shown of one."""
+        return self.asked if obj is None else self.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return what cannot be written: of a row that is there, everything."""
+        return () if obj is None else self.readonly_fields
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Audit a new row; Django calls this inside the transaction that makes it."""
+        actor, kind = f"admin:{request.user.get_username()}", str(self.opts.model_name)
+        record(Deed(f"{kind}.created", actor, kind, *self.told_of(obj), {"name": str(obj)}))
+        return super().log_addition(request, obj, message)
+
+    def told_of(self, row: Any) -> tuple[str, str, str]:
+        """Return the row's id as audit rows name it, and whose log tells of it."""
+        raise NotImplementedError
 
 
 @admin.register(Tenant)
-class TenantAdmin(ReadOnlyAdmin):
+class TenantAdmin(MakingAdmin):
     """Organisations."""
 
     list_display = ("name", "shown_id", "made")
@@ -23,6 +77,11 @@ class TenantAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
     fields = ("name", "shown_id", "made")
     readonly_fields = fields
+
+    def told_of(self, row: Tenant) -> tuple[str, str, str]:
+        """Return its id; the log is that of this machine's own workspace, as it has none yet."""
+        home = ensure_workspace()
+        return row.id, home.tenant_id, home.id
 
     @admin.display(description="Id")
     def shown_id(self, tenant: Tenant) -> SafeString:
@@ -36,15 +95,20 @@ class TenantAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(ReadOnlyAdmin):
+class WorkspaceAdmin(MakingAdmin):
     """What queries are scoped to."""
 
+    asked = ("tenant", "name")
     list_display = ("name", "organisation", "shown_id", "made")
     list_select_related = ("tenant",)
     ordering = ("tenant__name", "name", "id")
     search_fields = ("name",)
     fields = ("name", "organisation", "shown_id", "made")
     readonly_fields = fields
+
+    def told_of(self, row: Workspace) -> tuple[str, str, str]:
+        """Return its id and itself."""
+        return row.id, row.tenant_id, row.id
 
     @admin.display(description="Tenant")
     def organisation(self, place: Workspace) -> SafeString:
@@ -63,9 +127,10 @@ class WorkspaceAdmin(ReadOnlyAdmin):
 
 
 @admin.register(User)
-class UserAdmin(ReadOnlyAdmin):
+class UserAdmin(MakingAdmin):
     """Whom agents work for; those who sign in here are operators."""
 
+    asked = ("workspace", "user_id")
     list_display = ("user_id", "place", "made")
     ordering = ("-id",)
     search_fields = ("user_id",)
@@ -84,6 +149,10 @@ class UserAdmin(ReadOnlyAdmin):
         """Find users by their whole id."""
         term = search_term.strip()
         return (queryset.filter(user_id=term) if term else queryset), False
+
+    def told_of(self, row: User) -> tuple[str, str, str]:
+        """Return the user_id and its workspace."""
+        return row.user_id, row.workspace.tenant_id, row.workspace_id
 
     @admin.display(description="Workspace")
     def place(self, user: User) -> SafeString:

@@ -25,28 +25,44 @@ from unfold.widgets import (
 
 from decisions.admin.filters import WorkspaceFilter, workspace_label
 from decisions.admin.making import MakingAdmin
-from decisions.labels import code, link_to, moment, pill
+from decisions.admin.read_only import plain_id
+from decisions.errors import Refused
+from decisions.labels import code, link_to, moment, page_of, pill
 from decisions.models import Token
 from decisions.principals import DEFAULT_SCOPES, LOCAL, SCOPES, TrustLevel, create_token
-from decisions.tokens import revoke_token
+from decisions.tokens import let_act_for, revoke_token
 from decisions.wording import shorten
 
+_ACTS_FOR = "decisions_token_acts_for"
 _NAME = r"\A[\w .@:+-]{1,128}\Z"
 
 
+def acts_for_field() -> forms.CharField:
+    """Return the field that names users."""
+    return forms.CharField(
+        label="Acts for", required=False, max_length=10_000,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text="The user ids that it may act for, one a line; empty: any user of the workspace.",
+    )  # fmt: skip
+
+
+class ActsForForm(forms.Form):
+    """Whom an existing token may act for."""
+
+    acts_for = acts_for_field()
+
+
 class TokenForm(forms.Form):
-    """What a new token is and may do; workspace and users are made when new, as `manage.py
+    """What a new token is and may do; tenant, workspace and users are made when new, as `manage.py
     create_token` does.
     """
 
     name = forms.RegexField(
         _NAME, widget=UnfoldAdminTextInputWidget, help_text="To tell it from others later."
     )
+    tenant = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
     workspace = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
-    acts_for = forms.CharField(
-        required=False, max_length=10_000, widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-        help_text="The user ids that it may act for, one a line; empty: any user of the workspace.",
-    )  # fmt: skip
+    acts_for = acts_for_field()
     trust = forms.ChoiceField(
         choices=[("remote", "remote"), ("local", "local")], widget=UnfoldAdminSelectWidget,
         help_text="local counts only for calls from this machine; remote reaches public addresses.",
@@ -78,7 +94,7 @@ class StateFilter(SimpleListFilter):
 class TokenAdmin(MakingAdmin):
     """Who holds a key, and to what. Digests are never shown."""
 
-    list_display = ("name", "state", "shown_id", "place", "acts_for", "trust", "may", "made")
+    list_display = ("name", "state", "shown_id", "place", "for_whom", "trust", "may", "made")
     list_filter = (StateFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("name", "id")
@@ -88,7 +104,7 @@ class TokenAdmin(MakingAdmin):
     make_template = "admin/decisions/token/new.html"
     change_form_template = "admin/decisions/token/page.html"
     change_list_template = "admin/decisions/token/list.html"
-    fields = ("name", "state", "shown_id", "place", "acts_for", "trust", "may", "made", "ended")
+    fields = ("name", "state", "shown_id", "place", "for_whom", "trust", "may", "made", "ended")
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
@@ -106,6 +122,7 @@ class TokenAdmin(MakingAdmin):
         return [
             path("new/", wrap(never_cache(self.make_view)), name="decisions_token_new"),
             path("<str:token_id>/revoke/", wrap(self.revoke_view), name="decisions_token_revoke"),
+            path("<str:token_id>/acts_for/", wrap(self.acts_for_view), name=_ACTS_FOR),
             *super().get_urls(),
         ]
 
@@ -114,6 +131,7 @@ class TokenAdmin(MakingAdmin):
         return create_token(
             name=given["name"],
             workspace=given["workspace"],
+            tenant=given["tenant"],
             users=given["acts_for"].splitlines(),
             scopes=frozenset(given["scopes"]),
             trust=cast(TrustLevel, given["trust"]),
@@ -128,6 +146,24 @@ class TokenAdmin(MakingAdmin):
             raise PermissionDenied
         self._revoke(request, [token_id])
         return redirect(reverse("admin:decisions_token_changelist"))
+
+    def acts_for_view(self, request: HttpRequest, token_id: str) -> HttpResponse:
+        """Name the users that one token may act for and go back to its page."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not self.has_revoke_permission(request):
+            raise PermissionDenied
+        form = ActsForForm(request.POST)
+        users = form.cleaned_data["acts_for"].splitlines() if form.is_valid() else ["\0"]
+        actor = f"admin:{request.user.get_username()}"
+        try:
+            done = let_act_for(token_id=token_id, users=users, actor=actor)
+        except Refused as refusal:
+            self.message_user(request, refusal.message, messages.ERROR)
+        else:
+            told = "From its next call on it may act for these." if done else "Nothing was changed."
+            self.message_user(request, told, messages.SUCCESS if done else messages.WARNING)
+        return redirect(page_of("token", token_id) or reverse("admin:decisions_token_changelist"))
 
     @admin.action(description="Revoke selected tokens", permissions=["revoke"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Token]) -> None:
@@ -147,8 +183,11 @@ class TokenAdmin(MakingAdmin):
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
                     extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
         """Show a token's page, with the button that ends it for whoever may."""
-        told = {"may_revoke": self.has_revoke_permission(request), **(extra_context or {})}
-        return super().change_view(request, object_id, form_url, told)
+        told: dict[str, Any] = {"may_revoke": self.has_revoke_permission(request)}
+        token = Token.objects.filter(id=plain_id(object_id)).first()
+        if token is not None:
+            told["acts_for"] = ActsForForm(initial={"acts_for": "\n".join(token.acts_for)})
+        return super().change_view(request, object_id, form_url, told | (extra_context or {}))
 
     @admin.display(description="State")
     def state(self, token: Token) -> SafeString:
@@ -166,7 +205,7 @@ class TokenAdmin(MakingAdmin):
         return link_to("workspace", token.workspace_id, shown=workspace_label(token.workspace))
 
     @admin.display(description="Acts for")
-    def acts_for(self, token: Token) -> str:
+    def for_whom(self, token: Token) -> str:
         """Return the users it may act for, or that it may act for any."""
         return shorten(", ".join(token.acts_for), 60) or "any user"
 

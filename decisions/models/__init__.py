@@ -1,6 +1,6 @@
 """The rows of the ground, a family a file."""
 
-from decisions.models.audit import AuditEntry
+from decisions.models.audit import AuditEntry, AuditSeal
 from decisions.models.chat import ChatAnswer, Conversation, Event
 from decisions.models.decision import (
     Confirmation,
@@ -19,6 +19,7 @@ from decisions.models.state import Axis, AxisValue, Evidence
 
 __all__ = [
     "AuditEntry",
+    "AuditSeal",
     "Axis",
     "AxisValue",
     "ChatAnswer",

@@ -1,4 +1,6 @@
-"""What was done: rows that are only ever added (guards: migrations/0002_audit_guards.py)."""
+"""What was done, and the chain that seals it: rows that are only ever added (guards:
+migrations/0002_audit_guards.py and 0006_audit_seals.py).
+"""
 
 from __future__ import annotations
 
@@ -35,3 +37,27 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.resource_id}"
+
+
+class AuditSeal(models.Model):
+    """One link of the chain beside the log, written by `decisions.sealer` alone (mechanisms 14).
+
+    An entry is named by its id and its MAC, which covers the rest of it: so a seal still tells what
+    was there after its entry is gone.
+    """
+
+    position = models.BigIntegerField(primary_key=True)  # 1, 2, 3, … without a gap
+    entry_id = models.BigIntegerField()
+    mac = models.CharField(max_length=64)  # the entry's
+    prev = models.CharField(max_length=64)  # the hash at the position before
+    hash = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["entry_id"], name="one_seal_per_entry"),
+            # A copy of a genuine entry, MAC and all, is not sealed a second time.
+            models.UniqueConstraint(fields=["mac"], name="one_seal_per_mac"),
+        ]
+
+    def __str__(self) -> str:
+        return f"seal {self.position}"

@@ -12,11 +12,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 
+from decisions.admin.answers import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
@@ -30,6 +32,7 @@ from runs.admin.run_columns import (
     run_page,
     search,
 )
+from runs.evidence import EVIDENCE_NAME, export_evidence
 from runs.models import Run
 from runs.services import cancel_run, retry_run
 
@@ -86,6 +89,7 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
             path("<str:run_id>/live/", wrap(never_cache(self.live_view)), name="runs_run_live"),
             path("<str:run_id>/steps/<int:index>/", wrap(self.step_view), name="runs_run_step"),
             path("<str:run_id>/cancel/", wrap(self.cancel_view), name="runs_run_cancel"),
+            path("<str:run_id>/evidence/", wrap(self.evidence_view), name="runs_run_evidence"),
             path("<str:run_id>/retry/", wrap(self.retry_view), name="runs_run_retry"),
             *super().get_urls(),
         ]
@@ -127,7 +131,20 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
 
     def _story(self, request: HttpRequest, run: Run) -> dict[str, Any]:
         may_operate = self.has_operate_permission(request)
-        return run_story.tell(request, run) | {"may_operate": may_operate}
+        return run_story.tell(request, run) | {
+            "may_operate": may_operate,
+            "may_take_evidence": _may_take_evidence(request),
+        }
+
+    def evidence_view(self, request: HttpRequest, run_id: str) -> HttpResponseBase:
+        """Answer a run's evidence as a file, with the bytes of its artifacts."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not _may_take_evidence(request):
+            raise PermissionDenied
+        run = self._run(request, run_id)
+        lines = export_evidence(principal=_operator(request, run), run_id=run.id, contents=True)
+        return bundle_file(request, lines, EVIDENCE_NAME.format(run.id))
 
     # --- deeds ----------------------------------------------------------------------------------
 
@@ -182,6 +199,10 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
             rest = len(told_all) - TOLD
             more = f" … and {rest} more alike." if rest > 0 else ""
             self.message_user(request, " ".join(told_all[:TOLD]) + more, level)
+
+
+def _may_take_evidence(request: HttpRequest) -> bool:
+    return request.user.has_perms(["decisions.view_auditentry", "artifacts.view_artifact"])
 
 
 def _operator(request: HttpRequest, run: Run) -> Principal:

@@ -30,6 +30,8 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{RUN}/events": {"GET": "runs:read"},
     f"{RUN}/wait": {"GET": "runs:read"},
     f"{RUN}/artifacts": {"GET": "artifacts:read"},
+    f"{RUN}/evidence": {"GET": "audit:read"},
+    "api/v1/audit": {"GET": "audit:read"},
     "api/v1/webhooks": {"GET": "runs:read", "POST": "runs:write"},
     HOOK: {"GET": "runs:read", "DELETE": "runs:write"},
     f"{HOOK}/enable": {"POST": "runs:write"},

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import override_settings
 from playwright.async_api import Browser, Page, async_playwright
 
+from decisions.bundle_check import check_bundle
 from decisions.one_time_login import make_login_path
 from decisions.principals import Principal
 from runners.browser.chromium import find_chromium, launch_args, wants_sandbox
@@ -156,3 +158,22 @@ def test_a_screenshot_opens_large(
     visitor.sees("dialog[open] img")
     visitor.click("dialog")
     assert visitor.do(visitor.page.locator("dialog").count()) == 0
+
+
+def test_evidence_and_audit_rows_are_saved_as_files_that_prove_themselves(
+    visitor: Visitor, submit: Callable[..., str], tmp_path: Path
+) -> None:
+    run = Run.objects.get(id=submit("ok"))
+
+    async def save(button: str, name: str) -> None:
+        async with visitor.page.expect_download() as coming:
+            await visitor.page.click(f"button:has-text('{button}')")
+        await (await coming.value).save_as(tmp_path / name)
+
+    visitor.open(run_page(run))
+    visitor.do(save("Evidence", "run.jsonl"))
+    visitor.open("/admin/decisions/auditentry/?action=run.submitted")
+    visitor.do(save("Export these rows", "audit.jsonl"))
+    evidence, audit = check_bundle(tmp_path / "run.jsonl"), check_bundle(tmp_path / "audit.jsonl")
+    assert (evidence.faults, evidence.head["runId"]) == (0, run.id)
+    assert (audit.faults, audit.lines["audit"]) == (0, 1)

@@ -12,7 +12,7 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from decisions.audit import Deed, record
-from decisions.models import AuditEntry, Decision, Token
+from decisions.models import AuditEntry, Decision, Tenant, Token, User, Workspace
 from decisions.objects import put_shell
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal, create_token
@@ -25,6 +25,8 @@ from tests.support.continuity import SHELL, decide, owner_named
 pytest_plugins = ["tests.support.admin_fixtures"]
 
 OURS = [model for model in admin.site._registry if model._meta.app_label != "auth"]
+
+MADE = (Tenant, Workspace, User)  # in forms of the admin; see test_admin_principals
 
 
 def address(model: type[Model], *rest: str) -> str:
@@ -66,7 +68,8 @@ def test_no_row_is_added_changed_or_deleted_by_a_superuser(boss: Client) -> None
         for deed in ("change", "delete"):
             answer = boss.post(address(model, str(row.pk), deed), {"name": "x", "post": "yes"})
             assert answer.status_code == 403, (model, deed)
-        assert boss.post(address(model, "add"), {"name": "x"}).status_code == 403, model
+        if model not in MADE:
+            assert boss.post(address(model, "add"), {"name": "x"}).status_code == 403, model
         ticked = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
         boss.post(address(model), ticked)
         assert model._default_manager.filter(pk=row.pk).exists(), model

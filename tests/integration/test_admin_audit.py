@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from decisions.audit import Deed, record
-from decisions.models import AuditEntry, Token
+from decisions.bundle_check import check_bundle
+from decisions.models import AuditEntry, AuditSeal, Token
 from decisions.principals import Principal, create_token
+from decisions.sealer import Sealer
 from runs.models import Run
 
 pytest_plugins = ["tests.support.admin_fixtures"]
@@ -82,6 +85,55 @@ def test_an_entry_that_we_did_not_write_is_told(
     forged.save(force_insert=True)
     assert "genuine: its MAC" in boss.get(f"{LIST}{ours.id}/change/").content.decode()
     assert "not genuine" in boss.get(f"{LIST}{forged.id}/change/").content.decode()
+
+
+def test_an_entry_tells_its_place_in_the_chain(
+    boss: Client, tell: Callable[..., AuditEntry]
+) -> None:
+    sealed = tell("run.started", "run", "run_1")
+    Sealer().seal_all()
+    link = AuditSeal.objects.get(entry_id=sealed.id)
+    assert link.hash in boss.get(f"{LIST}{sealed.id}/change/").content.decode()
+    tell("run.ended", "run", "run_1")
+    page = boss.get(LIST).content.decode()
+    assert "not yet" in page
+    assert f"<b>{AuditSeal.objects.count()}</b> rows sealed into one chain" in page
+
+
+def test_the_filtered_rows_are_exported_with_their_chain(
+    boss: Client, tell: Callable[..., AuditEntry], tmp_path: Path
+) -> None:
+    for number in range(3):
+        tell("run.started", "run", f"run_{number}")
+    tell("run.ended", "run", "run_1")
+    Sealer().seal_all()
+    answer = boss.post(f"{LIST}export/?action=run.started")
+    assert "attachment" in answer["Content-Disposition"]
+    (tmp_path / "audit.jsonl").write_bytes(b"".join(answer.streaming_content))  # type: ignore[attr-defined]
+    report = check_bundle(tmp_path / "audit.jsonl")
+    assert (report.faults, report.unsealed, report.lines["audit"]) == (0, 0, 3)
+    taken = AuditEntry.objects.get(action="audit.exported")
+    assert (taken.actor, taken.metadata["filters"]) == ("admin:boss", {"action": "run.started"})
+
+
+def test_an_export_needs_the_permission_and_a_post(
+    boss: Client, staff: Callable[..., Client]
+) -> None:
+    assert boss.get(f"{LIST}export/").status_code == 405
+    assert staff("runs.view_run").post(f"{LIST}export/").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "leads_to"),
+    [("user", "ann lee", "/admin/decisions/user/?q=ann+lee"),
+     ("session", "sess_1", "/admin/runners/browsersession/sess_1/change/"),
+     ("tenant", "ten_1", "/admin/decisions/tenant/ten_1/change/")],
+)  # fmt: skip
+def test_what_a_row_is_about_is_a_click_away(
+    boss: Client, tell: Callable[..., AuditEntry], kind: str, about: str, leads_to: str
+) -> None:
+    tell("thing.done", kind, about)
+    assert leads_to in boss.get(LIST).content.decode()
 
 
 def test_metadata_is_escaped_and_without_secrets(

@@ -9,15 +9,15 @@ import pytest
 from django.test import Client
 
 from decisions.errors import NotAuthenticated
-from decisions.models import AuditEntry, Token
+from decisions.models import AuditEntry, Token, User
 from decisions.principals import authenticate, create_token
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
 LIST = "/admin/decisions/token/"
 FORM: dict[str, Any] = {
-    "name": "agent", "workspace": "research", "acts_for": "ada\nbob\n", "trust": "remote",
-    "scopes": ["runs:read"],
+    "name": "agent", "tenant": "acme", "workspace": "research", "acts_for": "ada\nbob\n",
+    "trust": "remote", "scopes": ["runs:read"],
 }  # fmt: skip
 
 
@@ -36,6 +36,42 @@ def test_a_token_is_shown_once_and_works(boss: Client) -> None:
         assert secret not in page
         assert token.digest not in page
     assert AuditEntry.objects.get(action="token.created").actor == "admin:boss"
+
+
+def test_a_token_may_be_of_another_tenants_workspace(boss: Client) -> None:
+    boss.post(LIST + "new/", FORM)
+    place = Token.objects.get().workspace
+    assert (place.name, place.tenant.name) == ("research", "acme")
+
+
+def test_the_users_of_a_token_change_from_its_next_call_on(boss: Client) -> None:
+    secret = create_token(name="agent", users=["ada"])
+    page = f"{LIST}{Token.objects.get().id}/"
+    boss.post(page + "acts_for/", {"acts_for": "bob\n\n  cy \nbob"})
+    assert authenticate(secret).acts_for == frozenset({"bob", "cy"})
+    told = AuditEntry.objects.get(action="token.acts_for_changed")
+    assert told.actor == "admin:boss"
+    assert told.metadata == {"name": "agent", "before": ["ada"], "actsFor": ["bob", "cy"]}
+    boss.post(page + "acts_for/", {"acts_for": "cy\nbob"})
+    assert AuditEntry.objects.filter(action="token.acts_for_changed").count() == 1
+    assert ">bob\ncy</textarea>" in boss.get(page + "change/").content.decode()
+
+
+@pytest.mark.parametrize("wrong", ["x" * 129, "a\0b", "\u202ea", "y" * 10_001])
+def test_wrong_users_change_nothing_of_a_token(boss: Client, wrong: str) -> None:
+    secret = create_token(name="agent", users=["ada"])
+    boss.post(f"{LIST}{Token.objects.get().id}/acts_for/", {"acts_for": f"bob\n{wrong}"})
+    assert authenticate(secret).acts_for == frozenset({"ada"})
+    assert not User.objects.filter(user_id="bob").exists()
+
+
+def test_a_revoked_token_gets_no_users(boss: Client) -> None:
+    create_token(name="agent", users=["ada"])
+    token = Token.objects.get()
+    boss.post(f"{LIST}{token.id}/revoke/")
+    boss.post(f"{LIST}{token.id}/acts_for/", {"acts_for": "bob"})
+    assert Token.objects.get().acts_for == ["ada"]
+    assert "acts_for/" not in boss.get(f"{LIST}{token.id}/change/").content.decode()
 
 
 def test_a_wrong_form_makes_no_token(boss: Client) -> None:
@@ -86,6 +122,7 @@ def test_both_deeds_need_their_permission_and_a_post(
     token = Token.objects.get()
     viewer = staff("decisions.view_token")
     assert viewer.post(f"{LIST}{token.id}/revoke/").status_code == 403
+    assert viewer.post(f"{LIST}{token.id}/acts_for/", {"acts_for": "x"}).status_code == 403
     assert viewer.post(LIST + "new/", FORM).status_code == 403
     assert "New token" not in viewer.get(LIST).content.decode()
     assert "/revoke/" not in viewer.get(f"{LIST}{token.id}/change/").content.decode()

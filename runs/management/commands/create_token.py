@@ -28,6 +28,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workspace", default=LOCAL, help="made when new (default: %(default)s)"
         )
+        parser.add_argument("--tenant", default=LOCAL, help="made when new (default: %(default)s)")
         parser.add_argument(
             "--user",
             action="append",
@@ -56,6 +57,7 @@ class Command(BaseCommand):
             token = create_token(
                 name=options["name"],
                 workspace=options["workspace"],
+                tenant=options["tenant"],
                 users=options["users"],
                 scopes=wanted,
                 trust=options["trust"],

@@ -7,14 +7,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from decisions.sealer import Sealer
 from runs.scheduler import Scheduler
 from runs.webhooks.deliverer import Deliverer
 
 
 class Command(BaseCommand):
-    """Ring again, end lost leases, hide and expire, deliver webhooks, until SIGTERM or Ctrl-C."""
+    """Ring again, end lost leases, hide and expire, deliver webhooks, seal the audit log, until
+    SIGTERM or Ctrl-C.
+    """
 
-    help = "Run the scheduler (lost leases, unheard doorbells, expiry, webhooks)."
+    help = "Run the scheduler (lost leases, unheard doorbells, expiry, webhooks, audit seals)."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -22,7 +25,9 @@ class Command(BaseCommand):
         scheduler = Scheduler()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: scheduler.stopping.set())
-        deliverer = Deliverer()
+        deliverer, sealer = Deliverer(), Sealer()
         deliverer.start()
+        sealer.start()
         scheduler.run()
         deliverer.stop()
+        sealer.stop()

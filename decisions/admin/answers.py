@@ -1,0 +1,17 @@
+"""Answers of the admin site that are files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, StreamingHttpResponse
+
+from decisions.bundles import file_headers, in_portions
+
+
+def bundle_file(request: HttpRequest, lines: Iterator[bytes], name: str) -> StreamingHttpResponse:
+    """Return a bundle as a file to save, sent as it is made."""
+    streamed: Any = in_portions(lines) if isinstance(request, ASGIRequest) else lines
+    return StreamingHttpResponse(streamed, headers=file_headers(name))

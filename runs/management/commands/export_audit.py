@@ -1,0 +1,54 @@
+"""Write the audit log as JSON lines with its chain: `manage.py export_audit [--output FILE] …`."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentTypeError
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from decisions.audit_log import export_audit, within
+from decisions.models import AuditEntry
+from decisions.principals import ensure_workspace
+from runs.stack.bundle_file import write_bundle
+from runs.stack.prepare import prepare_home
+
+_EQUAL = ("tenant_id", "workspace_id", "action", "actor", "resource_id")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no ISO 8601 time") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+class Command(BaseCommand):
+    """Write the rows, oldest first, to a file or to stdout."""
+
+    help = "Export the audit log as JSON lines that `verify_audit --bundle` checks."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the filters and the file."""
+        for name in _EQUAL:
+            parser.add_argument(f"--{name.replace('_', '-')}", help="only rows with this value")
+        parser.add_argument("--from", dest="since", type=_moment, help="ISO 8601, UTC if unsaid")
+        parser.add_argument("--to", dest="before", type=_moment, help="ISO 8601; not included")
+        parser.add_argument("--output", help="a file that is not there yet (default: stdout)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Write them."""
+        prepare_home()
+        equal = {name: options[name] for name in _EQUAL if options[name] is not None}
+        times = {name: options[name].isoformat() for name in ("since", "before") if options[name]}
+        rows = within(AuditEntry.objects.filter(**equal), options["since"], options["before"])
+        home = ensure_workspace()
+        lines = export_audit(
+            rows, actor=f"command:{getpass.getuser()}", place=(home.tenant_id, home.id),
+            asked={**equal, **times},
+        )  # fmt: skip
+        write_bundle(self, lines, options["output"])

@@ -1,0 +1,46 @@
+"""Write the evidence of one run as one file: `manage.py export_evidence RUN_ID [--output FILE]`."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import replace
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from decisions.errors import Refused
+from decisions.principals import admin_principal
+from runs.evidence import export_evidence
+from runs.models import Run
+from runs.stack.bundle_file import write_bundle
+from runs.stack.prepare import prepare_home
+
+
+class Command(BaseCommand):
+    """Write what was asked, done, kept and decided, with the run's part of the audit log."""
+
+    help = "Export the evidence of one run as JSON lines that `verify_audit --bundle` checks."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the run and the file."""
+        parser.add_argument("run_id", metavar="RUN_ID")
+        parser.add_argument(
+            "--contents", action="store_true", help="with the bytes of its artifacts"
+        )
+        parser.add_argument("--output", help="a file that is not there yet (default: stdout)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Write it."""
+        prepare_home()
+        run_id = options["run_id"]
+        run = Run.objects.filter(id=run_id).only("tenant_id", "workspace_id").first()
+        if run is None:
+            raise CommandError(f"There is no run {run_id}.")
+        who = admin_principal("", tenant_id=run.tenant_id, workspace_id=run.workspace_id)
+        who = replace(who, id=f"command:{getpass.getuser()}")
+        try:
+            lines = export_evidence(principal=who, run_id=run_id, contents=options["contents"])
+        except Refused as refused:
+            raise CommandError(refused.message) from None
+        write_bundle(self, lines, options["output"])

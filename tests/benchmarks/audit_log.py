@@ -1,0 +1,173 @@
+"""How fast the audit log is sealed and checked, on PostgreSQL with fsync.
+
+Sealing a backlog stands beside bare inserts of rows of the same size and indexes, as many at a
+time; checking, beside reading the same rows and one SHA-256 of each. Under load, a writer adds 500
+rows a second while a sealer runs: how late the last row of each portion is sealed, from its commit
+on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.services import DurablePostgresServer, PostgresServer, served
+
+ROWS = int(os.environ.get("BENCH_AUDIT_ROWS", "20000"))
+ROUNDS = 3
+LOAD_S, PER_SECOND, PORTION = 6.0, 500, 25
+BARE = """
+CREATE TABLE bare (position bigint PRIMARY KEY, entry_id bigint UNIQUE, mac varchar(64) UNIQUE,
+                   prev varchar(64), hash varchar(64))"""
+READ = """
+SELECT s.*, e.* FROM decisions_auditseal s JOIN decisions_auditentry e ON e.id = s.entry_id
+WHERE s.position > %s AND s.position <= %s ORDER BY s.position"""
+
+
+def write(rows: int) -> None:
+    """Write audit rows as a run's way leaves them."""
+    from decisions.audit import Deed, record_all
+
+    told = {"from": "queued", "to": "running", "workerId": "wrk_01kb3x5j2e6s9w1z4b7f0h3k5m"}
+    place = "ten_01kb3x5j2e6s9w1z4b7f0h3k5m", "ws_01kb3x5j2e6s9w1z4b7f0h3k5m"
+    for start in range(0, rows, 500):
+        record_all(
+            [
+                Deed("run.started", "worker:wrk_01kb3x5j2e6s9w1z4b7f0h3k5m", "run",
+                     "run_01kb3x5h7c9v2m4q8t6w0y1z3a", *place, {**told, "epoch": number})
+                for number in range(start, min(start + 500, rows))
+            ]
+        )  # fmt: skip
+
+
+def sealed_per_s() -> float:
+    """Return how many rows of a backlog are sealed in a second."""
+    from decisions.sealer import Sealer
+
+    write(ROWS)
+    began = time.perf_counter()
+    sealed = Sealer().seal_all()
+    return sealed / (time.perf_counter() - began)
+
+
+def inserted_per_s() -> float:
+    """Return how many rows like seals are inserted in a second."""
+    from django.db import connection, transaction
+
+    line = "(%s, %s, %s, %s, %s)"
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS bare; {BARE}")
+        rows: list[list[int | str]]
+        rows = [[n, n, hashlib.sha256(b"%d" % n).hexdigest(), "p" * 64, "h" * 64]
+                for n in range(ROWS)]  # fmt: skip
+        began = time.perf_counter()
+        for start in range(0, ROWS, 500):
+            part = rows[start : start + 500]
+            values = ", ".join([line] * len(part))
+            with transaction.atomic():
+                cursor.execute(
+                    f"INSERT INTO bare VALUES {values}",  # noqa: S608
+                    [value for row in part for value in row],
+                )
+        return ROWS / (time.perf_counter() - began)
+
+
+def checked_per_s() -> float:
+    """Return how many rows are checked in a second."""
+    from decisions.audit_check import check_audit_log
+
+    began = time.perf_counter()
+    found = check_audit_log()
+    assert found.faults == 0, found.told
+    return found.sealed / (time.perf_counter() - began)
+
+
+def read_per_s() -> float:
+    """Return how many rows are read and hashed once in a second."""
+    from django.db import connection
+
+    from decisions.audit_check import PORTION as PAGE
+    from decisions.chain import head_of_chain
+
+    last = head_of_chain().position
+    began = time.perf_counter()
+    for start in range(0, last, PAGE):
+        with connection.cursor() as cursor:
+            cursor.execute(READ, [start, start + PAGE])
+            for row in cursor.fetchall():
+                hashlib.sha256(row[4].encode()).hexdigest()
+    return last / (time.perf_counter() - began)
+
+
+def lateness_ms() -> list[float]:
+    """Return, portion by portion, how long after its commit its last row was sealed."""
+    from decisions.models import AuditEntry, AuditSeal
+    from decisions.sealer import Sealer
+
+    sealer, over, late = Sealer(), threading.Event(), []
+    sealer.start()
+    began, number = time.perf_counter(), 0
+    waiting: dict[int, float] = {}
+    while time.perf_counter() - began < LOAD_S or (waiting and not over.is_set()):
+        if time.perf_counter() - began < LOAD_S and time.perf_counter() - began >= number * (
+            PORTION / PER_SECOND
+        ):
+            write(PORTION)
+            number += 1
+            waiting[AuditEntry.objects.latest("id").id] = time.perf_counter()
+        done = AuditSeal.objects.filter(entry_id__in=list(waiting)).values_list("entry_id")
+        for (entry_id,) in done:
+            late.append((time.perf_counter() - waiting.pop(entry_id)) * 1000)
+        time.sleep(0.005)
+    sealer.stop()
+    return late
+
+
+def main() -> None:
+    """Measure and report."""
+    home = tempfile.mkdtemp(prefix="cty-bench-")
+    with served(DurablePostgresServer, PostgresServer.make) as server:
+        os.environ["DATABASE_URL"] = server.url
+        os.environ["CONTINUITY_HOME"] = home
+        os.environ["CONTINUITY_SECRET_KEYS"] = "bench-" + "k" * 40
+        os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"
+        os.environ["CONTINUITY_LOG_LEVEL"] = "ERROR"
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+        measure()
+    shutil.rmtree(home)
+
+
+def measure() -> None:
+    """Measure in the environment that is set."""
+    import django
+
+    django.setup()
+
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    seal = alternate({"ours": sealed_per_s, "floor": inserted_per_s}, ROUNDS)
+    check = alternate({"ours": checked_per_s, "floor": read_per_s}, ROUNDS)
+    figures: dict[str, Any] = {
+        "sealed": {name: spread(values) for name, values in seal.items()},
+        "sealed_ratio": ratio(seal["ours"], seal["floor"]),
+        "checked": {name: spread(values) for name, values in check.items()},
+        "checked_ratio": ratio(check["ours"], check["floor"]),
+    }
+    report(
+        "audit_log", unit="rows/s", rows=ROWS, **figures,
+        lateness_ms_at_500_per_s=spread(lateness_ms()),
+        goals={"sealed": ">= 500", "checked": ">= 50000", "lateness_ms": "<= 1000"},
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Sealers killed in the middle of their work leave one whole chain behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from django.db import connection
+
+from decisions.audit import Deed, record_all
+from decisions.audit_check import check_audit_log
+from decisions.checkpoints import kept_heads
+from decisions.models import AuditEntry, AuditSeal
+from tests.faults.world import World
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Write audit rows from another thread, without a pause."""
+    over = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            about = f"run_{number}"
+            record_all([Deed("run.started", "local", "run", about, "t", "w", {"n": n})
+                        for n in range(50)])  # fmt: skip
+            over.wait(0.005)
+        connection.close()
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(30)
+
+
+def more_than(before: int) -> bool:
+    return AuditSeal.objects.count() > before
+
+
+def test_sealers_killed_at_work_leave_one_whole_chain(world: World) -> None:
+    living = [world.start("scheduler"), world.start("scheduler")]
+    with writing():
+        for _ in range(4):
+            world.until(partial(more_than, AuditSeal.objects.count()), "nobody seals")
+            living.pop(0).kill()
+            living.append(world.start("scheduler"))
+    world.until(lambda: AuditSeal.objects.count() == AuditEntry.objects.count(), "rows are left")
+    report = check_audit_log()
+    assert (report.faults, report.unsealed) == (0, 0), report.told
+    world.until(lambda: kept_heads()[-1].position == AuditSeal.objects.count(), "no checkpoint")

@@ -1,0 +1,56 @@
+"""Tenants, workspaces and users are made in the admin site, each audited, and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from decisions.models import AuditEntry, Tenant, User, Workspace
+from decisions.principals import Principal
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+PLACE = "/admin/decisions/"
+
+
+def test_a_tenant_its_workspace_and_its_user_are_made(boss: Client) -> None:
+    boss.post(f"{PLACE}tenant/add/", {"name": "acme"})
+    tenant = Tenant.objects.get(name="acme")
+    boss.post(f"{PLACE}workspace/add/", {"tenant": tenant.id, "name": "research"})
+    place = Workspace.objects.get(tenant=tenant)
+    boss.post(f"{PLACE}user/add/", {"workspace": place.id, "user_id": "ann"})
+    assert User.objects.get(workspace=place).user_id == "ann"
+    told = AuditEntry.objects.filter(actor="admin:boss", action__endswith=".created")
+    assert [(row.resource_type, row.resource_id) for row in told.order_by("id")] == [
+        ("tenant", tenant.id), ("workspace", place.id), ("user", "ann"),
+    ]  # fmt: skip
+    assert told.get(resource_type="user").workspace_id == place.id
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\u202eb", "local"])
+def test_a_wrong_or_a_taken_name_makes_nothing(boss: Client, name: str) -> None:
+    answer = boss.post(f"{PLACE}tenant/add/", {"name": name})
+    assert answer.status_code == 200
+    assert Tenant.objects.count() == 1
+    assert not AuditEntry.objects.filter(action="tenant.created").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"), [("tenant", {"name": "x"}), ("workspace", {"name": "x"}),
+                          ("user", {"user_id": "x"})],
+)  # fmt: skip
+def test_making_one_needs_its_permission(
+    staff: Callable[..., Client], model: str, fields: dict[str, Any], principal: Principal
+) -> None:
+    viewer = staff(f"decisions.view_{model}")
+    assert viewer.post(f"{PLACE}{model}/add/", fields).status_code == 403
+    assert f"{model}/add/" not in viewer.get(f"{PLACE}{model}/").content.decode()
+
+
+def test_what_is_there_is_not_changed(boss: Client, principal: Principal) -> None:
+    page = f"{PLACE}tenant/{principal.tenant_id}/change/"
+    assert boss.post(page, {"name": "renamed"}).status_code == 403
+    assert Tenant.objects.get().name == "local"

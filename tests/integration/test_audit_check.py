@@ -1,0 +1,203 @@
+# ruff: noqa: S608  (attacks are plain SQL)
+"""verify_audit finds whatever somebody with the database owner's rights does to the log."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from decisions.audit import Deed, record
+from decisions.audit_check import Report, check_audit_log
+from decisions.models import AuditEntry, AuditSeal
+from decisions.principals import Principal
+from decisions.sealer import Sealer
+from tests.support.attacks import COPIED, attack
+
+
+@pytest.fixture
+def sealed(principal: Principal) -> Iterator[list[int]]:
+    """Ten rows, sealed; their ids."""
+    shutil.rmtree(Path(settings.CONTINUITY_HOME) / "audit", ignore_errors=True)
+    for number in range(10):
+        record(Deed("run.started", "local", "run", f"run_{number}", "ten_1", "ws_1", {"n": number}))
+    Sealer().seal_all()
+    yield list(AuditEntry.objects.order_by("id").values_list("id", flat=True))
+    shutil.rmtree(Path(settings.CONTINUITY_HOME) / "audit", ignore_errors=True)
+
+
+def only_fault(report: Report) -> str:
+    """Return the one fault that the check tells."""
+    assert report.faults == 1, report.told
+    return report.told[0]
+
+
+def test_a_log_that_nobody_touched_is_whole(sealed: list[int]) -> None:
+    report = check_audit_log()
+    assert (report.sealed, report.unsealed, report.faults) == (10, 0, 0)
+    assert report.checkpoints == 1
+
+
+def test_an_empty_log_is_whole(principal: Principal) -> None:
+    assert check_audit_log() == Report()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["actor = 'x'", "action = 'run.ended'", "resource_id = 'run_x'", "resource_type = 'x'",
+     "tenant_id = 'x'", "workspace_id = 'x'", "metadata = '{\"n\": 40}'", "metadata = '[]'",
+     "mac = '0'", "created_at = '2020-01-01 00:00:00+00:00'"],
+)  # fmt: skip
+def test_an_edited_row_is_found(sealed: list[int], change: str) -> None:
+    attack("UPDATE {rows} SET " + change + " WHERE id = %(id)s", id=sealed[4])
+    told = only_fault(check_audit_log())
+    assert told.startswith(f"row {sealed[4]} (seal 5): the row was edited")
+
+
+def test_a_row_edited_by_a_writer_with_the_key_is_found(sealed: list[int]) -> None:
+    """Its MAC is genuine, but the chain holds another one."""
+    record(Deed("run.started", "local", "run", "run_other", "ten_1", "ws_1"))
+    other = AuditEntry.objects.latest("id").id
+    source = "(SELECT {} FROM {rows} WHERE id = %(other)s)"
+    sets = ", ".join(f"{name} = {source.replace('{}', name)}" for name in COPIED.split(", "))
+    attack("UPDATE {rows} SET " + sets + " WHERE id = %(id)s",
+           "DELETE FROM {rows} WHERE id = %(other)s", id=sealed[4], other=other)  # fmt: skip
+    assert "another row stands in its place" in only_fault(check_audit_log())
+
+
+def test_a_removed_row_is_found(sealed: list[int]) -> None:
+    attack("DELETE FROM {rows} WHERE id = %(id)s", id=sealed[4])
+    assert only_fault(check_audit_log()) == f"row {sealed[4]} (seal 5): the row was removed"
+
+
+def test_a_row_removed_with_its_seal_is_found(sealed: list[int]) -> None:
+    attack("DELETE FROM {rows} WHERE id = %(id)s",
+           "DELETE FROM {seals} WHERE entry_id = %(id)s", id=sealed[4])  # fmt: skip
+    assert only_fault(check_audit_log()) == "seal 5: it is missing from the chain"
+
+
+def test_a_gap_that_was_closed_by_renumbering_is_found(sealed: list[int]) -> None:
+    attack("DELETE FROM {rows} WHERE id = %(id)s",
+           "DELETE FROM {seals} WHERE entry_id = %(id)s",
+           "UPDATE {seals} SET position = -position WHERE position > 5",
+           "UPDATE {seals} SET position = -position - 1 WHERE position < 0",
+           id=sealed[4])  # fmt: skip
+    report = check_audit_log()
+    assert report.told[0].startswith(f"row {sealed[5]} (seal 5): the seal is not what our sealer")
+
+
+def test_the_end_cut_off_with_its_seals_is_found_by_the_checkpoint(sealed: list[int]) -> None:
+    attack("DELETE FROM {rows} WHERE id >= %(id)s",
+           "DELETE FROM {seals} WHERE entry_id >= %(id)s", id=sealed[7])  # fmt: skip
+    told = only_fault(check_audit_log())
+    assert told == "seal 10: a checkpoint kept it as head, and the chain ends at 7"
+
+
+def test_the_end_cut_off_stays_found_when_the_sealer_goes_on(sealed: list[int]) -> None:
+    attack("DELETE FROM {rows} WHERE id >= %(id)s",
+           "DELETE FROM {seals} WHERE entry_id >= %(id)s", id=sealed[7])  # fmt: skip
+    for number in range(5):
+        record(Deed("run.ended", "local", "run", f"run_{number}", "ten_1", "ws_1"))
+    Sealer().seal_all()
+    report = check_audit_log()
+    assert report.sealed == 12
+    assert "(seal 10): not the head that a checkpoint kept" in only_fault(report)
+
+
+def test_all_of_it_removed_is_found(sealed: list[int]) -> None:
+    attack("DELETE FROM {rows}", "DELETE FROM {seals}")
+    assert "the chain ends at 0" in only_fault(check_audit_log())
+
+
+def test_rows_that_changed_places_are_found(sealed: list[int]) -> None:
+    attack("UPDATE {rows} SET id = -1 WHERE id = %(a)s",
+           "UPDATE {rows} SET id = %(a)s WHERE id = %(b)s",
+           "UPDATE {rows} SET id = %(b)s WHERE id = -1", a=sealed[2], b=sealed[6])  # fmt: skip
+    report = check_audit_log()
+    assert report.faults == 2
+    assert all("another row stands in its place" in told for told in report.told)
+    assert report.told[0].startswith(f"row {sealed[2]} (seal 3)")
+
+
+def test_seals_that_changed_places_are_found(sealed: list[int]) -> None:
+    attack("UPDATE {seals} SET position = -1 WHERE position = 3",
+           "UPDATE {seals} SET position = 3 WHERE position = 7",
+           "UPDATE {seals} SET position = 7 WHERE position = -1")  # fmt: skip
+    report = check_audit_log()
+    assert report.told[0].startswith(f"row {sealed[6]} (seal 3): the seal is not what our sealer")
+
+
+@pytest.mark.parametrize("column", ["hash", "prev", "mac"])
+def test_an_edited_seal_is_found(sealed: list[int], column: str) -> None:
+    attack("UPDATE {seals} SET " + column + " = 'f' WHERE position = 4")
+    told = check_audit_log().told
+    assert told[0].startswith(f"row {sealed[3]} (seal 4): the seal is not what our sealer wrote")
+
+
+def test_a_row_put_in_without_the_key_is_found_and_never_sealed(sealed: list[int]) -> None:
+    attack("INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
+           "UPDATE {rows} SET actor = 'forged' WHERE id = (SELECT max(id) FROM {rows})",
+           id=sealed[4])  # fmt: skip
+    Sealer().seal_all()
+    assert AuditSeal.objects.count() == 10
+    assert "not what our writer wrote: run.started run run_4 by forged" in only_fault(
+        check_audit_log()
+    )
+
+
+def test_a_copy_of_a_genuine_row_is_found_and_never_sealed(sealed: list[int]) -> None:
+    attack("INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
+           id=sealed[4])  # fmt: skip
+    Sealer().seal_all()
+    assert AuditSeal.objects.count() == 10
+    assert "it is a copy of another row" in only_fault(check_audit_log())
+
+
+def test_a_row_put_in_among_the_old_ones_is_found(sealed: list[int]) -> None:
+    attack("INSERT INTO {rows} (id, {copied}) SELECT -5, {forged} FROM {rows} WHERE id = %(id)s",
+           id=sealed[0])  # fmt: skip
+    assert only_fault(check_audit_log()).startswith("row -5 (not sealed)")
+
+
+def test_a_forged_seal_is_found(sealed: list[int]) -> None:
+    attack("INSERT INTO {rows} ({copied}) SELECT {forged} FROM {rows} WHERE id = %(id)s",
+           "INSERT INTO {seals} (position, entry_id, mac, prev, hash) SELECT 11, max(id), '00',"
+           " (SELECT hash FROM {seals} WHERE position = 10), '11' FROM {rows}",
+           id=sealed[0])  # fmt: skip
+    report = check_audit_log()
+    assert report.faults == 2
+    assert "(seal 11): the seal is not what our sealer wrote" in report.told[0]
+
+
+def test_another_installations_key_finds_every_row_foreign(sealed: list[int]) -> None:
+    with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40]):
+        assert check_audit_log().faults == 20
+    with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40, *settings.CONTINUITY_SECRET_KEYS]):
+        assert check_audit_log().faults == 0
+
+
+def test_a_checkpoint_that_cannot_be_read_is_told(sealed: list[int]) -> None:
+    (Path(settings.CONTINUITY_HOME) / "audit" / "checkpoints.jsonl").write_text("nonsense\n")
+    assert "a checkpoint cannot be read: 'nonsense'" in only_fault(check_audit_log())
+
+
+def test_the_command_says_what_it_found(sealed: list[int]) -> None:
+    out = StringIO()
+    call_command("verify_audit", stdout=out)
+    assert "The audit log is whole: 10 sealed rows in one chain, 1 checkpoints" in out.getvalue()
+    attack("DELETE FROM {rows} WHERE id = %(id)s", id=sealed[4])
+    with pytest.raises(CommandError, match=r"NOT whole: 1 fault; the first: row .* was removed"):
+        call_command("verify_audit", stdout=out)
+
+
+def test_rows_that_nobody_seals_are_told(sealed: list[int]) -> None:
+    record(Deed("run.started", "local", "run", "run_new", "ten_1", "ws_1"))
+    out = StringIO()
+    call_command("verify_audit", stdout=out)
+    assert "Not sealed yet: 1, the oldest for" in out.getvalue()

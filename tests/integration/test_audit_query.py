@@ -1,0 +1,148 @@
+"""GET /audit: filters, pages, scopes; another's rows read as none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from decisions.audit import Deed, entry_for, record, record_all
+from decisions.audit_log import list_audit_entries
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from tests.support.rest import refusal
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+
+@pytest.fixture
+def tell(principal: Principal) -> Callable[..., int]:
+    """Record a deed and return its row's id: `tell("run.started", "run_1", minutes_ago=5)`."""
+
+    def make(action: str, about: str = "run_1", actor: str = "local", minutes_ago: int = 0) -> int:
+        place = principal.tenant_id, principal.workspace_id
+        made = entry_for(Deed(action, actor, "run", about, *place, {"n": 1}))
+        made.created_at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        made.save(force_insert=True)
+        return int(made.id)
+
+    return make
+
+
+def ids(answer: httpx.Response) -> list[int]:
+    assert answer.status_code == 200, answer.text
+    return [item["id"] for item in answer.json()["items"]]
+
+
+def test_rows_come_newest_first_as_the_contract_shows_them(
+    api: httpx.Client, tell: Callable[..., int], principal: Principal
+) -> None:
+    tell("run.started", "run_old")
+    newest = tell("run.ended", "run_new", actor="worker:wrk_1")
+    item, *_ = api.get("/api/v1/audit", params={"limit": 1}).json()["items"]
+    assert abs(item.pop("createdAt") / 1000 - datetime.now(UTC).timestamp()) < 3600
+    assert item == {
+        "id": newest, "tenantId": principal.tenant_id, "workspaceId": principal.workspace_id,
+        "action": "run.ended", "actor": "worker:wrk_1", "resourceType": "run",
+        "resourceId": "run_new", "metadata": {"n": 1},
+    }  # fmt: skip
+
+
+def test_each_filter_keeps_what_it_says(
+    api: httpx.Client, tell: Callable[..., int], principal: Principal
+) -> None:
+    one = tell("run.started", "run_a", "token:tok_1")
+    two = tell("run.ended", "run_b", "token:tok_2")
+    cases: list[tuple[dict[str, str], list[int]]] = [
+        ({"action": "run.started"}, [one]), ({"actor": "token:tok_2"}, [two]),
+        ({"resourceId": "run_a"}, [one]), ({"resourceId": "run_a", "action": "run.ended"}, []),
+        ({"workspaceId": principal.workspace_id, "actor": "token:tok_1"}, [one]),
+        ({"workspaceId": "ws_elsewhere"}, []), ({"tenantId": "ten_elsewhere"}, []),
+    ]  # fmt: skip
+    for query, wanted in cases:
+        assert ids(api.get("/api/v1/audit", params=query)) == wanted, query
+
+
+def test_a_span_of_time_has_its_start_and_not_its_end(
+    api: httpx.Client, tell: Callable[..., int]
+) -> None:
+    made = [tell("run.started", f"run_{ago}", minutes_ago=ago) for ago in (300, 200, 100)]
+    starts = [int(AuditEntry.objects.get(id=one).created_at.timestamp() * 1000) for one in made]
+    query: dict[str, Any] = {"from": starts[0], "to": starts[2], "action": "run.started"}
+    assert ids(api.get("/api/v1/audit", params=query)) == [made[1], made[0]]
+    assert ids(api.get("/api/v1/audit", params={"to": starts[0]})) == []
+    assert ids(api.get("/api/v1/audit", params={"from": 4_000_000_000_000})) == []
+    backwards = api.get("/api/v1/audit", params={"from": starts[2], "to": starts[0]})
+    assert refusal(backwards, 400)["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_pages_join_without_a_gap_while_rows_come_in(
+    api: httpx.Client, tell: Callable[..., int]
+) -> None:
+    made = [tell("run.started", f"run_{number}") for number in range(7)]
+    seen: list[int] = []
+    query: dict[str, Any] = {"limit": 3, "action": "run.started"}
+    while True:
+        page = api.get("/api/v1/audit", params=query).json()
+        seen += [item["id"] for item in page["items"]]
+        tell("run.started", "run_later")
+        if page["nextCursor"] is None:
+            break
+        query["cursor"] = page["nextCursor"]
+    assert seen == made[::-1]
+
+
+def test_another_workspaces_rows_are_not_there(
+    tell: Callable[..., int], stranger: Principal
+) -> None:
+    tell("run.started")
+    assert list_audit_entries(principal=stranger) == {"items": [], "nextCursor": None}
+
+
+def test_a_token_without_the_scope_is_refused(client_with: Callable[..., httpx.Client]) -> None:
+    poor = client_with(scopes=frozenset({"runs:read"}))
+    assert refusal(poor.get("/api/v1/audit"), 403)["details"] == {"scope": "audit:read"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=1001", "limit=x", "limit=1&limit=2", "cursor=", "cursor=-1", "cursor=x",
+     "cursor=1%00", "cursor=9999999999999999999", "from=-1", "from=1.5", "to=2026-01-01",
+     "from=99999999999999999", "action=", "actor=%00", "nothing=1", f"action={'x' * 65}"],
+)  # fmt: skip
+def test_a_bad_query_is_refused_in_the_one_shape(api: httpx.Client, query: str) -> None:
+    assert refusal(api.get(f"/api/v1/audit?{query}"), 400)["errorCode"] == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{}, {"action": "run.started"}, {"actor": "token:tok_1"}, {"resource_id": "run_7"},
+     {"since_ms": 1, "before_ms": 2}, {"since_ms": 1_000_000_000_000, "cursor": "90"}],
+)  # fmt: skip
+def test_no_filter_reads_the_whole_log(principal: Principal, filters: dict[str, Any]) -> None:
+    place = principal.tenant_id, principal.workspace_id
+    record_all([Deed("run.started", f"token:tok_{n}", "run", f"run_{n}", *place)
+                for n in range(3000)])  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    with CaptureQueriesContext(connection) as asked:
+        list_audit_entries(principal=principal, limit=10, **filters)
+    explain = "EXPLAIN " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
+    for query in asked.captured_queries:
+        with connection.cursor() as cursor:
+            cursor.execute(explain + query["sql"].replace("%", "%%"))
+            plan = "\n".join(str(row) for row in cursor.fetchall())
+        assert "Seq Scan" not in plan, plan
+        assert "SCAN decisions_auditentry\n" not in plan + "\n", plan
+
+
+def test_a_row_with_an_odd_text_is_told_as_it_is(api: httpx.Client, principal: Principal) -> None:
+    place = principal.tenant_id, principal.workspace_id
+    record(Deed("run.started", "local", "run", "run_漢", *place, {"key": "é\u2028", "big": 2**63}))
+    item, *_ = api.get("/api/v1/audit", params={"resourceId": "run_漢"}).json()["items"]
+    assert item["metadata"] == {"key": "é\u2028", "big": 2**63}

@@ -1,0 +1,176 @@
+"""Exports prove themselves offline: any changed, added, missing or moved line is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from artifacts.models import Artifact
+from decisions.audit import Deed, record
+from decisions.bundle_check import BundleReport, check_bundle
+from decisions.errors import Forbidden, RunNotFound
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from decisions.sealer import Sealer
+from runs.evidence import export_evidence
+from runs.models import Run
+from runs.services import cancel_run
+from tests.support.rest import refusal
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+
+@pytest.fixture
+def evidence(
+    submit: Callable[..., str], principal: Principal, make_artifact: Callable[..., str],
+    tmp_path: Path,
+) -> Path:  # fmt: skip
+    """The evidence of a canceled run with an artifact, contents and all."""
+    run_id = submit("ok", "ok")
+    make_artifact(b"kept\n" * 100_000, run_id=run_id)
+    cancel_run(principal=principal, run_id=run_id)
+    Sealer().seal_all()
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(export_evidence(principal=principal, run_id=run_id, contents=True)))
+    return path
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def after(path: Path, change: Callable[[list[bytes]], object]) -> BundleReport:
+    """Return what the check says once the file's lines were changed."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    change(lines)
+    path.write_bytes(b"".join(lines))
+    return check_bundle(path)
+
+
+def test_the_evidence_of_a_run_tells_all_of_it_and_is_whole(evidence: Path) -> None:
+    report, run = check_bundle(evidence), Run.objects.get()
+    # The row that tells of the export itself is committed first, and was not sealed in time.
+    assert (report.faults, report.unsealed) == (0, 1), report.told
+    audit = AuditEntry.objects.filter(resource_id=run.id).count()
+    assert dict(report.lines) == {
+        "head": 1, "run": 1, "step": 2, "event": run.last_seq, "artifact": 1, "content": 3,
+        "audit": audit, "end": 1,
+    }  # fmt: skip
+
+
+def test_evidence_comes_over_rest_as_a_file(
+    api: httpx.Client, evidence: Path, client_with: Callable[..., httpx.Client]
+) -> None:
+    address = f"/api/v1/runs/{Run.objects.get().id}/evidence"
+    answer = api.get(address, params={"contents": "true"})
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert "attachment" in answer.headers["content-disposition"]
+    evidence.write_bytes(answer.content)
+    assert check_bundle(evidence).lines["content"] == 3
+    assert check_bundle(evidence).faults == 0
+    assert refusal(api.get("/api/v1/runs/run_x/evidence"), 404)["errorCode"] == "RUN_NOT_FOUND"
+    assert refusal(api.get(address, params={"contents": "yes"}), 400)
+    poor = client_with(scopes=frozenset({"audit:read"}))
+    assert refusal(poor.get(address), 403)["details"] == {"scope": "runs:read"}
+
+
+def test_nothing_secret_is_in_the_evidence(evidence: Path) -> None:
+    told = evidence.read_text()
+    assert "token_digest" not in told
+    assert "deedKey" not in told
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "why"),
+    [
+        (lambda lines: lines.__setitem__(2, lines[2].replace(b'"ok', b'"OK')), 3, "changed"),
+        (lambda lines: lines.pop(3), 4, "the line before it was taken out"),
+        (lambda lines: lines.insert(3, lines[4]), 4, "put in or moved"),
+        (lambda lines: lines.pop(), None, "the end is missing"),
+        (lambda lines: lines.insert(5, b'{"type": "event"}\n'), 6, "it is no line of a bundle"),
+        (lambda lines: lines.pop(0), 1, "changed, put in"),
+        (lambda lines: lines.append(lines[-1]), None, "changed, put in"),
+        (lambda lines: lines.__setitem__(0, b"\xff\xfe\n"), 1, "no line of a bundle"),
+    ],
+)  # fmt: skip
+def test_a_line_that_was_tampered_with_is_named(
+    evidence: Path, change: Callable[[list[bytes]], object], line: int | None, why: str
+) -> None:
+    report = after(evidence, change)
+    assert report.faults >= 1
+    assert why in report.told[0]
+    if line is not None:
+        assert report.told[0].startswith(f"line {line}: ")
+
+
+def test_another_installation_can_vouch_for_no_line(evidence: Path) -> None:
+    with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40]):
+        assert check_bundle(evidence).faults > len(records(evidence))
+
+
+def test_a_file_that_is_no_bundle_is_told(tmp_path: Path) -> None:
+    for content in (b"", b"\n", b"hello", b"{}\n", bytes(100)):
+        (tmp_path / "x").write_bytes(content)
+        assert check_bundle(tmp_path / "x").faults >= 1, content
+
+
+def test_expired_bytes_are_told_by_their_digest_alone(evidence: Path, principal: Principal) -> None:
+    Artifact.objects.update(expired_at=Run.objects.get().created_at)
+    lines = list(export_evidence(principal=principal, run_id=Run.objects.get().id, contents=True))
+    told = [json.loads(line) for line in lines]
+    assert [one["expired"] for one in told if one["type"] == "artifact"] == [True]
+    assert "content" not in {one["type"] for one in told}
+
+
+def test_anothers_run_has_no_evidence(evidence: Path, stranger: Principal) -> None:
+    with pytest.raises(RunNotFound):
+        export_evidence(principal=stranger, run_id=Run.objects.get().id)
+
+
+def test_evidence_needs_its_scopes(evidence: Path, principal: Principal) -> None:
+    place = principal.tenant_id, principal.workspace_id
+    for scopes in ({"runs:read"}, {"audit:read"}):
+        poor = Principal("token:x", *place, frozenset(scopes), "local")
+        with pytest.raises(Forbidden):
+            export_evidence(principal=poor, run_id=Run.objects.get().id)
+
+
+def test_that_evidence_was_taken_is_audited(evidence: Path) -> None:
+    taken = AuditEntry.objects.get(action="run.evidence_exported")
+    assert (taken.resource_id, taken.metadata) == (Run.objects.get().id, {"contents": True})
+
+
+def test_the_commands_export_and_check(principal: Principal, tmp_path: Path) -> None:
+    for number in range(1200):
+        record(Deed("run.started", "local", "run", f"run_{number}", "t", "w", {"float": 1e20}))
+    Sealer().seal_all()
+    path, out = tmp_path / "audit.jsonl", StringIO()
+    call_command("export_audit", output=str(path), action="run.started", stderr=out)
+    call_command("verify_audit", bundle=str(path), stdout=out)
+    assert "is whole: audit" in out.getvalue()
+    assert "1200 audit" in out.getvalue()
+    assert path.stat().st_mode & 0o077 == 0
+    with pytest.raises(CommandError, match="there already"):
+        call_command("export_audit", output=str(path))
+    path.write_text(path.read_text().replace("run_700", "run_701", 1))
+    with pytest.raises(CommandError, match=r"NOT whole: .* the first: line 702: it was changed"):
+        call_command("verify_audit", bundle=str(path), stdout=out)
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("verify_audit", bundle=str(tmp_path / "none"))
+
+
+def test_the_evidence_command_needs_a_run(evidence: Path, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="There is no run run_x"):
+        call_command("export_evidence", "run_x")
+    path = tmp_path / "again.jsonl"
+    call_command("export_evidence", Run.objects.get().id, output=str(path), stderr=StringIO())
+    assert check_bundle(path).faults == 0
+    assert not [one for one in records(path) if one["type"] == "content"]

@@ -1,0 +1,184 @@
+"""The sealer puts every committed row into the chain, whoever else writes, waits or seals."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+
+from decisions.audit import Deed, record, record_all
+from decisions.audit_check import check_audit_log
+from decisions.chain import head_of_chain
+from decisions.checkpoints import kept_heads
+from decisions.models import AuditEntry, AuditSeal
+from decisions.principals import Principal
+from decisions.sealer import AT_ONCE, Sealer
+from tests.integration.racing import at_once
+
+PATIENCE_S = 60.0
+on_postgresql = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has one writer at a time"
+)
+
+
+@pytest.fixture(autouse=True)
+def fresh_checkpoints(principal: Principal) -> Iterator[Path]:
+    """No checkpoint of another test's chain."""
+    folder = Path(settings.CONTINUITY_HOME) / "audit"
+    shutil.rmtree(folder, ignore_errors=True)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def a_deed(about: str) -> Deed:
+    return Deed("run.started", "local", "run", about, "ten_1", "ws_1")
+
+
+def sealed() -> list[str]:
+    """Return what the sealed rows are about, in the order of the chain."""
+    about = dict(AuditEntry.objects.values_list("id", "resource_id"))
+    order = AuditSeal.objects.order_by("position").values_list("entry_id", flat=True)
+    return [about[entry_id] for entry_id in order]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.02)
+
+
+def test_rows_are_sealed_once_in_a_dense_chain() -> None:
+    record_all([a_deed(f"run_{number}") for number in range(2 * AT_ONCE + 7)])
+    sealer = Sealer()
+    assert sealer.seal_all() == 2 * AT_ONCE + 7
+    assert sealer.seal_all() == 0
+    positions = list(AuditSeal.objects.order_by("position").values_list("position", flat=True))
+    assert positions == list(range(1, 2 * AT_ONCE + 8))
+    assert check_audit_log().faults == 0
+
+
+def test_the_newest_head_is_kept_outside_the_database() -> None:
+    for number in range(3):
+        record(a_deed(f"run_{number}"))
+        Sealer().seal_all()
+    assert kept_heads()[-1] == head_of_chain()
+    assert [head.position for head in kept_heads()] == [1, 3]  # the first, and the newest
+
+
+@on_postgresql
+def test_a_row_that_is_committed_late_is_sealed_late(
+    in_background: Callable[[Callable[[], object]], threading.Thread],
+) -> None:
+    written, go_on = threading.Event(), threading.Event()
+
+    def write_slowly() -> None:
+        with transaction.atomic():
+            record(a_deed("late"))
+            written.set()
+            assert go_on.wait(PATIENCE_S)
+
+    sealer = Sealer()
+    slow = in_background(write_slowly)
+    assert written.wait(PATIENCE_S)
+    for number in range(5):
+        record(a_deed(f"run_{number}"))
+        sealer.seal_all()
+    assert sealed() == [f"run_{number}" for number in range(5)]
+    go_on.set()
+    slow.join(PATIENCE_S)
+    sealer.seal_all()
+    assert sealed()[-1] == "late"
+    assert check_audit_log().faults == 0
+
+
+@on_postgresql
+def test_the_mark_passes_gaps_that_a_rollback_left() -> None:
+    sealer = Sealer()
+    with transaction.atomic():
+        record(a_deed("undone"))
+        transaction.set_rollback(True)
+    record(a_deed("done"))
+    for _ in range(3):
+        sealer.seal_all()
+    assert sealer._settled == AuditEntry.objects.get().id
+    assert sealed() == ["done"]
+
+
+def test_many_sealers_at_once_make_one_chain() -> None:
+    record_all([a_deed(f"run_{number}") for number in range(300)])
+    at_once([Sealer().seal_all for _ in range(8)])
+    Sealer().seal_all()
+    assert sealed() == [f"run_{number}" for number in range(300)]
+    assert check_audit_log().faults == 0
+
+
+def test_a_sealer_that_starts_later_finds_what_was_left() -> None:
+    record(a_deed("first"))
+    Sealer().seal_all()
+    record(a_deed("second"))
+    assert Sealer().seal_all() == 1
+    assert sealed() == ["first", "second"]
+
+
+def test_it_seals_on_its_own_while_others_write() -> None:
+    sealer = Sealer()
+    sealer.start()
+    try:
+        for number in range(20):
+            record(a_deed(f"run_{number}"))
+        wait_for(lambda: AuditSeal.objects.count() == 20)
+    finally:
+        sealer.stop()
+    assert sorted(sealed()) == sorted(f"run_{number}" for number in range(20))
+
+
+def test_a_home_that_cannot_be_written_stops_no_sealing(fresh_checkpoints: Path) -> None:
+    fresh_checkpoints.write_text("in the way")
+    sealer = Sealer()
+    record(a_deed("one"))
+    with pytest.raises(OSError, match="exists"):
+        sealer.seal_all()
+    assert sealed() == ["one"]
+    fresh_checkpoints.unlink()
+    sealer.seal_all()
+    assert kept_heads() == [head_of_chain()]
+    fresh_checkpoints.mkdir(exist_ok=True)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE decisions_auditseal SET hash = 'x'", "DELETE FROM decisions_auditseal",
+     "UPDATE decisions_auditseal SET position = position + 5"],
+)  # fmt: skip
+def test_the_database_refuses_to_change_a_seal(statement: str) -> None:
+    record(a_deed("one"))
+    Sealer().seal_all()
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement)
+    assert check_audit_log().faults == 0
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="REPLACE is SQLite's")
+def test_the_database_refuses_to_replace_a_seal() -> None:
+    record(a_deed("one"))
+    Sealer().seal_all()
+    values = AuditSeal.objects.values_list("entry_id", "mac").get()
+    for taken in ((1, 99, "x"), (9, values[0], "x"), (9, 99, values[1])):
+        with pytest.raises(DatabaseError, match="append-only"), connection.cursor() as cursor:
+            cursor.execute(
+                "REPLACE INTO decisions_auditseal (position, entry_id, mac, prev, hash)"
+                " VALUES (%s, %s, %s, '', '')",
+                taken,
+            )
