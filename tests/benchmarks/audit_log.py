@@ -64,7 +64,7 @@ def inserted_per_s() -> float:
     line = "(%s, %s, %s, %s, %s)"
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE IF EXISTS bare; {BARE}")
-        rows = [[n, n, hashlib.sha256(b"%d" % n).hexdigest(), "p" * 64, "h" * 64]
+        rows: list[list[Any]] = [[n, n, hashlib.sha256(b"%d" % n).hexdigest(), "p" * 64, "h" * 64]
                 for n in range(ROWS)]  # fmt: skip
         began = time.perf_counter()
         for start in range(0, ROWS, 500):
