@@ -7,8 +7,11 @@ stops nobody.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import repeat
+from multiprocessing import get_context
 from typing import NamedTuple
 
 from django.db import connection
@@ -16,6 +19,7 @@ from django.db import connection
 from decisions.audit import canonical_forms, is_mac_of
 from decisions.chain import BEFORE_ALL, Head, head_of_chain, is_our_link
 from decisions.checkpoints import kept_heads
+from decisions.models import AuditSeal
 
 PORTION = 5000
 TOLD = 20  # faults that are kept with their words; all are counted
@@ -85,9 +89,19 @@ class Report:
         if len(self.told) < TOLD:
             self.told.append(fault)
 
+    def join(self, part: Report) -> None:
+        """Take over what was found in a part of the chain."""
+        self.sealed += part.sealed
+        self.faults += part.faults
+        self.told = (self.told + part.told)[:TOLD]
 
-def check_audit_log() -> Report:
-    """Return what is wrong with the log; rows that come in meanwhile are left for the next time."""
+
+def check_audit_log(processes: int = 1) -> Report:
+    """Return what is wrong with the log; rows that come in meanwhile are left for the next time.
+
+    With several processes, each checks a part of the chain; they are forked, so only a command that
+    has no threads may ask for them.
+    """
     report, last = Report(), head_of_chain().position
     try:
         kept = kept_heads()
@@ -95,7 +109,10 @@ def check_audit_log() -> Report:
         kept = []
         report.add(f"CONTINUITY_HOME/audit: {unreadable}")
     report.checkpoints = len(kept)
-    _check_chain(report, last, kept)
+    for part in _parts(_spans(last, processes), kept):
+        report.join(part)
+    for lost in sorted({head.position for head in kept if head.position > last}):
+        report.add(f"seal {lost}: a checkpoint kept it as head, and the chain ends at {last}")
     _check_unsealed(report)
     with connection.cursor() as cursor:
         cursor.execute(_TWICE)
@@ -107,14 +124,31 @@ def check_audit_log() -> Report:
     return report
 
 
-def _check_chain(report: Report, last: int, kept: list[Head]) -> None:
-    """Walk the links from the first to `last`, comparing the heads that were kept on the way."""
+def _spans(last: int, processes: int) -> list[tuple[int, int]]:
+    """Return the chain's positions in contiguous parts, each (after, upto), a process a part."""
+    size = max(PORTION, -(-last // max(1, processes)))
+    return [(start, min(start + size, last)) for start in range(0, last, size)]
+
+
+def _parts(spans: list[tuple[int, int]], kept: list[Head]) -> Iterator[Report]:
+    if len(spans) < 2:
+        yield from (_check_span(span, kept) for span in spans)
+        return
+    connection.close()  # or the children would share it
+    with ProcessPoolExecutor(len(spans), mp_context=get_context("fork")) as pool:
+        yield from pool.map(_check_span, spans, repeat(kept))
+
+
+def _check_span(span: tuple[int, int], kept: list[Head]) -> Report:
+    """Walk the links behind the span's first position up to its last one, comparing the heads that
+    were kept on the way.
+    """
+    report, (position, last) = Report(), span
+    before = _head_at(position)
     wanted: dict[int, set[str]] = {}
     for head in kept:
         wanted.setdefault(head.position, set()).add(head.hash)
-    before: Head | None = BEFORE_ALL
-    position = 0
-    for link, row in _links(last):
+    for link, row in _links(position, last):
         if link.position != position + 1:
             report.add(_missing(position + 1, link.position - 1))
             before = None
@@ -125,8 +159,15 @@ def _check_chain(report: Report, last: int, kept: list[Head]) -> None:
         _check_sealed_row(report, link, row)
     if position < last:
         report.add(_missing(position + 1, last))
-    for lost in sorted(at for at in wanted if at > last):
-        report.add(f"seal {lost}: a checkpoint kept it as head, and the chain ends at {last}")
+    return report
+
+
+def _head_at(position: int) -> Head | None:
+    """Return the link at a position; None where it is missing, which is told of its own span."""
+    if position == 0:
+        return BEFORE_ALL
+    found = AuditSeal.objects.filter(position=position).values_list("hash", flat=True).first()
+    return Head(position, found) if found is not None else None
 
 
 def _fault_of_link(link: Link, before: Head | None, wanted: dict[int, set[str]]) -> str | None:
@@ -171,10 +212,12 @@ def is_genuine_row(row: Row) -> bool:
     """Tell whether a row as the database gives it is what our writer wrote."""
     try:
         at = iso(row.created_at)
-        forms = canonical_forms(*row[1:7], metadata=row.metadata, created_at=at)
-        return any(is_mac_of(form, row.mac) for form in forms)
+        for form in canonical_forms(*row[1:7], metadata=row.metadata, created_at=at):
+            if is_mac_of(form, row.mac):
+                return True
     except (ValueError, TypeError, ArithmeticError):
-        return False
+        pass
+    return False
 
 
 def iso(at: str) -> str:
@@ -196,8 +239,8 @@ def _statement(text: str) -> str:
     return text.format(columns=_COLUMNS.format(time=time))
 
 
-def _links(last: int) -> Iterator[tuple[Link, Row | None]]:
-    for start in range(0, last, PORTION):
+def _links(after: int, last: int) -> Iterator[tuple[Link, Row | None]]:
+    for start in range(after, last, PORTION):
         with connection.cursor() as cursor:
             cursor.execute(_statement(_SEALED), [start, min(start + PORTION, last)])
             found = cursor.fetchall()

@@ -13,7 +13,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from decisions.audit import Deed, record
+from decisions import audit_check
+from decisions.audit import Deed, record, record_all
 from decisions.audit_check import Report, check_audit_log
 from decisions.models import AuditEntry, AuditSeal
 from decisions.principals import Principal
@@ -21,15 +22,21 @@ from decisions.sealer import Sealer
 from tests.support.attacks import COPIED, attack
 
 
-@pytest.fixture
-def sealed(principal: Principal) -> Iterator[list[int]]:
-    """Ten rows, sealed; their ids."""
+@pytest.fixture(autouse=True)
+def fresh_checkpoints(principal: Principal) -> Iterator[None]:
+    """No checkpoint of another test's chain."""
     shutil.rmtree(Path(settings.CONTINUITY_HOME) / "audit", ignore_errors=True)
+    yield
+    shutil.rmtree(Path(settings.CONTINUITY_HOME) / "audit", ignore_errors=True)
+
+
+@pytest.fixture
+def sealed(fresh_checkpoints: None) -> list[int]:
+    """Ten rows, sealed; their ids."""
     for number in range(10):
         record(Deed("run.started", "local", "run", f"run_{number}", "ten_1", "ws_1", {"n": number}))
     Sealer().seal_all()
-    yield list(AuditEntry.objects.order_by("id").values_list("id", flat=True))
-    shutil.rmtree(Path(settings.CONTINUITY_HOME) / "audit", ignore_errors=True)
+    return list(AuditEntry.objects.order_by("id").values_list("id", flat=True))
 
 
 def only_fault(report: Report) -> str:
@@ -42,6 +49,24 @@ def test_a_log_that_nobody_touched_is_whole(sealed: list[int]) -> None:
     report = check_audit_log()
     assert (report.sealed, report.unsealed, report.faults) == (10, 0, 0)
     assert report.checkpoints == 1
+
+
+@pytest.mark.parametrize("processes", [1, 3, 8])
+def test_several_processes_find_what_one_does(
+    processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_check, "PORTION", 3)
+    record_all([Deed("run.started", "local", "run", f"run_{n}", "t", "w") for n in range(20)])
+    Sealer().seal_all()
+    assert check_audit_log(processes) == Report(sealed=20, checkpoints=1)
+    first = AuditEntry.objects.order_by("id")[0].id
+    attack("DELETE FROM {seals} WHERE position = 7",  # last of a part, first of one, amid one
+           "DELETE FROM {rows} WHERE id = %(id)s", id=first + 19)  # fmt: skip
+    report = check_audit_log(processes)
+    assert (report.sealed, report.unsealed, report.faults) == (19, 1, 2)
+    assert report.told == [
+        "seal 7: it is missing from the chain", f"row {first + 19} (seal 20): the row was removed",
+    ]  # fmt: skip
 
 
 def test_an_empty_log_is_whole(principal: Principal) -> None:

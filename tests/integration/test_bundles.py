@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from artifacts.models import Artifact
 from decisions.audit import Deed, record
 from decisions.bundle_check import BundleReport, check_bundle
 from decisions.errors import Forbidden, RunNotFound
-from decisions.models import AuditEntry
+from decisions.models import AuditEntry, Decision
 from decisions.principals import Principal
 from decisions.sealer import Sealer
 from runs.evidence import export_evidence
@@ -174,3 +175,29 @@ def test_the_evidence_command_needs_a_run(evidence: Path, tmp_path: Path) -> Non
     call_command("export_evidence", Run.objects.get().id, output=str(path), stderr=StringIO())
     assert check_bundle(path).faults == 0
     assert not [one for one in records(path) if one["type"] == "content"]
+
+
+def test_a_runs_decisions_are_in_its_evidence_and_keep_their_secrets(
+    submit: Callable[..., str], principal: Principal, tmp_path: Path
+) -> None:
+    run_id = submit("ok")
+    decision = Decision.objects.create(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, kind="step",
+        principal_id=principal.id, mode="confirm", tool="bash.exec", run_id=run_id, step_index=0,
+        subject_digest="d" * 64, deed_key="k" * 64, arguments={"cmd": "ls"},
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+    place = principal.tenant_id, principal.workspace_id
+    record(Deed("confirmation.tried", "local", "decision", str(decision.id), *place))
+    record(Deed("thing.done", "local", "other", str(decision.id), *place))
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(export_evidence(principal=principal, run_id=run_id)))
+    assert check_bundle(path).faults == 0
+    (told,) = [one for one in records(path) if one["type"] == "decision"]
+    assert (told["tool"], told["arguments"], told["confirmation"]) == (
+        "bash.exec", {"cmd": "ls"}, None,
+    )  # fmt: skip
+    actions = {one["action"] for one in records(path) if one["type"] == "audit"}
+    assert "confirmation.tried" in actions
+    assert "thing.done" not in actions
+    assert "k" * 64 not in path.read_text()

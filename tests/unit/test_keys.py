@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+
 import pytest
 from django.test import override_settings
 
@@ -47,3 +49,9 @@ def test_a_mac_is_for_its_purpose_alone() -> None:
 @pytest.mark.parametrize("given", ["", "0" * 64, "漢" * 64, "x" * 10_000])
 def test_anything_else_is_no_mac(given: str) -> None:
     assert not mac_matches("audit", b"m", given)
+
+
+def test_a_mac_is_hmac_sha256_under_the_key_of_its_purpose() -> None:
+    with override_settings(CONTINUITY_SECRET_KEYS=[NEW]):
+        key = hmac.digest(NEW.encode(), b"audit", "sha256")
+        assert mac("audit", b"m" * 200) == hmac.digest(key, b"m" * 200, "sha256").hex()

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,7 @@ class Command(BaseCommand):
             return
         prepare_home()
         began = time.monotonic()
-        report = check_audit_log()
+        report = check_audit_log(processes=os.cpu_count() or 1)
         took_s = time.monotonic() - began
         self._tell_faults("The audit log", report.faults, report.told)
         self.stdout.write(_summary(report, took_s))
