@@ -128,6 +128,10 @@ CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 # decision passes through the agent's host (inline) or people are asked past it (out_of_band).
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
 CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
+# Who words the replies to messages (decisions/chat/responder.py), and whether a decision that seems
+# to rest on who somebody is meets one question about reality.
+CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.ComposedResponder")
+CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
 # Where people reach this server: links in messages begin with it; empty: they are bare paths.
 PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the

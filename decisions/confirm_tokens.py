@@ -37,7 +37,9 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     Raises:
         ConfirmTokenInvalid: Anything is not as it has to be: all read the same.
         InvalidInput: No token came, and the credential lacks the scope.
+        Forbidden: It lacks continuity:write.
     """
+    principal.require("continuity:write")
     decision_id, user_id = call["decision_id"], call["user_id"]
     token = call.get("confirm_token")
     if token is not None:

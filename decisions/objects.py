@@ -96,6 +96,24 @@ def current_versions(owner: Owner, object_type: str | None = None) -> Any:
     return found.order_by("-object__updated_at", "-object_id")
 
 
+def find_success_path(
+    principal: Principal | None, object_id: str, version: int | None = None
+) -> ObjectVersion | None:
+    """Return a version of a success path, the current one unless said; None where there is none, or
+    it is of a user that the caller may not act for. Without a caller, nobody's rights are asked.
+    """
+    found = ObjectVersion.objects.select_related("object").filter(
+        object_id=object_id, object__object_type=ObjectType.SUCCESS_PATH
+    )
+    if principal is not None:
+        found = found.filter(object__workspace_id=principal.workspace_id)
+    one = found.filter(version=version) if version else found.filter(is_current=True)
+    path = one.first()
+    if path is None or (principal and not principal.may_act_for(path.object.user_id)):
+        return None
+    return path
+
+
 def item_of(version: ObjectVersion) -> dict[str, Any]:
     """Return an object in one of its versions as every door shows it."""
     return {

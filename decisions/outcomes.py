@@ -120,13 +120,15 @@ def _write(outcome: Outcome, call: Mapping[str, Any], *, digest: str, by: str) -
 
 
 def _failure_type(outcome: Outcome, call: Mapping[str, Any]) -> str | None:
-    """Return the kind of failure that was told, or that follows from what was told."""
+    """Return the kind of failure that was told, or that follows from what was told: every failure
+    has one, for it is by kinds that later messages are made to pay for it.
+    """
     told: str | None = call.get("failure_type")
     if told or call["outcome_status"] != OutcomeStatus.FAILED:
         return told
     if outcome.system_caused:
         return "system_error"
-    return "high_risk" if outcome.layer == "L4" else None
+    return "high_risk" if outcome.layer == "L4" else "repeat_error"
 
 
 def record_of(outcome: Outcome) -> dict[str, Any]:

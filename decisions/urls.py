@@ -6,12 +6,14 @@ from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
 from decisions import confirm_views, outcome_views, user_views
+from decisions.chat import views as chat_views
 from decisions.confirm_page import confirm_page
 from decisions.one_time_login import one_time_login
 
 _USER = "api/v1/user/<id:user_id>"
 
 urlpatterns: list[URLPattern] = [
+    path("api/v1/chat", chat_views.ChatView.as_view()),
     path("api/v1/decision/<id:decision_id>/confirm", confirm_views.ConfirmView.as_view()),
     path("api/v1/decision/<id:decision_id>/outcome", outcome_views.OutcomeView.as_view()),
     path(f"{_USER}/state", user_views.StateView.as_view()),

@@ -13,17 +13,19 @@ from runs.step_context import CallFailed, StepRun
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 
-async def bring_page_back(template: TaskTemplate, step_run: StepRun) -> None:
-    """Do the steps again that came before, where they left a page that is gone; their results stay
-    as they were.
+async def bring_page_back(template: TaskTemplate, plan: StepPlan, step_run: StepRun) -> None:
+    """Do the steps again that came before, where they left a page that is gone and this one works
+    on it; their results stay as they were.
 
     Raises:
         PageLost: One of them has the effect `once` and is not repeated (reliability rule 4).
         CallFailed, ToolFailed: A step could not be done again; details.restoring names it.
     """
-    earlier = [step for step in step_run.earlier if step.succeeded]
     session = step_run.browser
-    if not earlier or session is None or session.has_page:
+    if session is None or session.has_page or not template.on_page(plan.input):
+        return
+    earlier = [s for s in step_run.earlier if s.succeeded and template.on_page(s.input)]
+    if not earlier:
         return
     for step in earlier:
         if step.effect == Effect.ONCE:

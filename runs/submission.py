@@ -106,7 +106,7 @@ def judge_submission(
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
     check(template.inputs_validator, inputs, where="inputs")
-    plain = _plain(template, inputs)
+    plain = template.completed(_plain(template, inputs), principal)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     session = _session(principal, session_id, template, plain)
     shown, secrets = split(template, plain)

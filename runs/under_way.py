@@ -223,7 +223,7 @@ class StepsUnderWay:
                     step_run.browser = await self._browser()
                 if self._template.shares_page:
                     check_page_is_there(step_run, had_page=had_page)
-                    await bring_page_back(self._template, step_run)
+                    await bring_page_back(self._template, plan, step_run)
                 return await self._template.do_step(plan, step_run)
         except TimeoutError:
             raise ToolTimeout(f"'{plan.name}' did not end within its time.") from None

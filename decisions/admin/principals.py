@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from decisions.admin.continuity import kept_of, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.labels import code, link_to, moment
@@ -69,7 +70,7 @@ class UserAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
     search_fields = ("user_id",)
     search_help_text = "A whole user id"
-    fields = ("user_id", "place", "made")
+    fields = ("user_id", "place", "made", "state", "kept")
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
@@ -93,3 +94,13 @@ class UserAdmin(ReadOnlyAdmin):
     def made(self, user: User) -> SafeString:
         """Return when it was first seen."""
         return moment(user.created_at)
+
+    @admin.display(description="State")
+    def state(self, user: User) -> SafeString:
+        """Return what the user has to spend."""
+        return state_table(user)
+
+    @admin.display(description="Kept")
+    def kept(self, user: User) -> SafeString:
+        """Return links to objects, outcomes and evidence."""
+        return kept_of(user)

@@ -1,6 +1,7 @@
 """The rows of the ground, a family a file."""
 
 from decisions.models.audit import AuditEntry
+from decisions.models.chat import ChatAnswer, Conversation, Event
 from decisions.models.decision import (
     Confirmation,
     ConfirmationStatus,
@@ -20,12 +21,15 @@ __all__ = [
     "AuditEntry",
     "Axis",
     "AxisValue",
+    "ChatAnswer",
     "Confirmation",
     "ConfirmationStatus",
+    "Conversation",
     "Decision",
     "DecisionKind",
     "DecisionMode",
     "Delivery",
+    "Event",
     "Evidence",
     "LoginLink",
     "ObjectType",

@@ -9,6 +9,9 @@ from functools import partial
 from typing import Any
 
 from decisions import contract
+from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
+from decisions.chat.services import chat
+from decisions.confirm_tokens import confirm_decision
 from decisions.continuity import told_in_s2
 from decisions.objects import list_objects, put_shell, put_success_path
 from decisions.outcomes import report_outcome
@@ -37,6 +40,33 @@ async def _carry(service: Service, call: Call) -> dict[str, Any]:
 _tool = partial(Tool, tell_refusal=told_in_s2)
 
 TOOLS = (
+    _tool(
+        name="continuity_chat",
+        title="Tell what a user asks for",
+        description=(
+            "Call this before you act on what a user asks for. It asks back for what has to be"
+            " known (asked_questions; answer with the same session_id, or give slots), or decides:"
+            " trace.mode act, clarify, or confirm. With trace.high_risk_confirmation.required show"
+            " the risk and do nothing until the user confirmed. trace.best_success_path is a way"
+            " that worked before. Keep decision_id for continuity_report_outcome."
+        ),
+        input_schema=CHAT_INPUT,
+        output_schema=CHAT_OUTPUT,
+        handler=partial(_carry, chat),
+        idempotent=True,
+    ),
+    _tool(
+        name="continuity_confirm_decision",
+        title="Confirm a high-risk decision",
+        description=(
+            "Confirm a decision of continuity_chat whose trace.high_risk_confirmation.required is"
+            " true. Call it only after the user saw the risk and said yes themselves. The token is"
+            " good once, for 30 minutes; where the answer had none, people confirm elsewhere."
+        ),
+        input_schema=contract.CONFIRM_INPUT,
+        output_schema=contract.CONFIRM_OUTPUT,
+        handler=partial(_carry, confirm_decision),
+    ),
     _tool(
         name="continuity_report_outcome",
         title="Report what became of a decision",

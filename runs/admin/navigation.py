@@ -20,6 +20,11 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         ("Deliveries", "outgoing_mail", "runs_webhookdelivery", "runs.view_webhookdelivery"),
         ("Audit log", "verified_user", "decisions_auditentry", "decisions.view_auditentry"),
     )),
+    ("Continuity", (
+        ("Objects", "category", "decisions_userobject", "decisions.view_userobject"),
+        ("Outcomes", "fact_check", "decisions_outcome", "decisions.view_outcome"),
+        ("Evidence", "query_stats", "decisions_evidence", "decisions.view_evidence"),
+    )),
     ("Access", (
         ("Policy", "policy", "decisions_policyrule", "decisions.view_policyrule"),
         ("Tokens", "key", "decisions_token", "decisions.view_token"),

@@ -20,6 +20,7 @@ from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
 
 from decisions.masking import MASK
+from decisions.principals import Principal
 from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
 from runners.base import Effect
 from runs.models import RunStatus
@@ -135,6 +136,14 @@ class TaskTemplate(ABC):
         """Return what to call the session that a run with these inputs leaves open."""
         return self.name
 
+    def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+        """Return valid inputs with what rows of the caller add to them; asked once, at submit.
+
+        Raises:
+            InvalidInput: They name what the caller does not have.
+        """
+        return inputs
+
     @abstractmethod
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return every step of a run with these inputs, in order."""
@@ -152,6 +161,12 @@ class TaskTemplate(ABC):
         the steps of templates that share a page.
         """
         return ""
+
+    def on_page(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step with this input works on the page that steps share, where the
+        template has one: only then is the page brought back for it, and by it.
+        """
+        return True
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return how many steps may be under way at once."""

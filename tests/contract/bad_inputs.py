@@ -24,7 +24,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 OURS = HERE / "bad_inputs_runs.jsonl"
+CONTINUITY = HERE / "bad_inputs_continuity.jsonl"
 SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
+PLACES = {OURS: "own", CONTINUITY: "continuity", SHARED: "shared"}
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,13 @@ class Row:
 
 def rows(surface: str) -> list[Row]:
     """Return our own rows for a surface, and the shared ones where they are present."""
-    files = [path for path in (OURS, SHARED) if path.exists()]
+    files = [path for path in (OURS, CONTINUITY, SHARED) if path.exists()]
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
 
 
 def _rows_of(path: Path) -> Iterator[Row]:
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        place = f"{'own' if path == OURS else 'shared'}:{number}"
+        place = f"{PLACES[path]}:{number}"
         yield Row(**json.loads(line), place=place)
 
 
@@ -85,6 +87,7 @@ def _encode(value: Any) -> str:
 
 def _nested(argument: list[Any]) -> str:
     opening, times = str(argument[0]), int(argument[1])
+    opening = '{"a":' if opening == "{" else opening
     closing = {"[": "]", '{"a":': "}"}[opening]
     inside = "" if opening == "[" else "1"
     return opening * times + inside + closing * times

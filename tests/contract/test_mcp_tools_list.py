@@ -20,7 +20,7 @@ SEEDS_TOOLS = {
 }  # fmt: skip
 OURS = {"read_page_content"}
 CONTINUITY = {
-    "continuity_report_outcome",
+    "continuity_chat", "continuity_confirm_decision", "continuity_report_outcome",
     "continuity_get_state", "continuity_list_objects", "continuity_put_shell",
     "continuity_put_success_path",
 }  # fmt: skip
@@ -34,7 +34,7 @@ def test_the_runtime_toolset_has_the_seeds_tools_and_one_of_ours() -> None:
     assert {tool.name for tool in RUNTIME_TOOLS} == SEEDS_TOOLS | OURS
 
 
-def test_the_continuity_toolset_has_the_seeds_tools() -> None:
+def test_the_continuity_toolset_has_the_seeds_seven() -> None:
     assert {tool.name for tool in CONTINUITY_TOOLS} == CONTINUITY
 
 

@@ -45,6 +45,7 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{ARTIFACT}/content": {"GET": "artifacts:read"},
     "api/v1/artifacts/uploads": {"POST": "artifacts:write"},
     "api/v1/artifacts/uploads/<id:uploadId>/complete": {"POST": "artifacts:write"},
+    "api/v1/chat": {"POST": "continuity:write"},
     "api/v1/decision/<id:decision_id>/confirm": {"POST": "continuity:write"},
     "api/v1/decision/<id:decision_id>/outcome": {"POST": "continuity:write"},
     f"{USER}/state": {"GET": "continuity:read"},

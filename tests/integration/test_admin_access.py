@@ -13,11 +13,14 @@ from django.test import Client
 from artifacts.models import Artifact
 from decisions.audit import Deed, record
 from decisions.models import AuditEntry, Decision, Token
+from decisions.objects import put_shell
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal, create_token
+from decisions.user_state import Move, move_state
 from runners.models import BrowserSession
 from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
+from tests.support.continuity import SHELL, decide, owner_named
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
@@ -45,6 +48,9 @@ def a_row_each(
         tenant_id=principal.tenant_id, **place, principal_id="local", kind="tool", mode="confirm",
         subject_digest="d", tool="x", created_at=now,
     )  # fmt: skip
+    move_state(owner_named(principal), [Move("time", -0.5, 0.5, "chat")])
+    put_shell(principal=principal, call={**SHELL, "user_id": "u"})
+    decide(principal)
     create_webhook(principal=principal, url="http://127.0.0.1:9/")
     WebhookDelivery.objects.create(
         id="msg_1", webhook=Webhook.objects.get(), run=Run.objects.get(), event="run.failed",

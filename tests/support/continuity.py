@@ -31,6 +31,21 @@ def owner_named(principal: Principal, user_id: str = "alice") -> Owner:
     return Owner(principal.tenant_id, principal.workspace_id, user_id)
 
 
+def decision_of(
+    principal: Principal,
+    *,
+    user_id: str = "alice",
+    mode: str = DecisionMode.ACT,
+    pk: int | None = None,
+) -> Decision:
+    """Write a decision on words."""
+    return Decision.objects.create(
+        pk=pk, tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, user_id=user_id,
+        principal_id=principal.id, kind=DecisionKind.CHAT, mode=mode, subject_digest="0" * 64,
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+
+
 def decide(
     principal: Principal,
     *,
@@ -39,11 +54,7 @@ def decide(
     forecast: Forecast = FORECAST,
 ) -> Outcome:
     """Write a decision on words as chat does, with the outcome that waits for it."""
-    decision = Decision.objects.create(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, user_id=user_id,
-        principal_id=principal.id, kind=DecisionKind.CHAT, mode=mode, subject_digest="0" * 64,
-        created_at=datetime.now(UTC),
-    )  # fmt: skip
+    decision = decision_of(principal, user_id=user_id, mode=mode)
     if mode == DecisionMode.CONFIRM:
         open_confirmation(decision, delivery="inline")
     return open_outcome(decision, forecast)

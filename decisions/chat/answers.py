@@ -1,0 +1,109 @@
+"""Answers kept for 24 hours, so that a repeated call gets what the first one got: never the confirm
+token, which is told once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from decisions.chat.responder import TIMEOUT_S
+from decisions.errors import IdempotencyConflict
+from decisions.keys import mac
+from decisions.models import ChatAnswer
+from decisions.owner import Owner
+
+KEY_LIFE = timedelta(hours=24)
+AT_ONCE = 500  # answers that one transaction of the scheduler forgets
+_LOOK_EVERY_S = 0.1
+_GRACE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as its key tells it from others."""
+
+    owner: Owner
+    key: str
+    digest: str
+
+
+def call_of(owner: Owner, said: Mapping[str, Any]) -> Call:
+    """Return a call's key with a keyed digest of its whole body."""
+    raw = orjson.dumps(dict(said), option=orjson.OPT_SORT_KEYS)
+    return Call(owner, said["idempotency_key"], mac("chat", hashlib.sha256(raw).digest()))
+
+
+def find_answer(call: Call) -> dict[str, Any] | None:
+    """Return what the key was answered, once it is worded; None for a key that is free.
+
+    Raises:
+        IdempotencyConflict: The key came with another body.
+    """
+    row = _rows(call).filter(created_at__gt=datetime.now(UTC) - KEY_LIFE).first()
+    if row is None:
+        return None
+    if row.call_digest != call.digest:
+        raise IdempotencyConflict("This idempotency_key came before with another body.")
+    answer: dict[str, Any] = _once_worded(row).answer
+    return answer
+
+
+def _rows(call: Call) -> Any:
+    return ChatAnswer.objects.filter(
+        workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key
+    )
+
+
+def keep_answer(call: Call, *, worded: bool) -> ChatAnswer:
+    """Take the key, in the caller's transaction; an old answer under it goes.
+
+    Raises:
+        IntegrityError: Somebody else took it meanwhile.
+    """
+    now = datetime.now(UTC)
+    _rows(call).filter(created_at__lte=now - KEY_LIFE).delete()
+    return ChatAnswer.objects.create(
+        workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key,
+        call_digest=call.digest, worded=worded, created_at=now,
+    )  # fmt: skip
+
+
+def put_wording(row: ChatAnswer, response: str) -> str:
+    """Keep the words of an answer, unless somebody did not wait for them; return those that stand.
+    Commits.
+    """
+    answer = {**row.answer, "response": response}
+    ours = ChatAnswer.objects.filter(pk=row.pk, worded=False)
+    if not ours.update(answer=answer, worded=True):
+        row.refresh_from_db()
+    else:
+        row.answer = answer
+    return str(row.answer["response"])
+
+
+def _once_worded(row: ChatAnswer) -> ChatAnswer:
+    """Return the row when its words are final: repeated calls get the same ones. Where the process
+    that asked for them is gone, those that stand are final.
+    """
+    until = time.monotonic() + TIMEOUT_S + _GRACE_S
+    while not row.worded and time.monotonic() < until and not connection.in_atomic_block:
+        time.sleep(_LOOK_EVERY_S)
+        row.refresh_from_db()
+    if not row.worded:
+        put_wording(row, str(row.answer["response"]))
+    return row
+
+
+def forget_answers(now: datetime | None = None) -> int:
+    """Delete answers whose 24 hours are over; return how many. Commits."""
+    over = (now or datetime.now(UTC)) - KEY_LIFE
+    old = ChatAnswer.objects.filter(created_at__lte=over).values_list("pk", flat=True)[:AT_ONCE]
+    return ChatAnswer.objects.filter(pk__in=list(old)).delete()[0]

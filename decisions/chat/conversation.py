@@ -1,0 +1,95 @@
+"""A session's memory: the message that waits for slots, what was said to the questions about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from decisions.chat.intake import (
+    REQUIRED,
+    TaskType,
+    answers_in,
+    is_new_request,
+    missing_slots,
+    slots_in,
+    task_type_of,
+)
+from decisions.chat.language import Language, language_of
+from decisions.chat.reality_first import has_had_enough
+from decisions.chat.risk.judge import judge
+from decisions.ids import new_id
+from decisions.logs import redact
+from decisions.models import Conversation
+from decisions.owner import Owner
+
+REMEMBERED = 4000  # characters of the last message that the next one may be about
+
+
+@dataclass(slots=True)
+class Turn:
+    """One message in its conversation.
+
+    Attributes:
+        request: what is to be decided on: the message, or the one that it answers questions about.
+        answers: what was said to these questions, this message included.
+        slots: what is known of the request.
+        missing: the slots that have to be asked for first.
+    """
+
+    conversation: Conversation
+    message: str
+    request: str
+    answers: tuple[str, ...]
+    slots: dict[str, str]
+    task_type: TaskType
+    missing: list[str]
+    language: Language
+
+    def save(self, *, asked: Sequence[str]) -> None:
+        """Write the conversation, in the caller's transaction: what was asked for, or that nothing
+        waits any more.
+        """
+        row, now = self.conversation, datetime.now(UTC)
+        waits = bool(asked)
+        row.request = redact(self.request) if waits else ""
+        row.answers = [redact(said) for said in self.answers] if waits else []
+        row.slots = {slot: redact(said) for slot, said in self.slots.items()} if waits else {}
+        row.asked = list(asked)
+        row.last_message = redact(self.message[-REMEMBERED:])
+        row.updated_at = now
+        row.save()
+
+
+def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
+    """Return a message in its conversation, which is made when new. The caller has locked the user."""
+    row, message = _conversation(owner, call.get("session_id")), str(call["message"])
+    row.hints_off = row.hints_off or has_had_enough(message)
+    given = {slot: str(value) for slot, value in call.get("slots", {}).items()}
+    if row.request and not is_new_request(message):
+        request, answers = row.request, (*row.answers, message)
+        slots = {**row.slots, **answers_in(message, row.asked), **given}
+    else:
+        request, answers, slots = message, (), given
+    risky = judge(request, said_before=row.last_message) is not None
+    task_type = task_type_of(request, risky=risky)
+    slots = {**slots_in(request, REQUIRED[task_type]), **slots}
+    return Turn(
+        conversation=row, message=message, request=request, answers=answers, slots=slots,
+        task_type=task_type, missing=missing_slots(task_type, slots),
+        language=language_of(request),
+    )  # fmt: skip
+
+
+def _conversation(owner: Owner, session_id: str | None) -> Conversation:
+    now = datetime.now(UTC)
+    if session_id is not None:
+        found = Conversation.objects.filter(
+            workspace_id=owner.workspace_id, user_id=owner.user_id, session_id=session_id
+        ).first()
+        if found is not None:
+            return found
+    return Conversation(
+        **owner.columns, session_id=session_id or new_id("chat_"), created_at=now, updated_at=now
+    )

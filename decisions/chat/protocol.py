@@ -1,0 +1,248 @@
+"""The protocol on one turn: what is asked first, or what is decided and written down (S2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from decisions.audit import Deed, record
+from decisions.chat.conversation import Turn
+from decisions.chat.gate import Gate, intrinsic_class, judge_gate
+from decisions.chat.impact import Impact, impact_of
+from decisions.chat.intake import questions_for
+from decisions.chat.reality_first import RealityCheck, check_reality
+from decisions.chat.responder import ComposedResponder, Decided
+from decisions.chat.retrieval import Past, recall
+from decisions.chat.score import Score, score_of
+from decisions.confirmations import Opened, open_confirmation
+from decisions.ids import new_id
+from decisions.learning import Forecast
+from decisions.logs import redact
+from decisions.models import Decision, DecisionKind, DecisionMode, Event
+from decisions.outcomes import open_outcome
+from decisions.owner import Owner
+from decisions.principals import Principal
+from decisions.user_state import UserState, cost_of, state_of
+
+INTENT = 500  # characters of a request that later ones are told of it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a message; `clear_token` is told once, in the first answer alone."""
+
+    session_id: str
+    decided: Decided
+    response: str
+    trace: Mapping[str, Any]
+    decision: Mapping[str, float] | None = None
+    decision_id: int | None = None
+    user_state: Mapping[str, Any] | None = None
+    clear_token: str | None = None
+
+    def kept(self) -> dict[str, Any]:
+        """Return the answer as repeated calls get it: without the token."""
+        return {
+            "session_id": self.session_id,
+            "response": self.response,
+            "asked_questions": list(self.decided.questions),
+            "decision": self.decision,
+            "decision_id": self.decision_id,
+            "user_state": self.user_state,
+            "trace": self.trace,
+        }
+
+    def told(self) -> dict[str, Any]:
+        """Return the answer as the first call gets it."""
+        answer = self.kept()
+        if self.clear_token is not None:
+            asked = {**self.trace["high_risk_confirmation"], "confirm_token": self.clear_token}
+            answer["trace"] = {**self.trace, "high_risk_confirmation": asked}
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the steps made of a turn."""
+
+    state: UserState
+    impact: Impact
+    cost: float
+    layer: str
+    past: Past
+    score: Score
+    gate: Gate
+
+    @property
+    def mode(self) -> DecisionMode:
+        """A gate hit wins over the score."""
+        if self.gate.hit:
+            return DecisionMode.CONFIRM
+        return DecisionMode.ACT if self.score.value >= 0 else DecisionMode.CLARIFY
+
+
+def ask_back(turn: Turn) -> Answer:
+    """Return the questions that come first (Ask-Then-Act); nothing is decided."""
+    reality = _reality(turn)
+    decided = Decided(
+        mode="clarify_first", language=turn.language, message=turn.message,
+        task_type=turn.task_type, questions=questions_for(turn.missing, turn.language),
+        hint=reality.question,
+    )  # fmt: skip
+    trace = {
+        "trace_id": new_id("trc_"),
+        "mode": decided.mode,
+        "task_type": turn.task_type,
+        "missing_slots": list(turn.missing),
+        "reality_first": reality.as_dict(),
+    }
+    words = ComposedResponder().compose(decided)
+    return Answer(turn.conversation.session_id, decided, words, trace)
+
+
+def decide(owner: Owner, principal: Principal, turn: Turn) -> Answer:
+    """Decide on a turn and write it down: decision, event, outcome to come, confirmation, audit
+    row; in the caller's transaction.
+    """
+    judged = _judge(owner, turn)
+    decision = _write_decision(owner, principal, turn, judged)
+    opened = open_confirmation(decision) if judged.gate.hit else None
+    event = _write_event(owner, turn, judged, decision)
+    outcome = open_outcome(decision, _forecast(turn, judged))
+    reality = _reality(turn)
+    trace = {
+        "trace_id": new_id("trc_"),
+        "mode": str(judged.mode),
+        "task_type": turn.task_type,
+        "entry_id": event.pk,
+        "decision_id": decision.pk,
+        "outcome_id": outcome.pk,
+        "outcome_status": "pending_actual_feedback",
+        "main_constraint": judged.state.main_constraint,
+        "l4_gate": judged.gate.as_dict(),
+        "feature_penalty": judged.score.feature_penalty,
+        "matched_failure_types": list(judged.past.matched_failure_types),
+        "high_risk_confirmation": _confirmation(decision, opened),
+        "reality_first": reality.as_dict(),
+        "best_success_path": judged.past.best_path,
+        "continuity_failures": list(judged.past.failures),
+    }
+    Decision.objects.filter(pk=decision.pk).update(trace=trace)
+    _record(principal, decision, trace["trace_id"])
+    decided = _decided(turn, judged, reality, opened)
+    return Answer(
+        turn.conversation.session_id, decided, ComposedResponder().compose(decided), trace,
+        decision=judged.score.as_dict(), decision_id=decision.pk,
+        user_state=judged.state.as_dict(), clear_token=opened.clear_token if opened else None,
+    )  # fmt: skip
+
+
+def _reality(turn: Turn) -> RealityCheck:
+    return check_reality(
+        turn.message, mode=settings.CONTINUITY_REALITY_FIRST,
+        hints_off=turn.conversation.hints_off, language=turn.language,
+    )  # fmt: skip
+
+
+def _judge(owner: Owner, turn: Turn) -> _Judged:
+    finding = intrinsic_class(
+        turn.request, turn.answers, said_before=turn.conversation.last_message,
+        environment=turn.slots.get("environment", ""),
+    )  # fmt: skip
+    state = state_of(owner)
+    risk = finding.rule if finding else None
+    impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
+    cost = cost_of(impact.vector, state, irreversible=impact.irreversible)
+    past = recall(
+        owner, turn.request, is_risky=finding is not None, slots=turn.slots,
+        main_constraint=state.main_constraint,
+    )  # fmt: skip
+    gate = judge_gate(finding, past.top_l4)
+    return _Judged(
+        state=state, impact=impact, cost=cost, layer="L4" if finding else impact.layer, past=past,
+        score=score_of(past, cost=cost, confidence=impact.confidence), gate=gate,
+    )  # fmt: skip
+
+
+def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: _Judged) -> Decision:
+    return Decision.objects.create(
+        **owner.columns, principal_id=principal.id, session_id=turn.conversation.session_id,
+        kind=DecisionKind.CHAT, mode=judged.mode, task_type=turn.task_type,
+        score=judged.score.value,
+        parts={**judged.score.as_dict(), "feature_penalty": judged.score.feature_penalty},
+        rule=judged.gate.rule, reason=redact(judged.gate.reason)[:500],
+        subject_digest=_subject(turn),
+        arguments={"message": redact(turn.request), "slots": _redacted(turn.slots)},
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+
+
+def _subject(turn: Turn) -> str:
+    """Return the digest of what a person would confirm: the request, with all that is known of it."""
+    said = [turn.request, turn.answers, turn.slots]
+    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _redacted(slots: Mapping[str, str]) -> dict[str, str]:
+    return {slot: redact(said) for slot, said in slots.items()}
+
+
+def _write_event(owner: Owner, turn: Turn, judged: _Judged, decision: Decision) -> Event:
+    return Event.objects.create(
+        **owner.columns, decision=decision, text=redact(turn.request), task_type=turn.task_type,
+        signature=judged.past.signature, impact=judged.impact.vector,
+        confidence=judged.impact.confidence, irreversible=judged.impact.irreversible,
+        system_caused=judged.impact.system_caused, cost=judged.cost, layer=judged.layer,
+        created_at=decision.created_at,
+    )  # fmt: skip
+
+
+def _forecast(turn: Turn, judged: _Judged) -> Forecast:
+    return Forecast(
+        impact=judged.impact.vector, confidence=judged.impact.confidence, cost=judged.cost,
+        layer=judged.layer, irreversible=judged.impact.irreversible,
+        intent=redact(turn.request)[:INTENT], slots=_redacted(turn.slots),
+    )  # fmt: skip
+
+
+def _confirmation(decision: Decision, opened: Opened | None) -> dict[str, Any]:
+    """Return `high_risk_confirmation` without the token; where to bring one, if there is one."""
+    if opened is None:
+        return {"required": False}
+    confirmation = opened.confirmation
+    told: dict[str, Any] = {
+        "required": True,
+        "confirmation_id": confirmation.id,
+        "expires_at": confirmation.expires_at.isoformat(),
+    }
+    if opened.clear_token is not None:
+        told["confirm_endpoint"] = f"/api/v1/decision/{decision.pk}/confirm"
+    return told
+
+
+def _decided(turn: Turn, judged: _Judged, reality: RealityCheck, opened: Opened | None) -> Decided:
+    path: Mapping[str, Any] = judged.past.best_path or {}
+    return Decided(
+        mode=str(judged.mode), language=turn.language, message=turn.request,
+        task_type=turn.task_type, rule=judged.gate.rule,
+        delivery=str(opened.confirmation.delivery) if opened else "",
+        best_path=str(path.get("name", "")), failure_types=judged.past.matched_failure_types,
+        hint=reality.question, decision=judged.score.as_dict(),
+    )  # fmt: skip
+
+
+def _record(principal: Principal, decision: Decision, trace_id: str) -> None:
+    told = {
+        "userId": decision.user_id, "mode": decision.mode, "taskType": decision.task_type,
+        "score": decision.score, "rule": decision.rule, "traceId": trace_id,
+    }  # fmt: skip
+    record(
+        Deed("decision.made", principal.id, "decision", str(decision.pk), decision.tenant_id,
+             decision.workspace_id, told)
+    )  # fmt: skip

@@ -1,0 +1,169 @@
+"""What the user's past says of a message: events like it, failures of its kind, paths that worked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from decisions.chat.language import READ
+from decisions.chat.similarity import nearest, signature, similarity
+from decisions.models import Event, ObjectType, Outcome, OutcomeStatus
+from decisions.objects import current_versions
+from decisions.owner import Owner
+
+ALIKE = 0.5  # from here on an event of the past has to do with the message
+_SIFT = 0.4  # signatures are give or take 0.03, and L4 has to be found without fail
+_MOST = 20  # events that are compared in full
+_HALF_LIFE_DAYS = 30.0
+_FAILURES_LOOKED_AT = 200
+_FAILURES_FOR = timedelta(days=180)
+_MOST_PATHS = 200
+PENALTY_OF_A_FAILURE, MOST_PENALTY = 3.0, 30.0
+_CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
+_KINDS = {
+    "data_loss": r"\b(?:lost|losing|lose|missing|corrupt\w*|overwr\w+)\b.*\b(?:data|files?|rows?|work|backup)\b|\bdata loss\b|数据丢失|丢了?数据|误删|丢失",
+    "repeat_error": r"\b(?:again|once more|same (?:error|mistake|problem)|keeps? (?:failing|happening)|still (?:fails|broken))\b|又(?:报错|失败|错|出)|再次失败|同样的(?:错|问题)|老问题|反复",
+    "context_loss": r"\b(?:forgot|forgotten|lost (?:the )?(?:context|track)|as i (?:said|told you)|you don't remember|where were we)\b|忘了|上下文|说过了|记不得|前面说",
+    "system_error": r"\b(?:timeout|timed out|crash\w*|outage|exception|5\d\d error|is down|system error|unavailable)\b|超时|崩溃|宕机|系统(?:错误|故障)|报错|不可用",
+}
+_KIND_PATTERNS = {kind: re.compile(pattern, re.I) for kind, pattern in _KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PastEvent:
+    """An event of the past, and how alike it is."""
+
+    entry_id: int
+    similarity: float
+    layer: str
+    decision_id: int
+    age_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What retrieval found."""
+
+    events: Sequence[PastEvent]
+    matched_failure_types: Sequence[str]
+    feature_penalty: float
+    failures: Sequence[Mapping[str, Any]]
+    best_path: Mapping[str, Any] | None
+    signature: bytes = field(repr=False)
+
+    @property
+    def top_l4(self) -> float:
+        """How alike the most similar L4 event is."""
+        return max((one.similarity for one in self.events if one.layer == "L4"), default=0.0)
+
+    @property
+    def retrieval_score(self) -> float:
+        """The best success path's."""
+        return float(self.best_path["retrieval_score"]) if self.best_path else 0.0
+
+
+def recall(
+    owner: Owner, message: str, *, is_risky: bool, slots: Mapping[str, Any], main_constraint: str
+) -> Past:
+    """Return what the user's past says of a message."""
+    wanted = signature(message)
+    events = _events_like(owner, message, wanted)
+    matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
+    return Past(
+        events=events, matched_failure_types=matched, feature_penalty=penalty, failures=failures,
+        best_path=_best_path(owner, message, slots, main_constraint), signature=wanted,
+    )  # fmt: skip
+
+
+def _events_like(owner: Owner, message: str, wanted: bytes) -> list[PastEvent]:
+    """Return the events that are alike, the most similar first; L4 events before all others are
+    compared in full.
+    """
+    past = Event.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
+    layers: dict[int, str] = {}
+    signatures: list[tuple[int, bytes]] = []
+    for number, one, layer in past.values_list("id", "signature", "layer").iterator(5000):
+        signatures.append((number, one))
+        if layer == "L4":
+            layers[number] = layer
+    near = nearest(wanted, signatures, at_least=_SIFT)
+    worst = [number for _, number in near if number in layers][:_MOST]
+    chosen = {*worst, *(number for _, number in near[:_MOST])}
+    now = datetime.now(UTC)
+    found = [
+        PastEvent(
+            event.pk, round(similarity(message, event.text), 4), event.layer, event.decision_id,
+            (now - event.created_at).total_seconds() / 86_400,
+        )
+        for event in past.filter(pk__in=chosen)
+    ]  # fmt: skip
+    return sorted(
+        (one for one in found if one.similarity >= ALIKE), key=lambda one: -one.similarity
+    )
+
+
+def recency(age_days: float) -> float:
+    """Return how fresh something is: 1 now, half of it after 30 days."""
+    return math.pow(0.5, max(0.0, age_days) / _HALF_LIFE_DAYS)
+
+
+def _failures(
+    owner: Owner, message: str, events: Sequence[PastEvent], *, is_risky: bool
+) -> tuple[list[str], list[dict[str, Any]], float]:
+    """Return the kinds of failure that matter now, the failures themselves, and what they cost."""
+    kinds = {kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(message[:READ])}
+    kinds |= {"high_risk"} if is_risky else set()
+    alike = {one.decision_id: one.similarity for one in events}
+    now = datetime.now(UTC)
+    recent = Outcome.objects.filter(
+        workspace_id=owner.workspace_id, user_id=owner.user_id, reported_at__gt=now - _FAILURES_FOR,
+        status__in=[OutcomeStatus.FAILED, OutcomeStatus.PARTIAL], failure_type__isnull=False,
+    ).order_by("-reported_at")[:_FAILURES_LOOKED_AT]  # fmt: skip
+    told, penalty, matched = [], 0.0, set()
+    for outcome in recent:
+        if outcome.failure_type in kinds or outcome.decision_id in alike:
+            age = (now - (outcome.reported_at or now)).total_seconds() / 86_400
+            penalty += PENALTY_OF_A_FAILURE * recency(age)
+            matched.add(str(outcome.failure_type))
+            told.append(
+                {"failure_type": outcome.failure_type, "decision_id": outcome.decision_id,
+                 "similarity": alike.get(outcome.decision_id, 0.0), "age_days": round(age, 2)}
+            )  # fmt: skip
+    return sorted(matched), told[:5], round(min(MOST_PENALTY, penalty), 4)
+
+
+def _best_path(
+    owner: Owner, message: str, slots: Mapping[str, Any], main_constraint: str
+) -> dict[str, Any] | None:
+    """Return the user's success path that serves a message best; one that has nothing to do with it
+    serves nothing.
+    """
+    best: dict[str, Any] | None = None
+    for version in current_versions(owner, ObjectType.SUCCESS_PATH)[:_MOST_PATHS]:
+        score = _path_score(version, message, slots, main_constraint)
+        if score and (best is None or score > best["retrieval_score"]):
+            best = {"object_id": version.object.id, "name": version.object.name,
+                    "retrieval_score": score}  # fmt: skip
+    return best
+
+
+_ABOUT_IT = 0.2
+
+
+def _path_score(
+    version: Any, message: str, slots: Mapping[str, Any], main_constraint: str
+) -> float:
+    payload = version.payload
+    overlap = max(similarity(message, payload["intent"]), similarity(message, version.object.name))
+    if overlap < _ABOUT_IT:
+        return 0.0
+    required = payload["required_slots"]
+    covered = sum(slot in slots for slot in required) / len(required) if required else 1.0
+    fits = main_constraint in payload["tags"]
+    age = (datetime.now(UTC) - version.created_at).total_seconds() / 86_400
+    score = 3.0 * overlap + 2.5 * covered + 1.5 * fits
+    return round(score + _CONFIDENCE[version.confidence] + 0.5 * recency(age), 4)

@@ -1,0 +1,64 @@
+"""Shell commands and SQL that destroy, expose or change what is shared, wherever they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from decisions.chat.risk.classes import Class
+
+_DELETES = re.compile(
+    r"\brm\s+(?:-\w+\s+|--\w[\w-]*\s+)*-{1,2}(?:\w*r\w*|recursive|force|f)\b|\brmdir\s+/s"
+    r"|\bdel\s+/[fsq]|\brd\s+/s"
+    r"|\bdrop\s+(?:table|database|schema|view|index|user|role|column|collection|keyspace"
+    r"|tablespace|partition)\s+\S+|\btruncate\s+(?:table\s+)?[\w.\"]+\s*(?:;|$|cascade)"
+    r"|\bdelete\s+from\s+[\w.\"`\[]+|\balter\s+table\s+\S+\s+drop\b|\bmkfs(?:\.\w+)?\b"
+    r"|\bdd\s+if=\S+\s+of=/dev/|\bshred\s+-|\bwipefs\b|\bformat\s+[a-z]:"
+    r"|\bgit\s+push\s+(?:\S+\s+)*(?:--force(?:-with-lease)?|-f|--mirror|--delete|-d)\b"
+    r"|\bgit\s+push\s+\S+\s+[:+]\S+|\bforce[- ]push(?:ed|ing)?\b|\bpush\b[^.\n]{0,30}\b(?:with"
+    r"|by) force\b|强推|强制推送|\bgit\s+(?:filter-branch|filter-repo)"
+    r"|\bgit\s+reset\s+--hard\b|\bgit\s+clean\s+-\w*f|\bgit\s+reflog\s+expire"
+    r"|\bkubectl\s+(?:\S+\s+)*delete\b|\bterraform\s+destroy|\bpulumi\s+destroy"
+    r"|\bhelm\s+(?:uninstall|delete)"
+    r"|\bdocker\s+(?:system|volume|image|container)\s+(?:prune|rm)|\bdocker-compose\s+down\s+-v"
+    r"|\bdocker\s+compose\s+down\s+-v|\baws\s+s3\s+(?:rm|rb)\b|\baws\s+\S+\s+(?:delete"
+    r"|terminate)-\S+"
+    r"|\bgsutil\s+(?:-m\s+)?rm\b|\bgcloud\s+.*\bdelete\b|\baz\s+.*\bdelete\b|\bflush(?:all"
+    r"|db)\b|\bdb\.\w+\.(?:drop|remove|deletemany)\(|\bdropdatabase\(|\bfind\s+.*\s-delete\b"
+    r"|>\s*/dev/sd[a-z]|\bzfs\s+destroy|\blvremove\b|\bcrontab\s+-r\b|\bgh\s+repo\s+delete"
+    r"|:\(\)\s*\{\s*:\|:&\s*\};:|\bremove-item\s+.*-recurse|\bdiskpart\b|\bmanage\.py\s+flush\b"
+    r"|\bupdate\s+[\w.]+\s+set\s+(?![^;]*\bwhere\b)"
+)
+_PUBLISHES = re.compile(
+    r"\bnpm\s+publish\b|\btwine\s+upload\b|\bcargo\s+publish\b|\bgem\s+push\b"
+    r"|\bpoetry\s+publish\b|\bterraform\s+apply\b|\bkubectl\s+(?:apply|rollout|scale|drain"
+    r"|cordon)\b[^\n]*\bprod"
+    r"|\bdocker\s+push\b[^\n]*\bprod|\bhelm\s+upgrade\b[^\n]*\bprod|\bgit\s+push\s+(?:heroku"
+    r"|production|prod)\b|\bshutdown\s+(?:-h|-r|now)|\bsystemctl\s+(?:stop|restart"
+    r"|disable)\s+\S+"
+    r"|\bcap\s+production\b|\bansible-playbook\b[^\n]*\bprod"
+)
+_OPENS = re.compile(
+    r"\bchmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w|o\+w)|\bgrant\s+(?:all|select|insert|update|delete"
+    r"|superuser|create|[\w, ]+\s+on)\b.*\bto\b|\busermod\s+-a?g|\biptables\s+-f\b"
+    r"|\bufw\s+disable"
+    r"|\bsetenforce\s+0|\bvisudo\b|\balter\s+(?:user|role)\b"
+    r"|\bgit\s+push\b.*--no-verify\b.*\bprod|\baws\s+s3api\s+put-bucket-acl\b.*public"
+)
+_SECRETS = re.compile(
+    r"\bcat\s+\S*(?:\.env|id_rsa|\.pem|credentials|shadow)\b|\bprintenv\b.*\|\s*(?:curl|nc)"
+    r"|\bpasswd\s+root\b|\baws\s+iam\s+(?:create|delete|update)-\S*key\b"
+    r"|\bkubectl\s+get\s+secrets?\b.*-o\b|\bvault\s+(?:read|kv get)\b"
+)
+_RULES = (
+    (Class.DELETION, _DELETES), (Class.PRODUCTION, _PUBLISHES), (Class.RIGHTS, _OPENS),
+    (Class.CREDENTIALS, _SECRETS),
+)  # fmt: skip
+
+
+def commands(text: str) -> Iterator[tuple[Class, int]]:
+    """Yield the classes of the commands in a text in lower case, and where each stands."""
+    for name, pattern in _RULES:
+        for found in pattern.finditer(text):
+            yield name, found.start()
+            break

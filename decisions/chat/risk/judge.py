@@ -1,0 +1,102 @@
+"""The intrinsic class of what a message asks for now, and the words that show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from decisions.chat.risk import chinese, english, english_grammar
+from decisions.chat.risk.classes import Class
+from decisions.chat.risk.commands import commands
+from decisions.chat.risk.english_grammar import is_command_asked_for, is_question
+from decisions.chat.risk.reading import PLACE, Reading, Sentence, pieces, read
+
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_CLAUSES = 20  # that "do it" may be about
+REMEMBERED = 2000  # characters of what was said before that a pronoun may be about
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A risky class, and the clause that asks for it."""
+
+    rule: Class
+    clause: str
+
+
+def judge(message: str, *, said_before: str = "") -> Finding | None:
+    """Return the first risky thing that a message asks for now, or None.
+
+    Args:
+        message: as it came.
+        said_before: the message before it in the session, which "do it" is about.
+    """
+    before = read(said_before[-REMEMBERED:])
+    return next(_findings(read(message), before), None)
+
+
+def _findings(reading: Reading, before: Reading, *, nested: bool = False) -> Iterator[Finding]:
+    talked_about = [clause for sentence in before.sentences for clause in sentence.clauses]
+    does = False
+    for sentence in reading.sentences:
+        for number, clause in enumerate(_clauses(sentence)):
+            context = " ".join(talked_about)[-REMEMBERED:]
+            for rule in _risks(sentence, clause, context, is_first=number == 0):
+                yield Finding(rule, clause)
+            if english_grammar.says_do_it(clause) or chinese.says_do_it(clause):
+                yield from _talk(talked_about)
+            does = does or english_grammar.carries_out(clause) or chinese.carries_out(clause)
+            talked_about = [*talked_about, clause][-_CLAUSES:]
+    yield from _commands(reading.text)
+    is_all = not PLACE.sub("", reading.text).strip()
+    if (does or is_all) and not nested:
+        for quotation in reading.quotations:
+            yield from _findings(read(quotation), before, nested=True)
+
+
+def _clauses(sentence: Sentence) -> list[str]:
+    return [part for clause in sentence.clauses for part in english.split_joined(clause)]
+
+
+def _risks(sentence: Sentence, clause: str, context: str, *, is_first: bool) -> Iterator[Class]:
+    asks = is_question(clause) or (is_question(sentence.text) and (is_first or sentence.asks))
+    if not asks and not (_HAN.search(sentence.text) and _asks_in_chinese(sentence, clause)):
+        yield from english.risks(clause, context)
+    if _HAN.search(clause):
+        yield from chinese.risks(clause, context, asks=chinese.asks_about(sentence.text))
+
+
+def _asks_in_chinese(sentence: Sentence, clause: str) -> bool:
+    return chinese.asks_about(sentence.text) or chinese.is_question(clause)
+
+
+def _talk(clauses: list[str]) -> Iterator[Finding]:
+    context = ""
+    for clause in clauses:
+        rule = english.is_risky_talk(clause, context) or chinese.is_risky_talk(clause, context)
+        if rule is not None:
+            yield Finding(rule, clause)
+        yield from (Finding(found, clause) for found, _ in commands(clause))
+        context += " " + clause
+
+
+_PART = re.compile(r"[.!?。;](?=\s|$)|[!?。;]")
+
+
+def _commands(text: str) -> Iterator[Finding]:
+    for line in (piece for line in text.splitlines() for piece in pieces(line)):
+        for rule, start in commands(line):
+            part_start = max((one.end() for one in _PART.finditer(line, 0, start)), default=0)
+            before, after = line[part_start:start], line[start:]
+            if not is_command_asked_for(before) or is_question(line[part_start:]):
+                continue
+            if chinese.is_asked_for(
+                before + "⟦⟧" + _han(after), len(before), len(before) + 2, asks=False
+            ):
+                yield Finding(rule, line[part_start:].strip())
+
+
+def _han(text: str) -> str:
+    """Return what is said in Chinese after a command: whether it was a question, say."""
+    return "".join(_HAN.findall(text)) + ("?" if "?" in text else "")

@@ -1,0 +1,97 @@
+"""A message as sentences, clauses and quotations: what is said, and what is only mentioned."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
+_STRAIGHT = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "«": '"', "»": '"'})
+_FENCE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|\Z)", re.S)
+_QUOTED = re.compile(
+    r"`([^`\n]+)`|\"([^\"]+)\"|「([^」]+)」|『([^』]+)』|《([^》]+)》"
+    r"|(?<![\w'])'([^'\n]{2,})'(?![\w'])"
+)
+_BLOCK_QUOTE = re.compile(r"^[ ]?>.*$", re.M)
+_BLANKS, _BREAKS = re.compile(r"[^\S\n]+"), re.compile(r"\n\s*")
+MAX_CLAUSE, _OVERLAP = 500, 80  # characters; what is longer is read in pieces
+# Whoever says so tells what another text holds; what follows the colon is that text.
+_REPORTED = re.compile(
+    r"(?:\b(?:says?|said|reads?|wrote|states?|shows?|error|message|log|output|warning|title|subject"
+    r"|sentence|text|phrase|example|quote|headline|stack trace)|写道|说|报错|日志|显示|提示"
+    r"|写着|标题"
+    r"|这句话?|原文|内容是|错误信息)\s*(?:is|was|是)?\s*[:：][^\n.!?;。]*",
+    re.I,
+)
+# Work on a text: all that follows the colon is the text.
+_WORKED_ON = re.compile(
+    r"\b(?:translate|proofread|rephrase|paraphrase|summari[sz]e|explain|correct|classify|review"
+    r"|rewrite|analy[sz]e|label)\b[^\n:：.?!]{0,60}[:：].*"
+    r"|(?:翻译|润色|改写|校对|总结|概括|解释|分析|分类|纠正)[^\n:：。?？!！]{0,30}[:：].*",
+    re.I | re.S,
+)
+_SENTENCE = re.compile(r"(?<=[!?！？。;；])|(?<=\.)(?=\s|$)|\n+")
+_CLAUSE = re.compile(
+    r"\s*(?:,(?!\d)|、|:(?=\s|[\u4e00-\u9fff⟦]|$)|\s[-–—]+\s)\s*"
+    r"|\s+(?:but|then|so|because|since|although|though|while|however|afterwards|after that)\s+"
+    r"|\s+and\s+(?=(?:then|please|also|now|just|finally|afterwards)\b)"
+    r"|(?:但是|(?<!不)但|不过|然后|接着|随后|(?<!不)再(?![次见也])|之后|并且|而且"
+    r"|(?<!合)并(?![不非没])|顺便|同时|因为|所以|于是)",
+    re.I,
+)
+PLACE = re.compile(r"⟦(\d+)⟧")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence's clauses in order, and whether it ends as a question."""
+
+    text: str
+    clauses: tuple[str, ...]
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A message in lower case; `⟦n⟧` stands where its n-th quotation stood."""
+
+    text: str
+    sentences: tuple[Sentence, ...]
+    quotations: tuple[str, ...] = field(default=())
+
+
+def normalize(message: str) -> str:
+    """Return the message in one width and lower case, with straight quotes and nothing invisible."""
+    text = unicodedata.normalize("NFKC", message).translate(_STRAIGHT)
+    return _BREAKS.sub("\n", _BLANKS.sub(" ", _INVISIBLE.sub("", text))).lower()
+
+
+def read(message: str) -> Reading:
+    """Return a message read: quotations taken out, what is only reported or worked on left away."""
+    quotations: list[str] = []
+
+    def keep(found: re.Match[str]) -> str:
+        quotations.append(next(filter(None, found.groups()), ""))
+        return f" ⟦{len(quotations) - 1}⟧ "
+
+    text = _BLOCK_QUOTE.sub("", normalize(message))
+    text = _QUOTED.sub(keep, _FENCE.sub(keep, text))
+    text = _REPORTED.sub(" ", _WORKED_ON.sub(" ", text))
+    sentences = tuple(_sentence(part) for part in _SENTENCE.split(text) if part and part.strip())
+    return Reading(text, sentences, tuple(quotations))
+
+
+def _sentence(text: str) -> Sentence:
+    stripped = text.strip().rstrip("\"')")
+    clauses = [part.strip() for part in _CLAUSE.split(stripped) if part and part.strip()]
+    cut = tuple(piece for clause in clauses for piece in pieces(clause))
+    return Sentence(stripped[:MAX_CLAUSE], cut, stripped.endswith("?"))
+
+
+def pieces(clause: str) -> Iterator[str]:
+    """Yield a clause, in overlapping pieces where it is too long for one."""
+    step = MAX_CLAUSE - _OVERLAP
+    for start in range(0, max(1, len(clause) - _OVERLAP), step):
+        yield clause[start : start + MAX_CLAUSE]

@@ -1,0 +1,60 @@
+"""Whether acting is worth it: gain − (cost + memory penalty) − uncertainty − what failed before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from decisions.chat.retrieval import Past, PastEvent, recency
+
+_WEIGHT_OF_LAYER = {"L1": 0.0, "L2": 0.1, "L3": 0.3, "L4": 0.6}
+_EVENTS, _MOST = 5, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The parts of a score; `risk` is the forecast's cost, 0..10."""
+
+    gain: float
+    risk: float
+    memory_penalty: float
+    uncertainty_penalty: float
+    feature_penalty: float
+
+    @property
+    def value(self) -> float:
+        """Zero or more: act."""
+        given = self.gain - (self.risk + self.memory_penalty)
+        return round(given - self.uncertainty_penalty - self.feature_penalty, 4)
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the `decision` of an answer (S2)."""
+        return {
+            "score": self.value,
+            "predicted_gain": self.gain,
+            "predicted_risk": self.risk,
+            "memory_penalty": self.memory_penalty,
+            "uncertainty_penalty": self.uncertainty_penalty,
+        }
+
+
+def score_of(past: Past, *, cost: float, confidence: float) -> Score:
+    """Return the score of acting now."""
+    return Score(
+        gain=round(min(10.0, 5.0 + past.retrieval_score / 2), 4),
+        risk=cost,
+        memory_penalty=_memory_penalty(past.events),
+        uncertainty_penalty=round(0.4 * (1.0 - confidence), 4),
+        feature_penalty=past.feature_penalty,
+    )
+
+
+def _memory_penalty(events: Sequence[PastEvent]) -> float:
+    """Return what grave events of the past that were like this one weigh: the five most similar, by
+    layer, likeness and freshness; at most 3.
+    """
+    weighed = (
+        _WEIGHT_OF_LAYER[one.layer] * one.similarity * recency(one.age_days)
+        for one in events[:_EVENTS]
+    )
+    return round(min(_MOST, sum(weighed)), 4)

@@ -1,0 +1,183 @@
+"""Run a stored success path again, slots filled in, without a model (runs.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from decisions.errors import InvalidInput
+from decisions.objects import find_success_path
+from decisions.principals import Principal
+from decisions.success_paths import fill_in, slots_of
+from runners.base import Closed, Tool
+from runners.registry import get_tool
+from runs.models import RunStatus
+from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+OWN_TAB = "read_page"  # the one tool of a browser that leaves nothing on the page that steps share
+
+
+class ReplaySuccessPathInputs(Closed):
+    """Which path, and what its slots are this time."""
+
+    object_id: str = Field(
+        alias="objectId",
+        min_length=1,
+        max_length=64,
+        description="object_id of a success path whose procedure is steps of tools.",
+    )
+    version: int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="Which version; the current one unless said."
+    )
+    slots: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=50,
+        description="A value for every slot that the path requires or its steps use. No secrets:"
+        " they stand in the run's journal.",
+    )
+
+
+@template
+class ReplaySuccessPath(TaskTemplate):
+    """A step a step of the procedure, one after another, the first that fails ends the run."""
+
+    template_id = "replay_success_path"
+    name = "Replay a success path"
+    description = (
+        "Run the stored steps of a success path again, with other values for its slots and without"
+        " a model. Everything is checked before the first step begins; policy is asked before each."
+    )
+    inputs_model: ClassVar[type[BaseModel]] = ReplaySuccessPathInputs
+    example_inputs = ({"objectId": "obj_01", "slots": {"url": "https://example.com/"}},)
+    result_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "objectId": {"type": "string"},
+            "version": {"type": "integer"},
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "step": {"type": "integer"},
+                        "name": {"type": "string"},
+                        "tool": {"type": "string"},
+                        "output": {"type": "object"},
+                    },
+                    "required": ["step", "name", "tool", "output"],
+                },
+            },
+        },
+        "required": ["objectId", "version", "results"],
+    }
+    uses_browser = True
+    shares_page = True
+    step_timeout_ms = 180_000
+    limits = {"maxSteps": 100, "maxSlots": 50}
+
+    def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+        """Return the inputs with the version that is meant, so that a retry runs the same steps.
+
+        Raises:
+            InvalidInput: No such path of a user that the caller may act for, or one that cannot be
+                run with these slots here.
+        """
+        found = find_success_path(principal, inputs["objectId"], inputs.get("version"))
+        if found is None:
+            raise InvalidInput("inputs.objectId: there is no such success path.")
+        if isinstance(found.payload["procedure"], str):
+            raise InvalidInput(
+                "inputs.objectId: its procedure is a text for people; steps of tools can be run."
+            )
+        slots = inputs.get("slots", {})
+        _check_slots(found.payload, slots)
+        return {**inputs, "version": found.version, "slots": slots}
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return the procedure's steps with their slots filled in.
+
+        Raises:
+            InvalidInput: A step names a tool that is not here, or arguments that it does not take.
+        """
+        found = find_success_path(None, inputs["objectId"], inputs["version"])
+        if found is None:
+            raise InvalidInput("inputs.objectId: there is no such success path.")
+        return [
+            _planned(index, step, inputs["slots"])
+            for index, step in enumerate(found.payload["procedure"], 1)
+        ]
+
+    def on_page(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step works on the page that steps share."""
+        tool = get_tool(step_input["tool"])
+        return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Call the step's tool."""
+        return await ctx.call(step.input["tool"], step.input["args"])
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Return what every step left."""
+        broken = failed_step(steps)
+        if broken is not None:
+            done = sum(step.succeeded for step in steps)
+            return ends_with(broken, template_id=self.template_id, inputs=inputs, done=done)
+        results = [
+            {"step": step.index, "name": step.name, "tool": step.input["tool"],
+             "output": step.output or {}}
+            for step in steps
+        ]  # fmt: skip
+        return Conclusion(
+            RunStatus.SUCCEEDED,
+            result={
+                "objectId": inputs["objectId"], "version": inputs["version"], "results": results,
+            },
+            summary=f"All {len(results)} steps of the success path were done.",
+            warnings=warnings_of(steps),
+        )  # fmt: skip
+
+
+def _check_slots(payload: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    wanted = [*payload["required_slots"], *sorted(slots_of(payload["procedure"]))]
+    missing = list(dict.fromkeys(name for name in wanted if name not in given))
+    if missing:
+        told = ", ".join(missing)
+        raise InvalidInput(
+            f"inputs.slots: there is no value for {told}.", details={"missingSlots": missing}
+        )
+    unknown = [name for name in given if name not in payload["slot_definitions"]]
+    if unknown:
+        raise InvalidInput(f"inputs.slots: the path knows no slot {unknown[0][:64]}.")
+
+
+def _planned(number: int, step: Mapping[str, Any], slots: Mapping[str, Any]) -> StepPlan:
+    tool = get_tool(step["tool"])
+    if tool is None:
+        told = f"step {number} of the success path: there is no tool {step['tool'][:64]} here."
+        raise InvalidInput(told, details={"step": number, "tool": step["tool"]})
+    args = fill_in(step["args"], slots)
+    _check_args(number, tool, args)
+    name = step.get("name") or f"{number}. {tool.name}"
+    return StepPlan(name, {"tool": tool.name, "args": args}, tool.effect)
+
+
+def _check_args(number: int, tool: Tool, args: Mapping[str, Any]) -> None:
+    try:
+        tool.input_model.model_validate(args)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidInput(
+            f"step {number} of the success path, {tool.name}: {where}: {first['msg']}",
+            details={"step": number, "tool": tool.name},
+        ) from None

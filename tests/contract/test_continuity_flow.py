@@ -1,0 +1,161 @@
+"""The flow of S2 §5 and the launch conditions of §8, as an agent host goes through them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+import httpx
+import pytest
+from mcp import Client
+
+from decisions.models import AuditEntry, Confirmation, Decision, Evidence, Outcome
+from decisions.principals import Principal
+from mcp_server.server import ContinuityServer
+from tests.contract.continuity_calls import CALLS, Ask, over_mcp, over_rest
+from tests.contract.mcp_host import Host, OpenDoor
+from tests.support.continuity import PATH, SHELL
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+Era = Literal["auto", "legacy"]
+TRANSPORTS = ("stdio", "http", "sse")
+SLOTS = {"environment": "production", "target": "the table orders",
+         "success_criteria": "no row of 2019 is left"}  # fmt: skip
+RISKY: dict[str, Any] = {
+    "user_id": "alice", "message": "Delete all orders of 2019 from the production database now.",
+    "idempotency_key": "k1", "slots": SLOTS,
+}  # fmt: skip
+HARMLESS: dict[str, Any] = {
+    **RISKY, "message": "Run the unit tests on my laptop.", "idempotency_key": "k2",
+    "slots": {**SLOTS, "environment": "laptop", "target": "the tests"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def mcp(host: Host) -> Ask:
+    """Calls over MCP."""
+    return over_mcp(host)
+
+
+def done(ask: Ask, tool: str, given: Any) -> dict[str, Any]:
+    code, answer = ask(tool, given)
+    assert code == "OK", answer
+    return answer
+
+
+def outcome_of(number: int, **said: Any) -> dict[str, Any]:
+    return {"decision_id": number, "user_id": "alice", "outcome_status": "success",
+            "outcome_note": "done", **said}  # fmt: skip
+
+
+def go_through_the_gate(ask: Ask) -> dict[str, Any]:
+    """Go from a risky message over its gate and its confirmation to its outcome."""
+    answer = done(ask, "continuity_chat", RISKY)
+    trace, number = answer["trace"], answer["decision_id"]
+    assert (trace["l4_gate"]["hit"], trace["mode"]) == (True, "confirm")
+    asked = trace["high_risk_confirmation"]
+    assert asked["required"] is True
+    early, _ = ask("continuity_report_outcome", outcome_of(number))
+    assert early == "decision_not_confirmed"
+    confirming = {"decision_id": number, "user_id": "alice"}
+    wrong, _ = ask("continuity_confirm_decision", {**confirming, "confirm_token": "x"})
+    assert wrong == "invalid_or_expired_confirm_token"
+    token = {"confirm_token": asked["confirm_token"]}
+    confirmed = done(ask, "continuity_confirm_decision", {**confirming, **token})
+    assert (confirmed["confirmed"], confirmed["decision_id"]) == (True, number)
+    return done(ask, "continuity_report_outcome", outcome_of(number))
+
+
+def test_a_risky_message_goes_through_the_gate_to_its_outcome(mcp: Ask) -> None:
+    record = go_through_the_gate(mcp)
+    assert record["outcome_status"] == "success"
+    outcome = Outcome.objects.get()
+    assert (outcome.pk, outcome.status) == (record["outcome_id"], "success")
+    assert Confirmation.objects.get().status == "confirmed"
+    assert Evidence.objects.filter(decision_id=record["decision_id"]).exists()
+    actions = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"decision.made", "confirmation.confirmed", "outcome.reported"} <= actions
+
+
+def test_the_same_flow_over_rest(api: httpx.Client) -> None:
+    assert go_through_the_gate(over_rest(api))["outcome_status"] == "success"
+
+
+def test_the_token_is_told_once_and_lies_nowhere(mcp: Ask) -> None:
+    token = done(mcp, "continuity_chat", RISKY)["trace"]["high_risk_confirmation"]["confirm_token"]
+    again = done(mcp, "continuity_chat", RISKY)
+    assert token not in str(again)
+    rows = [*Decision.objects.values(), *Confirmation.objects.values()]
+    assert token not in str([*rows, *AuditEntry.objects.values()])
+
+
+def test_without_its_slots_a_message_is_asked_about_first(mcp: Ask) -> None:
+    answer = done(mcp, "continuity_chat", {k: v for k, v in RISKY.items() if k != "slots"})
+    assert answer["trace"]["mode"] == "clarify_first"
+    assert (answer["decision_id"], answer["decision"]) == (None, None)
+    assert 1 <= len(answer["asked_questions"]) <= 3
+    assert not Decision.objects.exists()
+
+
+def test_reality_first_is_seen_in_every_answer(mcp: Ask) -> None:
+    for message in (RISKY, HARMLESS):
+        reality = done(mcp, "continuity_chat", message)["trace"]["reality_first"]
+        assert {"mode", "shell_bias_hit", "intervention", "question"} <= set(reality)
+
+
+def test_a_failure_makes_the_next_decision_like_it_more_careful(mcp: Ask) -> None:
+    first = done(mcp, "continuity_chat", HARMLESS)
+    failed = outcome_of(first["decision_id"], outcome_status="failed")
+    assert done(mcp, "continuity_report_outcome", failed)["failure_type"] == "repeat_error"
+    second = done(mcp, "continuity_chat", {**HARMLESS, "idempotency_key": "k3"})
+    assert second["decision"]["score"] < first["decision"]["score"]
+    assert second["trace"]["matched_failure_types"] == ["repeat_error"]
+    assert second["trace"]["feature_penalty"] == pytest.approx(3.0, abs=0.1)
+
+
+def test_a_success_is_kept_as_a_path_and_found_again(mcp: Ask) -> None:
+    number = done(mcp, "continuity_chat", HARMLESS)["decision_id"]
+    steps = [{"tool": "read_page", "args": {"url": "http://x.test/${target}"}}]
+    path = done(mcp, "continuity_report_outcome", outcome_of(number, procedure=steps))
+    proposed = path["proposed_success_path"]
+    kept = done(mcp, "continuity_put_success_path", {**proposed, "user_id": "alice"})["item"]
+    answer = done(mcp, "continuity_chat", {**HARMLESS, "idempotency_key": "k3"})
+    assert answer["trace"]["best_success_path"]["object_id"] == kept["object_id"]
+
+
+def test_all_seven_tools_answer(mcp: Ask) -> None:
+    number = done(mcp, "continuity_chat", HARMLESS)["decision_id"]
+    user = {"user_id": "alice"}
+    done(mcp, "continuity_report_outcome", outcome_of(number))
+    done(mcp, "continuity_put_shell", {**SHELL, **user})
+    done(mcp, "continuity_put_success_path", {**PATH, **user})
+    assert done(mcp, "continuity_list_objects", user)["count"] == 2
+    state = done(mcp, "continuity_get_state", user)
+    assert state["axes"]["time"]["updated_at"] is not None
+    code, _ = mcp("continuity_confirm_decision", {**user, "decision_id": number,
+                                                  "confirm_token": "x"})  # fmt: skip
+    assert code == "invalid_or_expired_confirm_token"
+    assert len(CALLS) == 7
+
+
+def test_the_version_of_the_contract_is_told(host: Host, api: httpx.Client) -> None:
+    told = host.request("initialize", {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    })["result"]["capabilities"]["experimental"]  # fmt: skip
+    assert told["continuity"]["continuity_mcp_version"].startswith("1.1.")
+    assert api.get("/api/schema").json()["info"]["version"].startswith("1.1.")
+
+
+async def _asked_by(era: Era, principal: Principal) -> tuple[set[str], dict[str, Any]]:
+    server = ContinuityServer(["continuity"], OpenDoor(principal))
+    async with Client(server, mode=era) as client:
+        answer = await client.call_tool("continuity_chat", RISKY)
+        return {tool.name for tool in (await client.list_tools()).tools}, answer.structured_content
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+def test_both_eras_of_the_protocol_offer_the_seven(era: Era, principal: Principal) -> None:
+    names, answer = asyncio.run(_asked_by(era, principal))
+    assert names == set(CALLS)
+    assert answer["trace"]["high_risk_confirmation"]["required"] is True

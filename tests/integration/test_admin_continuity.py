@@ -1,0 +1,86 @@
+"""What is kept of users, in the admin site."""
+
+from __future__ import annotations
+
+from django.test import Client
+
+from decisions.models import Outcome, User, UserObject
+from decisions.objects import put_shell, put_success_path
+from decisions.outcomes import report_outcome
+from decisions.principals import Principal
+from tests.support.continuity import PATH, SHELL, decide
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+HOSTILE = "<script>alert(1)</script>"
+
+
+def page(boss: Client, *parts: str, **query: str) -> str:
+    answer = boss.get("/".join(["/admin/decisions", *parts, ""]), query)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def report(principal: Principal, note: str) -> Outcome:
+    outcome = decide(principal)
+    call = {"decision_id": outcome.decision_id, "user_id": "alice", "outcome_status": "success",
+            "outcome_note": note, "actual_impact_vector": {"time": -0.6}, "procedure": "by hand",
+            "success_criteria": "it is there"}  # fmt: skip
+    report_outcome(principal=principal, call=call)
+    return outcome
+
+
+def test_a_users_page_shows_the_state_and_leads_to_what_is_kept(
+    boss: Client, principal: Principal
+) -> None:
+    report(principal, "done")
+    user = User.objects.get(user_id="alice")
+    shown = page(boss, "user", str(user.pk), "change")
+    assert "main constraint" in shown
+    assert "0.365" in shown  # 0.5 - 0.25 * 0.9 * 0.6
+    for name in ("userobject", "outcome", "evidence"):
+        assert f"/admin/decisions/{name}/?q=alice&amp;workspace={user.workspace_id}" in shown
+
+
+def test_an_objects_page_has_every_version(boss: Client, principal: Principal) -> None:
+    put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
+    changed = {**SHELL, "user_id": "alice", "narratives": {"role": HOSTILE}}
+    put_shell(principal=principal, call=changed)
+    shown = page(boss, "userobject", UserObject.objects.get().id, "change")
+    assert shown.index("Version 2") < shown.index("Version 1")
+    assert "maintainer" in shown
+    assert HOSTILE not in shown
+
+
+def test_objects_are_found_by_user_id_and_type(boss: Client, principal: Principal) -> None:
+    put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
+    put_success_path(principal=principal, call={**PATH, "user_id": "bob"})
+    bobs = UserObject.objects.get(user_id="bob").id
+    assert "read the notes" in page(boss, "userobject", q="bob")
+    assert "read the notes" not in page(boss, "userobject", q="alice")
+    assert "read the notes" in page(boss, "userobject", q=bobs)
+    assert "read the notes" not in page(boss, "userobject", type="shell")
+
+
+def test_an_outcomes_page_tells_forecast_error_proposal_and_moves(
+    boss: Client, principal: Principal
+) -> None:
+    outcome = report(principal, HOSTILE)
+    shown = page(boss, "outcome", str(outcome.pk), "change")
+    assert HOSTILE not in shown
+    assert "time 0.5 → 0.365" in shown
+    assert "by hand" in shown
+    assert f"{0.2 / 6:.3f}" in shown
+    assert f"/admin/decisions/decision/{outcome.decision_id}/change/" in shown
+
+
+def test_outcomes_are_kept_apart_by_what_became_of_them(boss: Client, principal: Principal) -> None:
+    report(principal, "all went well")
+    decide(principal)
+    assert "all went well" in page(boss, "outcome", status="success")
+    assert "all went well" not in page(boss, "outcome", status="none")
+    assert "all went well" not in page(boss, "outcome", status="failed")
+
+
+def test_evidence_says_why(boss: Client, principal: Principal) -> None:
+    report(principal, "it took all day")
+    assert "success: it took all day" in page(boss, "evidence", q="alice")

@@ -1,0 +1,194 @@
+"""The template `replay_success_path`: checked whole before it begins, then step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from decisions.errors import InvalidInput
+from decisions.objects import put_shell, put_success_path
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal, authenticate, create_token
+from runs.models import Run, RunStep
+from runs.services import retry_run, submit_run
+from runs.submission import judge_submission
+from runs.worker import WorkerPlace
+from tests.integration.workers import error_of
+from tests.support.continuity import PATH, SHELL
+from tests.support.template_sites import CarryOut, Site, words
+
+pytest_plugins = ["tests.support.template_fixtures"]
+Keep = Callable[..., str]
+SEARCH = [
+    {"tool": "open_page", "args": {"url": "${url}"}},
+    {"tool": "fill_field", "args": {"locator": words("search articles"), "value": "${query} 队列"}},
+    {"tool": "submit_form", "args": {}},
+    {"tool": "read_current_page",
+     "args": {"waitFor": {"type": "selector", "value": "li.result", "timeoutMs": 20000}}},
+]  # fmt: skip
+
+
+@pytest.fixture
+def keep(principal: Principal) -> Keep:
+    """Write a success path of alice's and return its id: `keep(steps, "url", "query")`."""
+
+    def write(procedure: Any, *slots: str, user_id: str = "alice", **changed: Any) -> str:
+        path = {**PATH, "user_id": user_id, "procedure": procedure, "required_slots": list(slots),
+                "slot_definitions": dict.fromkeys(slots, "what it says"), **changed}  # fmt: skip
+        written = put_success_path(principal=principal, call=path)
+        return str(written["item"]["object_id"])
+
+    return write
+
+
+def submit(principal: Principal, **inputs: Any) -> str:
+    return submit_run(
+        principal=principal, template_id="replay_success_path", inputs=inputs,
+        options={"mode": "async"},
+    ).run_id  # fmt: skip
+
+
+def refusal(principal: Principal, **inputs: Any) -> InvalidInput:
+    with pytest.raises(InvalidInput) as refused:
+        submit(principal, **inputs)
+    assert not Run.objects.exists()
+    return refused.value
+
+
+def test_a_stored_search_is_done_again_with_other_words(
+    carry_out: CarryOut, site: Site, keep: Keep
+) -> None:
+    object_id = keep(SEARCH, "url", "query")
+    slots = {"url": site.url("/search"), "query": "queues"}
+    run = carry_out("replay_success_path", objectId=object_id, slots=slots)
+    assert run.status == "succeeded", run.error
+    assert (run.result["objectId"], run.result["version"]) == (object_id, 1)
+    tools = [step["tool"] for step in run.result["results"]]
+    assert tools == ["open_page", "fill_field", "submit_form", "read_current_page"]
+    assert "All about queues 队列" in str(run.result["results"][-1]["output"])
+    assert RunStep.objects.get(run=run, index=2).effect == "once"
+
+
+def test_steps_that_share_no_page_are_not_done_twice(
+    carry_out: CarryOut, site: Site, keep: Keep
+) -> None:
+    read = {"tool": "read_page", "args": {"url": "${url}"}, "name": "look"}
+    object_id = keep([read, read], "url")
+    run = carry_out("replay_success_path", objectId=object_id, slots={"url": site.url("/search")})
+    assert run.status == "succeeded", run.error
+    assert [step["name"] for step in run.result["results"]] == ["look", "look"]
+    assert site.server.hits["/search"] == 2
+
+
+def test_the_first_step_that_fails_ends_the_run(
+    carry_out: CarryOut, site: Site, keep: Keep
+) -> None:
+    wrong = [SEARCH[0], {"tool": "fill_field", "args": {"locator": words("postal code"),
+                                                        "value": "x"}}, SEARCH[3]]  # fmt: skip
+    run = carry_out(
+        "replay_success_path", objectId=keep(wrong, "url"), slots={"url": site.url("/search")}
+    )
+    error = error_of(run)
+    assert (run.status, error["errorCode"]) == ("failed", "ELEMENT_NOT_FOUND")
+    assert (error["step"]["step"], error["details"]["done"]) == (1, 1)
+
+
+def test_a_run_keeps_to_the_version_that_it_was_submitted_with(
+    principal: Principal, site: Site, keep: Keep, place: WorkerPlace
+) -> None:
+    object_id = keep([{"tool": "read_page", "args": {"url": "http://nowhere.invalid/"}}])
+    run_id = submit(principal, objectId=object_id)
+    keep("by hand from now on")
+    place.work()
+    assert Run.objects.get(id=run_id).status == "failed"
+    again = retry_run(principal=principal, run_id=run_id).run_id
+    assert Run.objects.get(id=again).inputs == {"objectId": object_id, "version": 1, "slots": {}}
+
+
+def test_a_text_is_for_people(principal: Principal, keep: Keep) -> None:
+    assert "text for people" in refusal(principal, objectId=keep("Ask Ann.", "who")).message
+
+
+def test_missing_slots_are_named(principal: Principal, keep: Keep) -> None:
+    object_id = keep(SEARCH, "url", "query")
+    told = refusal(principal, objectId=object_id, slots={"url": "http://x.test/"})
+    assert told.details == {"missingSlots": ["query"]}
+    assert "query" in told.message
+
+
+@pytest.mark.parametrize("more", ["querry", "url "])
+def test_a_slot_that_the_path_does_not_know_is_refused(
+    principal: Principal, keep: Keep, more: str
+) -> None:
+    object_id = keep(SEARCH[:1], "url")
+    told = refusal(principal, objectId=object_id, slots={"url": "http://x.test/", more: "y"})
+    assert "knows no slot" in told.message
+
+
+@pytest.mark.parametrize(
+    ("step", "named"),
+    [
+        ({"tool": "rm_rf", "args": {}}, "step 2 of the success path: there is no tool rm_rf"),
+        ({"tool": "read_page", "args": {}}, "step 2 of the success path, read_page: url"),
+        ({"tool": "read_page", "args": {"url": "http://x.test/", "z": 1}}, "read_page: z"),
+        ({"tool": "read_page", "args": {"url": ["${url}"]}}, "read_page: url"),
+    ],
+)
+def test_a_step_that_cannot_be_done_is_found_before_the_first_is(
+    principal: Principal, keep: Keep, step: dict[str, Any], named: str
+) -> None:
+    object_id = keep([SEARCH[0], step], "url")
+    assert named in refusal(principal, objectId=object_id, slots={"url": "http://x.test/"}).message
+
+
+def test_unknown_foreign_and_other_objects_read_the_same(
+    principal: Principal, stranger: Principal, keep: Keep
+) -> None:
+    object_id = keep(SEARCH[:1], "url")
+    shell = put_shell(principal=principal, call={**SHELL, "user_id": "alice"})["item"]["object_id"]
+    bob = authenticate(create_token(name="b", users=["bob"]))
+    slots = {"url": "http://x.test/"}
+    told = {
+        refusal(who, objectId=which, slots=slots, **more).message
+        for who, which, more in (
+            (principal, "obj_nothing", {}), (principal, shell, {}), (stranger, object_id, {}),
+            (bob, object_id, {}), (principal, object_id, {"version": 2}),
+        )
+    }  # fmt: skip
+    assert told == {"inputs.objectId: there is no such success path."}
+
+
+@pytest.mark.parametrize(
+    "inputs", [{}, {"objectId": ""}, {"objectId": "x", "slots": []}, {"objectId": "x", "more": 1},
+               {"objectId": "x", "version": 0}],
+)  # fmt: skip
+def test_inputs_are_closed(principal: Principal, inputs: dict[str, Any]) -> None:
+    assert refusal(principal, **inputs).details["errors"]
+
+
+def test_a_slot_that_stands_alone_keeps_its_type(principal: Principal, keep: Keep) -> None:
+    until = {"type": "selector", "value": "#${id}", "timeoutMs": "${ms}"}
+    wait = {"tool": "wait_for", "args": {"condition": until}}
+    object_id = keep([SEARCH[0], wait], "url", "id", "ms")
+    plan = judge_submission(
+        principal=principal, template_id="replay_success_path", session_id=None, options={},
+        inputs={"objectId": object_id, "slots": {"url": "http://x.test/", "id": "a", "ms": 50}},
+        slot_is_free=False,
+    ).plan  # fmt: skip
+    told = {"type": "selector", "value": "#a", "timeoutMs": 50}
+    assert plan[1].input["args"] == {"condition": told}
+
+
+def test_policy_is_asked_before_each_step(carry_out: CarryOut, site: Site, keep: Keep) -> None:
+    make_rule(RuleSays("deny", tool="fill_field", reason="Nothing is typed here."), actor="test")
+    run = carry_out(
+        "replay_success_path",
+        objectId=keep(SEARCH, "url", "query"),
+        slots={"url": site.url("/search"), "query": "queues"},
+    )
+    error = error_of(run)
+    assert (run.status, error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
+    assert error["step"]["step"] == 1
+    assert not site.server.hits["/api/find"]
