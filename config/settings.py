@@ -124,16 +124,14 @@ SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
 # A background stack ends when nobody was there and nothing ran for this long.
 IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
-# What needs a person (docs/confirmations.md): how long it waits, and whether the token of a chat
-# decision passes through the agent's host (inline) or people are asked past it (out_of_band).
+# What needs a person, and where people reach this server (docs/confirmations.md).
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
 CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
+PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 # Who words the replies to messages (decisions/chat/responder.py), and whether a decision that seems
 # to rest on who somebody is meets one question about reality.
 CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.ComposedResponder")
 CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
-# Where people reach this server: links in messages begin with it; empty: they are bare paths.
-PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
