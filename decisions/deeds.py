@@ -10,9 +10,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from decisions import confirmations
@@ -177,6 +178,8 @@ def begin(approval: Confirmation | None) -> None:
 
 def _of_direct_call(use: ToolUse) -> Ruling:
     ruling = rule_on(use)
+    if ruling.standing is not None and _has_lapsed(ruling.standing):
+        return Ruling(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
     if ruling.standing is None or use.key:
         return ruling
     # Without a key nothing tells the next call from this one: what was used up, or was answered no
@@ -186,6 +189,16 @@ def _of_direct_call(use: ToolUse) -> Ruling:
     if not spent:
         return ruling
     return Ruling(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
+
+
+def _has_lapsed(approval: Confirmation) -> bool:
+    """Tell whether an approval of a direct call waited for the call for too long to be good still;
+    a run that waits goes on by itself.
+    """
+    if approval.status != ConfirmationStatus.CONFIRMED or approval.used_at is not None:
+        return False
+    good_for = timedelta(seconds=settings.CONFIRM_TTL_S)
+    return approval.decided_at is not None and approval.decided_at + good_for < datetime.now(UTC)
 
 
 def _ask_once(use: ToolUse, ruling: Ruling) -> Confirmation:

@@ -277,6 +277,7 @@ class Execution:
             return
         if reason == "draining":
             self._end_steps()
+        self.unwritten = [step_lines.unasked(line) for line in self.unwritten]
         if self.unwritten or self.told.events():
             self._write([])
         if reason == "draining":

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from dataclasses import replace
 from typing import Any
 
 from decisions.errors import Refused
@@ -85,6 +86,15 @@ def paused(row: RunStep, step_run: StepRun, *, had_page: bool) -> StepChange:
     return StepChange(
         row.index, StepStatus.PENDING, [], blobs=tuple(step_run.blobs), paused=row.paused
     )
+
+
+def unasked(change: StepChange) -> StepChange:
+    """Return the line of a step whose run is handed back before anybody was asked: what was not
+    asked about that page may be done on another, unless the step did something on it already.
+    """
+    if change.paused is None or change.paused["calls"]:
+        return change
+    return replace(change, paused=None)
 
 
 def failed(

@@ -45,6 +45,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
     deciding = _deciding(request)
     recent = list(_lean(Run.objects.order_by("-created_at", "-id"))[:ROWS])
     running = Run.objects.filter(status=RunStatus.RUNNING).order_by("-created_at", "-id")
+    others = [_row(run, now) for run in _lean(_others(running, deciding))[:ROWS]]
     queued = len(Run.objects.filter(status=RunStatus.QUEUED).values("id")[: QUEUE_SHOWN + 1])
     return {
         "may_see_runs": True,
@@ -52,8 +53,8 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "is_empty": not recent,
         "running": [_row(run, now) for run in _lean(running.filter(ready=True))[: ROWS * 2]],
         "deciding": deciding,
-        "deciding_number": len(deciding),
-        "waiting": [_row(run, now) for run in _lean(_others(running, deciding))[:ROWS]],
+        "waiting": others,
+        "waits_for_you": len(deciding) + len(others),
         "failed": [_row(run, now) for run in _failed_lately()],
         "recent": [_row(run, now) for run in recent],
         "queued": f"{QUEUE_SHOWN}+" if queued > QUEUE_SHOWN else str(queued),

@@ -90,8 +90,7 @@ def delete_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     Raises:
         WebhookNotFound: Unknown, or another workspace's.
     """
-    principal.require("runs:write")
-    hook = _webhook(principal, webhook_id)
+    hook = _own(principal, webhook_id)
     with transaction.atomic():
         hook.delete()
         _record(principal, "deleted", hook, webhook_id=webhook_id)
@@ -120,8 +119,7 @@ def disable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     Raises:
         WebhookNotFound: Unknown, or another workspace's.
     """
-    principal.require("runs:write")
-    hook = _webhook(principal, webhook_id)
+    hook = _own(principal, webhook_id)
     deliveries.disable(hook.id, actor=principal.id, because=f"disabled by {principal.id}")
     hook.refresh_from_db()
     return webhook_object(hook)
@@ -187,6 +185,17 @@ def check_named(principal: Principal, webhook_id: str | None) -> None:
         raise InvalidInput(
             f"options.webhookId: there is no webhook {webhook_id[:64]!r} that works."
         )
+
+
+def _own(principal: Principal, webhook_id: str) -> Webhook:
+    """Return a webhook that the caller may silence: what people are asked by is not an agent's to
+    take away.
+    """
+    principal.require("runs:write")
+    hook = _webhook(principal, webhook_id)
+    if hook.tells_confirmations:
+        principal.require("confirm")
+    return hook
 
 
 def _webhook(principal: Principal, webhook_id: str) -> Webhook:

@@ -111,6 +111,16 @@ def test_an_agent_cannot_have_itself_told(
     assert (answer.status_code, answer.json()["details"]) == (403, {"scope": "confirm"})
 
 
+def test_an_agent_cannot_silence_what_people_are_asked_by(
+    principal: Principal, operator: Principal, tells: dict[str, Any]
+) -> None:
+    for deed in (services.disable_webhook, services.delete_webhook):
+        with pytest.raises(Forbidden):
+            deed(principal=principal, webhook_id=tells["webhookId"])
+    assert services.get_webhook(principal=principal, webhook_id=tells["webhookId"])["enabled"]
+    assert services.delete_webhook(principal=operator, webhook_id=tells["webhookId"])["success"]
+
+
 def test_another_workspaces_webhook_is_not_told(
     place: WorkerPlace, call: Callable[..., Run], operator: Principal, stranger: Principal,
     receiver: Receiver,

@@ -129,6 +129,16 @@ def test_of_many_calls_without_a_key_one_uses_the_approval(
     assert Run.objects.count() == 1
 
 
+def test_an_approval_that_nobody_used_in_time_is_asked_for_again(
+    hand_in: Callable[..., Submitted],
+) -> None:
+    first = refused(hand_in)
+    say(first)
+    Confirmation.objects.update(decided_at=datetime.now(UTC) - timedelta(hours=1))
+    assert refused(hand_in) != first
+    assert not Run.objects.exists()
+
+
 def test_a_refused_call_stays_refused(hand_in: Callable[..., Submitted]) -> None:
     say(refused(hand_in), refuse)
     for _ in range(2):

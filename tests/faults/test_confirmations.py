@@ -1,0 +1,91 @@
+"""A run that waits for a person, and everything that may die around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from decisions.confirmations import confirm
+from decisions.models import Confirmation, Decision
+from decisions.policy_rules import RuleSays, make_rule
+from runs.models import Run
+from tests.faults.world import World
+
+
+def submitted(world: World, file: Path, *do: str) -> str:
+    """Submit a run whose risky calls need a person."""
+    make_rule(RuleSays("confirm", tool="test_risk"), actor="test")
+    return world.submit(*do, template="test_calling", file=str(file), effect="once")
+
+
+def waits(run_id: str) -> bool:
+    return Run.objects.filter(id=run_id, ready=False, waiting_for__isnull=False).exists()
+
+
+def approve(run_id: str) -> None:
+    number = (Run.objects.get(id=run_id).waiting_for or {})["decisionId"]
+    confirm(decision_id=number, by="admin:ann", how="admin")
+
+
+def test_a_waiting_run_goes_on_after_everything_was_killed(world: World, tmp_path: Path) -> None:
+    processes = [world.start("scheduler"), *world.workers(1)]
+    run_id = submitted(world, tmp_path / "notes", "note:a,risk:b", "note:c")
+    world.until(lambda: waits(run_id))
+    for process in processes:
+        process.kill()
+    approve(run_id)
+    world.start("scheduler")
+    world.workers(1)
+    assert world.ended(run_id).status == "succeeded"
+    assert (tmp_path / "notes").read_text() == "abc"
+    world.check()
+
+
+@pytest.mark.parametrize("moment", ["before_waiting", "after_waiting"])
+def test_a_worker_that_dies_while_it_asks_asks_once_and_repeats_nothing(
+    world: World, tmp_path: Path, moment: str
+) -> None:
+    world.start("scheduler")
+    world.workers(2)
+    world.arm(moment)
+    run_id = submitted(world, tmp_path / "notes", "risk:b")
+    world.until(lambda: world.was_hit(moment))
+    world.until(lambda: waits(run_id) or Run.objects.get(id=run_id).ended_at)
+    assert Decision.objects.count() == (moment == "after_waiting" or waits(run_id))
+    if waits(run_id):
+        approve(run_id)
+    run = world.ended(run_id)
+    # A once step whose worker was lost before it could say that it asks may have done anything.
+    assert run.status == ("failed" if moment == "before_waiting" else "succeeded")
+    assert (tmp_path / "notes").exists() == (moment == "after_waiting")
+    world.check()
+
+
+def test_the_scheduler_ends_what_nobody_answers(world: World, tmp_path: Path) -> None:
+    world.start("scheduler", CONTINUITY_CONFIRM_TTL_S="2")
+    world.workers(1, CONTINUITY_CONFIRM_TTL_S="2")
+    run_id = submitted(world, tmp_path / "notes", "risk:b")
+    run = world.ended(run_id)
+    assert ((run.error or {})["errorCode"], run.error["details"]["because"]) == (
+        "POLICY_DENIED", "expired",
+    )  # fmt: skip
+    assert Confirmation.objects.get().status == "expired"
+    assert not (tmp_path / "notes").exists()
+    world.check()
+
+
+def test_a_worker_that_dies_while_a_person_decides_loses_neither(
+    world: World, tmp_path: Path
+) -> None:
+    world.start("scheduler")
+    [worker] = world.workers(1)
+    run_id = submitted(world, tmp_path / "notes", "risk:b")
+    world.until(lambda: waits(run_id))
+    world.arm("after_claim")
+    approve(run_id)
+    world.until(lambda: not worker.runs)
+    world.workers(1)
+    run = world.ended(run_id)
+    assert (run.status, (tmp_path / "notes").read_text()) == ("succeeded", "b")
+    world.check()
