@@ -128,9 +128,8 @@ CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 # decision passes through the agent's host (inline) or people are asked past it (out_of_band).
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
 CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
-# Who words the replies to messages (decisions/chat/responder.py), and whether a decision that seems
-# to rest on who somebody is meets one question about reality.
-CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.ComposedResponder")
+# Who words the replies to messages, and whether one question about reality may be asked.
+CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.Composed")
 CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
 # Where people reach this server: links in messages begin with it; empty: they are bare paths.
 PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")

@@ -20,6 +20,9 @@ _QUOTED = r"\\*\"[^\"\r\n]*\"|\\*'[^'\r\n]*'"
 # Bearer tokens of ours and of others, whole headers, passwords in addresses and in key=value texts.
 _SECRETS = re.compile(
     rf"cty_[\w-]{{8,}}"
+    # Keys of well-known services, which are told by how they begin.
+    rf"|\b(?:sk-[\w-]{{16,}}|gh[pousr]_\w{{20,}}|github_pat_\w{{20,}}|xox[abprs]-[\w-]{{10,}})"
+    rf"|\bAKIA[0-9A-Z]{{16}}\b"
     rf"|{_HEADER}{_IS}(?:{_QUOTED}|[^\"'\r\n]+)"
     rf"|(?i:bearer)\s+\S+"
     rf"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"

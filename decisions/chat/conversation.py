@@ -31,6 +31,8 @@ REMEMBERED = 4000  # characters of the last message that the next one may be abo
 class Turn:
     """One message in its conversation.
 
+    Its texts went through `redact`: no later step, and no row, sees a secret that looks like one.
+
     Attributes:
         request: what is to be decided on: the message, or the one that it answers questions about.
         answers: what was said to these questions, this message included.
@@ -53,20 +55,20 @@ class Turn:
         """
         row, now = self.conversation, datetime.now(UTC)
         waits = bool(asked)
-        row.request = redact(self.request) if waits else ""
-        row.answers = [redact(said) for said in self.answers] if waits else []
-        row.slots = {slot: redact(said) for slot, said in self.slots.items()} if waits else {}
+        row.request = self.request if waits else ""
+        row.answers = list(self.answers) if waits else []
+        row.slots = self.slots if waits else {}
         row.asked = list(asked)
-        row.last_message = redact(self.message[-REMEMBERED:])
+        row.last_message = self.message[-REMEMBERED:]
         row.updated_at = now
         row.save()
 
 
 def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
-    """Return a message in its conversation, which is made when new. The caller has locked the user."""
-    row, message = _conversation(owner, call.get("session_id")), str(call["message"])
+    """Return a message in its conversation, made when new. The caller has locked the user."""
+    row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
     row.hints_off = row.hints_off or has_had_enough(message)
-    given = {slot: str(value) for slot, value in call.get("slots", {}).items()}
+    given = {slot: redact(str(value)) for slot, value in call.get("slots", {}).items()}
     if row.request and not is_new_request(message):
         request, answers = row.request, (*row.answers, message)
         slots = {**row.slots, **answers_in(message, row.asked), **given}

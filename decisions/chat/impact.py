@@ -1,5 +1,5 @@
-"""What a message would do to its user if it were done: a forecast over the six axes, and how deep it
-stays in memory.
+"""What a message would do to its user if it were done: a forecast over the six axes, and how deep
+it stays in memory.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ QUESTIONS: Mapping[str, Mapping[Language, str]] = {
 _LABELS = {
     "environment": "environment|env|环境",
     "target": "target|object|目标|对象",
-    "success_criteria": "success criteria|success criterion|success|criteria|成功标准|验收标准|成功",
+    "success_criteria": "success criteri(?:a|on)|success|criteria|成功标准|验收标准|成功",
     "done_definition": "definition of done|done definition|done when|done|完成标准|完成定义",
     "money_budget": "money budget|budget|money|预算|资金|钱",
     "money_deadline": "money deadline|deadline|资金期限|期限|截止",
@@ -74,10 +74,14 @@ _LABELLED = {
     )
     for slot, names in _LABELS.items()
 }  # fmt: skip
+_PLACES = (
+    r"(?:production|prod|staging|stage|pre-?prod|development|dev|testing|test|qa|sandbox|local"
+    r"(?:host)?|ci|live)"
+)
 _ENVIRONMENT = re.compile(
-    r"\b(production|prod|staging|stage|pre-?prod|development|dev|testing|test|qa|sandbox"
-    r"|local(?:host)?|ci|live)\b"
-    r"(?=\s*(?:environment|env|server|cluster|system|database|db|site|machine|host|\W|$))"
+    rf"(?:\b(?:on|in|to|at|into|against|from) (?:our |the |my )?|^)({_PLACES})\b"
+    r"(?= ?(?:[.,;!]|$|and\b))"
+    rf"|\b({_PLACES})(?= (?:environment|env|server|cluster|system|database|db|site|machine|host)\b)"
     r"|(生产环境|正式环境|线上|生产|预发布?环境?|测试环境|开发环境|沙箱|本地|现网)",
     re.I,
 )
@@ -151,7 +155,7 @@ def slots_in(message: str, wanted: Sequence[str]) -> dict[str, str]:
     if "environment" in wanted and "environment" not in found:
         word = _ENVIRONMENT.search(message)
         if word:
-            found["environment"] = word[0]
+            found["environment"] = next(filter(None, word.groups()))
     return found
 
 

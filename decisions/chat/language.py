@@ -12,7 +12,7 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 def language_of(text: str) -> Language:
-    """Return Chinese where a message has half as many Chinese characters as Latin words, or more."""
+    """Return Chinese for a message of half as many Chinese characters as Latin words, or more."""
     text = text[:READ]
     han = len(_HAN.findall(text))
     return "zh" if han and 2 * han >= len(_WORD.findall(text)) else "en"

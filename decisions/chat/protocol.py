@@ -17,13 +17,12 @@ from decisions.chat.gate import Gate, intrinsic_class, judge_gate
 from decisions.chat.impact import Impact, impact_of
 from decisions.chat.intake import questions_for
 from decisions.chat.reality_first import RealityCheck, check_reality
-from decisions.chat.responder import ComposedResponder, Decided
+from decisions.chat.responder import Composed, Decided
 from decisions.chat.retrieval import Past, recall
 from decisions.chat.score import Score, score_of
 from decisions.confirmations import Opened, open_confirmation
 from decisions.ids import new_id
 from decisions.learning import Forecast
-from decisions.logs import redact
 from decisions.models import Decision, DecisionKind, DecisionMode, Event
 from decisions.outcomes import open_outcome
 from decisions.owner import Owner
@@ -102,7 +101,7 @@ def ask_back(turn: Turn) -> Answer:
         "missing_slots": list(turn.missing),
         "reality_first": reality.as_dict(),
     }
-    words = ComposedResponder().compose(decided)
+    words = Composed().compose(decided)
     return Answer(turn.conversation.session_id, decided, words, trace)
 
 
@@ -116,7 +115,7 @@ def decide(owner: Owner, principal: Principal, turn: Turn) -> Answer:
     event = _write_event(owner, turn, judged, decision)
     outcome = open_outcome(decision, _forecast(turn, judged))
     reality = _reality(turn)
-    trace = {
+    trace: dict[str, Any] = {
         "trace_id": new_id("trc_"),
         "mode": str(judged.mode),
         "task_type": turn.task_type,
@@ -137,7 +136,7 @@ def decide(owner: Owner, principal: Principal, turn: Turn) -> Answer:
     _record(principal, decision, trace["trace_id"])
     decided = _decided(turn, judged, reality, opened)
     return Answer(
-        turn.conversation.session_id, decided, ComposedResponder().compose(decided), trace,
+        turn.conversation.session_id, decided, Composed().compose(decided), trace,
         decision=judged.score.as_dict(), decision_id=decision.pk,
         user_state=judged.state.as_dict(), clear_token=opened.clear_token if opened else None,
     )  # fmt: skip
@@ -176,26 +175,22 @@ def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: _Jud
         kind=DecisionKind.CHAT, mode=judged.mode, task_type=turn.task_type,
         score=judged.score.value,
         parts={**judged.score.as_dict(), "feature_penalty": judged.score.feature_penalty},
-        rule=judged.gate.rule, reason=redact(judged.gate.reason)[:500],
+        rule=judged.gate.rule, reason=judged.gate.reason[:500],
         subject_digest=_subject(turn),
-        arguments={"message": redact(turn.request), "slots": _redacted(turn.slots)},
+        arguments={"message": turn.request, "slots": turn.slots},
         created_at=datetime.now(UTC),
     )  # fmt: skip
 
 
 def _subject(turn: Turn) -> str:
-    """Return the digest of what a person would confirm: the request, with all that is known of it."""
+    """Return the digest of what a person would confirm: the request and what is known of it."""
     said = [turn.request, turn.answers, turn.slots]
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _redacted(slots: Mapping[str, str]) -> dict[str, str]:
-    return {slot: redact(said) for slot, said in slots.items()}
-
-
 def _write_event(owner: Owner, turn: Turn, judged: _Judged, decision: Decision) -> Event:
     return Event.objects.create(
-        **owner.columns, decision=decision, text=redact(turn.request), task_type=turn.task_type,
+        **owner.columns, decision=decision, text=turn.request, task_type=turn.task_type,
         signature=judged.past.signature, impact=judged.impact.vector,
         confidence=judged.impact.confidence, irreversible=judged.impact.irreversible,
         system_caused=judged.impact.system_caused, cost=judged.cost, layer=judged.layer,
@@ -207,7 +202,7 @@ def _forecast(turn: Turn, judged: _Judged) -> Forecast:
     return Forecast(
         impact=judged.impact.vector, confidence=judged.impact.confidence, cost=judged.cost,
         layer=judged.layer, irreversible=judged.impact.irreversible,
-        intent=redact(turn.request)[:INTENT], slots=_redacted(turn.slots),
+        intent=turn.request[:INTENT], slots=turn.slots,
     )  # fmt: skip
 
 

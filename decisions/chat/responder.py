@@ -26,7 +26,7 @@ from decisions.storable import storable_text
 
 TIMEOUT_S = 5.0
 MAX_REPLY = 20_000
-BUILT_IN = "decisions.chat.responder.ComposedResponder"
+BUILT_IN = "decisions.chat.responder.Composed"
 _pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="responder")
 log = logging.getLogger(__name__)
 
@@ -75,15 +75,24 @@ _RULES: Mapping[str, Mapping[Language, str]] = {
     },
 }
 _TEXTS: Mapping[str, Mapping[Language, str]] = {
-    "clarify_first": {"en": "Before anything is done, please tell me:", "zh": "在执行之前，请先告诉我："},
+    "clarify_first": {
+        "en": "Before anything is done, please tell me:",
+        "zh": "在执行之前，请先告诉我：",
+    },
     "act": {"en": "Nothing speaks against going ahead.", "zh": "可以继续执行。"},
-    "explore": {"en": "Nothing is changed by this; go ahead.", "zh": "这不会改变任何东西，可以继续。"},
+    "explore": {
+        "en": "Nothing is changed by this; go ahead.",
+        "zh": "这不会改变任何东西，可以继续。",
+    },
     "clarify": {
-        "en": "Going ahead as it stands costs more than it is expected to bring. Make it smaller, or say"
-        " what makes it worth it.",
+        "en": "Going ahead as it stands costs more than it is expected to bring. Make it smaller,"
+        " or say what makes it worth it.",
         "zh": "按目前的情况执行，预期的代价大于收益。请缩小范围，或说明为什么值得。",
     },
-    "confirm": {"en": "This needs a person's confirmation first: {rule}.", "zh": "这需要先由人确认：{rule}。"},
+    "confirm": {
+        "en": "This needs a person's confirmation first: {rule}.",
+        "zh": "这需要先由人确认：{rule}。",
+    },
     "inline": {
         "en": "Show the risk to the user, and confirm with the token once they agree.",
         "zh": "请向用户说明风险，得到同意后再用令牌确认。",
@@ -93,11 +102,14 @@ _TEXTS: Mapping[str, Mapping[Language, str]] = {
         "zh": "已请有权的人确认，在此之前不会执行。",
     },
     "path": {"en": "It worked before this way: {path}.", "zh": "以前这样做成功过：{path}。"},
-    "failures": {"en": "Similar attempts failed before ({kinds}).", "zh": "以前类似的尝试失败过（{kinds}）。"},
-}  # fmt: skip
+    "failures": {
+        "en": "Similar attempts failed before ({kinds}).",
+        "zh": "以前类似的尝试失败过（{kinds}）。",
+    },
+}
 
 
-class ComposedResponder:
+class Composed:
     """The built-in backend: texts put together from the decision, in English or Chinese."""
 
     def compose(self, decided: Decided) -> str:
@@ -145,7 +157,7 @@ def reply_of(decided: Decided) -> str:
     except TooLate:
         log.warning("the responder took longer than %s s", TIMEOUT_S)
         told = ""
-    return told or ComposedResponder().compose(decided)
+    return told or Composed().compose(decided)
 
 
 def _compose(name: str, decided: Decided) -> str:

@@ -1,4 +1,4 @@
-"""What the user's past says of a message: events like it, failures of its kind, paths that worked."""
+"""What the user's past says of a message: events like it, its kinds of failure, what worked."""
 
 from __future__ import annotations
 
@@ -25,10 +25,22 @@ _MOST_PATHS = 200
 PENALTY_OF_A_FAILURE, MOST_PENALTY = 3.0, 30.0
 _CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 _KINDS = {
-    "data_loss": r"\b(?:lost|losing|lose|missing|corrupt\w*|overwr\w+)\b.*\b(?:data|files?|rows?|work|backup)\b|\bdata loss\b|数据丢失|丢了?数据|误删|丢失",
-    "repeat_error": r"\b(?:again|once more|same (?:error|mistake|problem)|keeps? (?:failing|happening)|still (?:fails|broken))\b|又(?:报错|失败|错|出)|再次失败|同样的(?:错|问题)|老问题|反复",
-    "context_loss": r"\b(?:forgot|forgotten|lost (?:the )?(?:context|track)|as i (?:said|told you)|you don't remember|where were we)\b|忘了|上下文|说过了|记不得|前面说",
-    "system_error": r"\b(?:timeout|timed out|crash\w*|outage|exception|5\d\d error|is down|system error|unavailable)\b|超时|崩溃|宕机|系统(?:错误|故障)|报错|不可用",
+    "data_loss": (
+        r"\b(?:lost|losing|lose|missing|corrupt\w*|overwr\w+)\b.{0,60}"
+        r"\b(?:data|files?|rows?|work|backup)\b|\bdata loss\b|数据丢失|丢了?数据|误删|丢失"
+    ),
+    "repeat_error": (
+        r"\b(?:again|once more|same (?:error|mistake|problem)|keeps? (?:failing|happening)"
+        r"|still (?:fails|broken))\b|又(?:报错|失败|错|出)|再次失败|同样的(?:错|问题)|老问题|反复"
+    ),
+    "context_loss": (
+        r"\b(?:forgot|forgotten|lost (?:the )?(?:context|track)|as i (?:said|told you)"
+        r"|you don't remember|where were we)\b|忘了|上下文|说过了|记不得|前面说"
+    ),
+    "system_error": (
+        r"\b(?:timeout|timed out|crash\w*|outage|exception|5\d\d error|is down|system error"
+        r"|unavailable)\b|超时|崩溃|宕机|系统(?:错误|故障)|报错|不可用"
+    ),
 }
 _KIND_PATTERNS = {kind: re.compile(pattern, re.I) for kind, pattern in _KINDS.items()}
 
@@ -85,7 +97,7 @@ def _events_like(owner: Owner, message: str, wanted: bytes) -> list[PastEvent]:
     """
     past = Event.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
     layers: dict[int, str] = {}
-    signatures: list[tuple[int, bytes]] = []
+    signatures: list[tuple[int, bytes | memoryview]] = []
     for number, one, layer in past.values_list("id", "signature", "layer").iterator(5000):
         signatures.append((number, one))
         if layer == "L4":

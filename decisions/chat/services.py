@@ -12,13 +12,14 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from decisions.chat.answers import call_of, find_answer, keep_answer, put_wording
+from decisions.audit import Deed, record
+from decisions.chat.answers import Call, call_of, find_answer, keep_answer, put_wording
 from decisions.chat.contract import MESSAGE_BYTES
 from decisions.chat.conversation import take_turn
 from decisions.chat.intake import MAX_QUESTIONS
 from decisions.chat.protocol import Answer, ask_back, decide
 from decisions.chat.responder import is_built_in, reply_of
-from decisions.errors import InvalidInput
+from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.models import ChatAnswer
 from decisions.owner import Owner, owner_of
 from decisions.principals import Principal
@@ -39,9 +40,18 @@ def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     check_message(call["message"])
     asked = call_of(owner, call)
-    stored = find_answer(asked)
-    if stored is not None:
-        return stored
+    try:
+        return find_answer(asked) or _answer(owner, principal, call, asked)
+    except IdempotencyConflict as refusal:
+        place = owner.tenant_id, owner.workspace_id
+        told = {"errorCode": refusal.code}
+        record(Deed("chat.refused", principal.id, "user", owner.user_id, *place, told))
+        raise
+
+
+def _answer(
+    owner: Owner, principal: Principal, call: Mapping[str, Any], asked: Call
+) -> dict[str, Any]:
     try:
         with transaction.atomic():
             row = keep_answer(asked, worded=is_built_in())

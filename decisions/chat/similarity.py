@@ -27,7 +27,7 @@ def similarity(one: str, other: str) -> float:
     if len(second) < len(first):
         first, second = second, first
     product = sum(weight * second[gram] for gram, weight in first.items() if gram in second)
-    return min(1.0, product / (_length(first) * _length(second))) if product else 0.0
+    return min(1.0, round(product / (_length(first) * _length(second)), 6)) if product else 0.0
 
 
 def signature(text: str) -> bytes:
@@ -48,7 +48,7 @@ def estimate(bits_apart: int) -> float:
 
 
 def nearest(
-    wanted: bytes, known: Iterable[tuple[int, bytes]], *, at_least: float
+    wanted: bytes, known: Iterable[tuple[int, bytes | memoryview]], *, at_least: float
 ) -> list[tuple[int, int]]:
     """Return (bits apart, id) of the signatures whose similarity may be `at_least` or more, the
     nearest first.

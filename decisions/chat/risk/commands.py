@@ -42,7 +42,9 @@ _OPENS = re.compile(
     r"\bchmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w|o\+w)|\bgrant\s+(?:all|select|insert|update|delete"
     r"|superuser|create|[\w, ]+\s+on)\b.*\bto\b|\busermod\s+-a?g|\biptables\s+-f\b"
     r"|\bufw\s+disable"
-    r"|\bsetenforce\s+0|\bvisudo\b|\balter\s+(?:user|role)\b"
+    r"|\bsetenforce\s+0|\bvisudo\b|\baws\s+iam\s+(?:attach|put|add|detach|remove|create)-\S+"
+    r"|\badd-iam-policy-binding\b|\baz\s+role\s+assignment\s+create"
+    r"|\bkubectl\s+create\s+(?:cluster)?rolebinding|\balter\s+(?:user|role)\b"
     r"|\bgit\s+push\b.*--no-verify\b.*\bprod|\baws\s+s3api\s+put-bucket-acl\b.*public"
 )
 _SECRETS = re.compile(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from decisions.chat.risk import chinese, english, english_grammar
+from decisions.chat.risk.chinese import grammar as chinese
+from decisions.chat.risk.chinese import rules as chinese_rules
 from decisions.chat.risk.classes import Class
 from decisions.chat.risk.commands import commands
-from decisions.chat.risk.english_grammar import is_command_asked_for, is_question
-from decisions.chat.risk.reading import PLACE, Reading, Sentence, pieces, read
+from decisions.chat.risk.english import grammar as english
+from decisions.chat.risk.english import rules as english_rules
+from decisions.chat.risk.english.grammar import is_command_asked_for, is_question
+from decisions.chat.risk.reading import Reading, Sentence, pieces, read
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _CLAUSES = 20  # that "do it" may be about
@@ -44,27 +47,34 @@ def _findings(reading: Reading, before: Reading, *, nested: bool = False) -> Ite
             context = " ".join(talked_about)[-REMEMBERED:]
             for rule in _risks(sentence, clause, context, is_first=number == 0):
                 yield Finding(rule, clause)
-            if english_grammar.says_do_it(clause) or chinese.says_do_it(clause):
+            if english.says_do_it(clause) or chinese.says_do_it(clause):
+                does = True
                 yield from _talk(talked_about)
-            does = does or english_grammar.carries_out(clause) or chinese.carries_out(clause)
+            does = does or english.carries_out(clause) or chinese.carries_out(clause)
             talked_about = [*talked_about, clause][-_CLAUSES:]
     yield from _commands(reading.text)
-    is_all = not PLACE.sub("", reading.text).strip()
-    if (does or is_all) and not nested:
+    if (does or reading.is_quotation) and not nested:
         for quotation in reading.quotations:
             yield from _findings(read(quotation), before, nested=True)
 
 
 def _clauses(sentence: Sentence) -> list[str]:
-    return [part for clause in sentence.clauses for part in english.split_joined(clause)]
+    return [part for clause in sentence.clauses for part in english_rules.split_joined(clause)]
 
 
 def _risks(sentence: Sentence, clause: str, context: str, *, is_first: bool) -> Iterator[Class]:
     asks = is_question(clause) or (is_question(sentence.text) and (is_first or sentence.asks))
     if not asks and not (_HAN.search(sentence.text) and _asks_in_chinese(sentence, clause)):
-        yield from english.risks(clause, context)
+        yield from english_rules.risks(clause, context, excused=_excuse_in_chinese(clause))
     if _HAN.search(clause):
-        yield from chinese.risks(clause, context, asks=chinese.asks_about(sentence.text))
+        yield from chinese_rules.risks(clause, context, asks=chinese.asks_about(sentence.text))
+
+
+def _excuse_in_chinese(clause: str) -> Callable[[int, int], bool]:
+    """Return whether Chinese words around an English verb say that it is not asked for."""
+    if not _HAN.search(clause):
+        return lambda start, end: False
+    return lambda start, end: not chinese.is_asked_for(clause, start, end, asks=False)
 
 
 def _asks_in_chinese(sentence: Sentence, clause: str) -> bool:
@@ -74,7 +84,9 @@ def _asks_in_chinese(sentence: Sentence, clause: str) -> bool:
 def _talk(clauses: list[str]) -> Iterator[Finding]:
     context = ""
     for clause in clauses:
-        rule = english.is_risky_talk(clause, context) or chinese.is_risky_talk(clause, context)
+        rule = english_rules.is_risky_talk(clause, context) or chinese_rules.is_risky_talk(
+            clause, context
+        )
         if rule is not None:
             yield Finding(rule, clause)
         yield from (Finding(found, clause) for found, _ in commands(clause))
@@ -85,7 +97,7 @@ _PART = re.compile(r"[.!?。;](?=\s|$)|[!?。;]")
 
 
 def _commands(text: str) -> Iterator[Finding]:
-    for line in (piece for line in text.splitlines() for piece in pieces(line)):
+    for line in (piece for whole in text.splitlines() for piece in pieces(whole)):
         for rule, start in commands(line):
             part_start = max((one.end() for one in _PART.finditer(line, 0, start)), default=0)
             before, after = line[part_start:start], line[start:]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "«": '"', "»": '"'})
@@ -22,7 +23,7 @@ _REPORTED = re.compile(
     r"(?:\b(?:says?|said|reads?|wrote|states?|shows?|error|message|log|output|warning|title|subject"
     r"|sentence|text|phrase|example|quote|headline|stack trace)|写道|说|报错|日志|显示|提示"
     r"|写着|标题"
-    r"|这句话?|原文|内容是|错误信息)\s*(?:is|was|是)?\s*[:：][^\n.!?;。]*",
+    r"|这句话?|原文|内容是|错误信息)\s*(?:is|was|是)?\s*[:：](?:\s*⟦\d+⟧|[^\n.!?;。]*)",
     re.I,
 )
 # Work on a text: all that follows the colon is the text.
@@ -59,13 +60,59 @@ class Reading:
 
     text: str
     sentences: tuple[Sentence, ...]
-    quotations: tuple[str, ...] = field(default=())
+    quotations: tuple[str, ...]
+    is_quotation: bool
 
 
 def normalize(message: str) -> str:
-    """Return the message in one width and lower case, with straight quotes and nothing invisible."""
+    """Return the message in one width and lower case, quotes straight, nothing invisible."""
     text = unicodedata.normalize("NFKC", message).translate(_STRAIGHT)
     return _BREAKS.sub("\n", _BLANKS.sub(" ", _INVISIBLE.sub("", text))).lower()
+
+
+_OFTEN_MISTYPED = [
+    "delete",
+    "remove",
+    "erase",
+    "destroy",
+    "truncate",
+    "deploy",
+    "transfer",
+    "release",
+    "publish",
+    "revoke",
+    "restart",
+    "password",
+    "payment",
+    "customers",
+    "production",
+    "everyone",
+    "database",
+    "permanently",
+]
+_WORD = re.compile(r"[a-z]{4,13}")
+
+
+def mend(text: str) -> str:
+    """Return the text with words put right that lack a letter, have one too many or two swapped."""
+    return _WORD.sub(lambda found: _mended(found[0]), text)
+
+
+@lru_cache(maxsize=4096)
+def _mended(word: str) -> str:
+    if word.endswith(("s", "ed", "ing", "er")):
+        return word
+    return next((one for one in _OFTEN_MISTYPED if _is_slip(word, one)), word)
+
+
+def _is_slip(word: str, meant: str) -> bool:
+    if word == meant or word[0] != meant[0] or abs(len(word) - len(meant)) > 1:
+        return False
+    if len(word) == len(meant):
+        apart = [at for at in range(len(word)) if word[at] != meant[at]]
+        return len(apart) == 2 and apart[1] == apart[0] + 1 and sorted(word) == sorted(meant)
+    longer, shorter = (word, meant) if len(word) > len(meant) else (meant, word)
+    return any(longer[:at] + longer[at + 1 :] == shorter for at in range(1, len(longer)))
 
 
 def read(message: str) -> Reading:
@@ -78,9 +125,10 @@ def read(message: str) -> Reading:
 
     text = _BLOCK_QUOTE.sub("", normalize(message))
     text = _QUOTED.sub(keep, _FENCE.sub(keep, text))
-    text = _REPORTED.sub(" ", _WORKED_ON.sub(" ", text))
+    is_quotation = not PLACE.sub("", text).strip()
+    text = _REPORTED.sub(". ", _WORKED_ON.sub(" ", mend(text)))
     sentences = tuple(_sentence(part) for part in _SENTENCE.split(text) if part and part.strip())
-    return Reading(text, sentences, tuple(quotations))
+    return Reading(text, sentences, tuple(quotations), is_quotation)
 
 
 def _sentence(text: str) -> Sentence:

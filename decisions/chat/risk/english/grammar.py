@@ -20,7 +20,8 @@ _IRREGULAR = {
     "overwrite": ("overwrote", "overwritten"), "take": ("took", "taken"), "let": (),
     "tell": ("told",), "hand": ("handed",), "cut": (), "set": (), "shut": (), "lend": ("lent",),
     "bring": ("brought",), "write": ("wrote", "written"), "do": ("did", "done"), "bet": (),
-    "rebuild": ("rebuilt",), "reset": (), "leave": ("left",), "go": ("went", "gone"), "text": ("texted",),
+    "rebuild": ("rebuilt",), "reset": (), "leave": ("left",), "go": ("went", "gone"),
+    "text": ("texted",),
 }  # fmt: skip
 
 
@@ -98,7 +99,8 @@ _NOUN_BEFORE = re.compile(
 _ARTICLE_THEN_VERB = re.compile(r"\b(?:all|everything|that|this|those|these|every\w+)\s+$")
 # Verbs that make what follows them talk, code, a look or a plan.
 _TALK = re.compile(
-    r"(?<!the )(?<!our )(?<!my )(?<!your )(?<!this )(?<!that )(?<!all )(?<!old )(?<!prod )(?<!and )\b(?:explain"
+    r"(?<!the )(?<!our )(?<!my )(?<!your )(?<!this )(?<!that )(?<!all )(?<!old )(?<!prod"
+    r" )(?<!and )\b(?:explain"
     r"|describe"
     r"|tell (?:me|us|them|him|her)(?! to\b)|show|list|count|find out|research|learn|understand"
     r"|teach"
@@ -157,20 +159,23 @@ _GOING_ON = re.compile(
 )
 
 
+# What has to stand before a form that asks for nothing by itself.
+_GOVERNED_BY = {
+    "gone": _WISHED, "third": _STANDING_ORDER, "past": _PASSIVE, "ing": _GOING_ON,
+    "noun": _GOING_ON,
+}  # fmt: skip
+
+
 def is_asked_for(clause: str, found: re.Match[str]) -> bool:
     """Tell whether the verb that was found in a clause is to be done now."""
     before, form = clause[: found.start()], str(found.lastgroup)
     plain = UNUSED.sub("", before)
     if _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain):
         return False
-    if form == "gone":
-        return bool(_WISHED.search(before))
-    if form == "third":
-        return bool(_STANDING_ORDER.search(before))
-    if form == "past":
-        return not _PERFECT.search(before) and bool(_PASSIVE.search(before))
-    if form in ("ing", "noun"):
-        return bool(_GOING_ON.search(before))
+    if form == "past" and _PERFECT.search(before):
+        return False
+    if form in _GOVERNED_BY:
+        return bool(_GOVERNED_BY[form].search(before))
     if _NOUN_BEFORE.search(before) and not _ARTICLE_THEN_VERB.search(before):
         return False
     return not (_OTHERS.search(before) and not _FOR_US.search(before))

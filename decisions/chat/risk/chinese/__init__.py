@@ -1,0 +1,1 @@
+"""Risky actions in Chinese; `grammar` tells doing from talking."""

@@ -1,0 +1,59 @@
+"""Who holds passwords, keys and tokens, in English: its verbs, and what they have to be about."""
+
+from __future__ import annotations
+
+import re
+
+from decisions.chat.risk.english.grammar import verbs
+
+EXPOSE = verbs(
+    "share send print export paste commit upload post give hand email show dump reveal expose"
+    " publish leak copy put"
+    " rotate revoke reset change regenerate reissue renew invalidate disable turn_off remove"
+    " bypass deactivate replace create generate issue mint"
+    " forward text message read_out output display store save write log fetch get extract"
+    " retrieve decrypt hardcode embed set add tell enter type use"
+    " switch_off skip slack roll import overwrite provide unlock crack update include transfer",
+    nouns="rotation reset revocation",
+)  # fmt: skip
+_SECRET = re.compile(
+    r"\b(?:passwords?|passwd|passphrases?|passcodes?|credentials?|creds|api[ -]?keys?"
+    r"|secret keys?|private keys?|ssh keys?|access keys?"
+    r"|signing keys?|encryption keys?|master keys?|root keys?|tokens?|secrets?|certs?"
+    r"|certificates?|\.env(?: files?)?|env file|2fa|mfa|two[- ]factor(?: auth\w*)?"
+    r"|multi[- ]factor(?: auth\w*)?|one[- ]time codes?|otp|verification codes?|seed phrases?"
+    r"|recovery (?:codes?|phrases?)|keystore|kms keys?|service account keys?"
+    r"|pin codes?|login details|logins?|id_rsa|\.pem|vault|oauth (?:client )?secrets?|ssn"
+    r"|social security numbers?|card numbers?|cvv|keychain)\b"
+)
+_NO_SECRET = re.compile(
+    r"\b(?:(?:max(?:imum)?|input|output|context|llm|prompt|number of|\d+k?) tokens?"
+    r"|tokens? (?:count|limit|usage|per|budget)"
+    r"|password (?:policy|field|form|page|strength|manager|input|validation|length|column"
+    r"|rules?|hint|requirements?|reset (?:page|flow|form|link|email template))"
+    r"|(?:log ?in|login) (?:page|form|button|screen|flow|test|template)|design tokens?"
+    r"|syntax tokens?|secret (?:santa|sauce|garden|menu|weapon)"
+    r"|env(?:ironment)? example|\.env\.example|birth certificate|gift certificate"
+    r"|certificate of|certificates? (?:for the (?:course|winner)|template)"
+    r"|reset (?:password|token) (?:page|flow|email))\b"
+)
+
+
+def is_about_secrets(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
+    """Tell whether something is done with a secret: shown, given, changed or put somewhere."""
+    text = _NO_SECRET.sub(" ", clause)
+    secret = _SECRET.search(text)
+    if secret is None:
+        after = clause[found.end() :]
+        return bool(
+            re.match(r"\s*(?:it|them)\b", after)
+            and found[0].split()[0]
+            in ("rotate", "revoke", "share", "publish", "paste", "post", "commit", "leak")
+            and _SECRET.search(_NO_SECRET.sub(" ", context))
+        )
+    if secret.start() < found.start() and found.lastgroup == "base":
+        return False
+    between = text[found.end() : secret.start()]
+    return len(between.split()) <= 8 and not re.search(
+        r"\b(?:without|no|about|that|which|for the (?:word|page))\b", between
+    )

@@ -1,0 +1,101 @@
+"""What is risky in English: the verbs of each class and what they have to be about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from decisions.chat.risk.classes import Class
+from decisions.chat.risk.english import credentials, deletion, messages, money, production, rights
+from decisions.chat.risk.english.grammar import is_asked_for
+
+Test = Callable[..., bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Verbs of one class, and the test of what they are about."""
+
+    name: Class
+    verbs: re.Pattern[str]
+    about: Test
+    strong: bool = True
+
+
+DENSE = 12  # verbs of one class in one clause
+RULES = (
+    Rule(Class.DELETION, deletion.DELETE, deletion.is_about_data),
+    Rule(Class.DELETION, deletion.GONE, deletion.is_about_data, strong=False),
+    Rule(Class.DELETION, deletion.REMOVE, deletion.is_about_data, strong=False),
+    Rule(Class.MONEY, money.PAY, money.is_about_money),
+    Rule(Class.MONEY, money.MOVE, money.is_about_money, strong=False),
+    Rule(Class.PRODUCTION, production.CHANGE, production.is_about_production),
+    Rule(Class.CREDENTIALS, credentials.EXPOSE, credentials.is_about_secrets),
+    Rule(Class.RIGHTS, rights.GRANT, rights.is_about_rights),
+    Rule(Class.MASS, messages.SEND, messages.is_about_crowd),
+)
+
+
+def risks(clause: str, context: str, *, excused: Callable[[int, int], bool]) -> Iterator[Class]:
+    """Yield the classes of what a clause asks for.
+
+    Args:
+        clause: in lower case.
+        context: what was said before it.
+        excused: whether another language around the verb excuses it.
+    """
+    for rule in RULES:
+        for number, found in enumerate(rule.verbs.finditer(clause)):
+            # Nobody talks like that: no excuse is looked for any more.
+            if number >= 3 * DENSE:
+                yield rule.name
+                break
+            asked = number >= DENSE or (is_asked_for(clause, found) and not excused(*found.span()))
+            if asked and rule.about(clause, found, context, strong=rule.strong):
+                yield rule.name
+                break
+
+
+_JOINED = re.compile(
+    r"\s*(?:\band\b|&|\bor\b)\s+(?=(?:also |just |please |then |finally )?([\w-]+))"
+)
+_BASES = frozenset(
+    base.partition("(")[0].partition("\\")[0]
+    for rule in RULES
+    for bases in re.findall(r"\(\?P<base>(.*?)\)\|\(\?P", rule.verbs.pattern)
+    for base in bases.split("|")
+)
+_WRITES = re.compile(
+    r"\b(?:write|draft|implement|design|create|build|code|document|explain|describe|show"
+    r"|generate|add|test)\b.*\b(?:to|that|which|for|how)\b"
+)
+
+_COMPARES = re.compile(
+    r"\b(?:explain|describe|compare|discuss|difference|between|understand|learn|document|both"
+    r"|teach)\b"
+)
+
+
+def split_joined(clause: str) -> list[str]:
+    """Return a clause as parts that each have a verb of their own; what is written, explained or
+    built stays whole.
+    """
+    parts, start = [], 0
+    for found in _JOINED.finditer(clause):
+        left = clause[start : found.start()]
+        if found[1] in _BASES and not _WRITES.search(left) and not _COMPARES.search(left):
+            parts.append(clause[start : found.start()])
+            start = found.end()
+    return [part for part in (*parts, clause[start:]) if part.strip()]
+
+
+def is_risky_talk(clause: str, context: str) -> Class | None:
+    """Return the class that a clause is about, whether or not it asks for it."""
+    for rule in RULES:
+        for found in rule.verbs.finditer(clause):
+            if found.lastgroup not in ("past", "third") and rule.about(
+                clause, found, context, strong=rule.strong
+            ):
+                return rule.name
+    return None

@@ -1,0 +1,269 @@
+"""POST /chat's service: what is asked first, what is decided, and what is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from decisions.chat.services import chat
+from decisions.errors import Forbidden, ForbiddenUser, InvalidInput
+from decisions.models import AuditEntry, Confirmation, Conversation, Decision, Event, Outcome
+from decisions.objects import put_success_path
+from decisions.outcomes import report_outcome
+from decisions.principals import Principal
+from tests.support.continuity import PATH
+
+Say = Callable[..., dict[str, Any]]
+KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "no row is left"}
+RISKY = "Delete all rows of the orders table."
+HARMLESS = "Count the rows of the orders table."
+
+
+@pytest.fixture
+def say(principal: Principal) -> Say:
+    """Say something as alice, who knows an execution's slots: `say("…", slots={})`."""
+    count = iter(range(1000))
+
+    def send(message: str, **changed: Any) -> dict[str, Any]:
+        call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
+                "slots": KNOWN, **changed}  # fmt: skip
+        return chat(principal=principal, call=call)
+
+    return send
+
+
+def test_a_harmless_message_with_its_slots_is_acted_on(say: Say) -> None:
+    answer = say(HARMLESS)
+    trace = answer["trace"]
+    assert (trace["mode"], trace["task_type"]) == ("act", "execution")
+    assert trace["l4_gate"] == {
+        "hit": False, "threshold": 0.85, "reason": "no rule hit", "top": 0.0,
+    }  # fmt: skip
+    assert trace["high_risk_confirmation"] == {"required": False}
+    assert answer["decision"]["score"] > 0
+    assert answer["user_state"]["main_constraint"] == trace["main_constraint"] == "money"
+    assert not Confirmation.objects.exists()
+
+
+def test_missing_slots_are_asked_for_and_nothing_is_decided(say: Say) -> None:
+    answer = say(RISKY, slots={})
+    assert answer["trace"]["mode"] == "clarify_first"
+    assert answer["trace"]["missing_slots"] == list(KNOWN)
+    assert len(answer["asked_questions"]) == 3
+    assert (answer["decision"], answer["decision_id"], answer["user_state"]) == (None, None, None)
+    assert all(question in answer["response"] for question in answer["asked_questions"])
+    assert not Decision.objects.exists()
+    assert not Event.objects.exists()
+    assert not AuditEntry.objects.filter(action="decision.made").exists()
+    assert Conversation.objects.count() == 1
+
+
+def test_answers_in_the_session_supply_the_slots_of_what_was_asked(say: Say) -> None:
+    asked = say(RISKY, slots={})
+    session = asked["session_id"]
+    say("1. staging 2. the orders table", slots={}, session_id=session)
+    answer = say("No row is left in it", slots={}, session_id=session)
+    assert answer["trace"]["l4_gate"]["hit"]
+    decision = Decision.objects.get()
+    assert decision.arguments["message"] == RISKY
+    assert decision.arguments["slots"] == {
+        "environment": "staging", "target": "the orders table",
+        "success_criteria": "No row is left in it",
+    }  # fmt: skip
+
+
+def test_a_new_request_leaves_open_questions_behind(say: Say) -> None:
+    session = say(RISKY, slots={})["session_id"]
+    answer = say("What is an index?", slots={}, session_id=session)
+    assert answer["trace"]["task_type"] == "concept_exploration"
+    assert answer["trace"]["mode"] == "act"
+    assert Conversation.objects.get().asked == []
+
+
+def test_a_session_belongs_to_its_user(say: Say) -> None:
+    session = say(RISKY, slots={})["session_id"]
+    other = say("staging", slots={}, session_id=session, user_id="bob")
+    assert other["trace"]["mode"] == "clarify_first"
+    assert Conversation.objects.filter(session_id=session).count() == 2
+
+
+def test_a_risky_message_waits_for_a_person(say: Say) -> None:
+    answer = say(RISKY)
+    asked = answer["trace"]["high_risk_confirmation"]
+    confirmation = Confirmation.objects.get()
+    assert answer["trace"]["mode"] == "confirm"
+    assert answer["trace"]["l4_gate"]["reason"].startswith("irreversible_deletion")
+    assert asked["confirmation_id"] == confirmation.id
+    assert asked["confirm_endpoint"] == f"/api/v1/decision/{answer['decision_id']}/confirm"
+    assert asked["expires_at"] == confirmation.expires_at.isoformat()
+    assert len(asked["confirm_token"]) >= 43
+    assert Event.objects.get().layer == "L4"
+    assert Decision.objects.get().rule == "irreversible_deletion"
+
+
+@override_settings(CONFIRM_DELIVERY="out_of_band")
+def test_out_of_band_no_token_passes_the_host(say: Say) -> None:
+    asked = say(RISKY)["trace"]["high_risk_confirmation"]
+    assert asked.keys() == {"required", "confirmation_id", "expires_at"}
+
+
+def test_the_gate_wins_over_the_score_and_slots_are_not_risky_by_themselves(say: Say) -> None:
+    slots = {**KNOWN, "environment": "production", "target": "delete all customers"}
+    assert say(HARMLESS, slots=slots)["trace"]["mode"] == "act"
+    deploy = say("Deploy build 42.", slots=slots)["trace"]
+    assert deploy["mode"] == "confirm"
+    assert deploy["l4_gate"]["reason"].startswith("production")
+
+
+def test_an_answer_that_asks_for_something_risky_is_gated_too(say: Say) -> None:
+    session = say("Tidy up the project.", slots={})["session_id"]
+    say("1. staging 2. the project", slots={}, session_id=session)
+    answer = say("3. drop the database afterwards", slots={}, session_id=session)
+    assert answer["trace"]["mode"] in ("confirm", "clarify_first")
+    say("done", slots=KNOWN, session_id=session)
+    assert not Decision.objects.filter(mode="act", arguments__message="Tidy up the project.")
+
+
+def test_what_is_like_a_grave_event_is_gated_and_never_by_itself(say: Say) -> None:
+    first = say(HARMLESS)
+    assert first["trace"]["l4_gate"]["top"] == 0.0
+    Event.objects.filter(pk=first["trace"]["entry_id"]).update(layer="L4")
+    again = say(f"{HARMLESS} Please.")["trace"]["l4_gate"]
+    assert again["hit"]
+    assert again["top"] >= 0.85
+    assert again["reason"].startswith("similar_to_l4_event")
+    assert not say("Compile the documentation.")["trace"]["l4_gate"]["hit"]
+
+
+def test_another_users_past_is_not_seen(say: Say) -> None:
+    say(HARMLESS, user_id="bob")
+    Event.objects.update(layer="L4")
+    assert say(HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
+
+
+def test_failures_of_its_kind_cost_a_later_message(principal: Principal, say: Say) -> None:
+    for _ in range(3):
+        failed = say(HARMLESS)["decision_id"]
+        call = {"decision_id": failed, "user_id": "alice", "outcome_status": "failed",
+                "outcome_note": "", "failure_type": "repeat_error"}  # fmt: skip
+        report_outcome(principal=principal, call=call)
+    answer = say(HARMLESS)
+    trace = answer["trace"]
+    assert trace["matched_failure_types"] == ["repeat_error"]
+    assert trace["feature_penalty"] == pytest.approx(9.0, abs=0.01)
+    assert trace["continuity_failures"][0]["failure_type"] == "repeat_error"
+    assert trace["mode"] == "clarify"
+    assert answer["decision"]["score"] < 0
+    assert say("Compile the documentation.")["trace"]["matched_failure_types"] == []
+
+
+def test_a_path_that_worked_raises_the_gain(principal: Principal, say: Say) -> None:
+    plain = say("Read the notes of the release.")
+    put_success_path(principal=principal, call={"user_id": "alice", **PATH})
+    answer = say("Read the notes of the release.", slots={**KNOWN, "url": "https://example.com"})
+    best = answer["trace"]["best_success_path"]
+    assert (plain["trace"]["best_success_path"], best["name"]) == (None, PATH["name"])
+    assert best["retrieval_score"] > 4
+    gain = min(10.0, 5 + best["retrieval_score"] / 2)
+    assert answer["decision"]["predicted_gain"] == pytest.approx(gain, abs=0.001)
+    assert PATH["name"] in answer["response"]
+
+
+def test_the_parts_add_up_to_the_score(say: Say) -> None:
+    say(RISKY)
+    answer = say(RISKY)
+    parts, trace = answer["decision"], answer["trace"]
+    total = parts["predicted_gain"] - parts["predicted_risk"] - parts["memory_penalty"]
+    total -= parts["uncertainty_penalty"] + trace["feature_penalty"]
+    assert parts["memory_penalty"] > 0
+    assert parts["score"] == pytest.approx(total, abs=0.001)
+
+
+def test_a_decision_leaves_one_row_of_each_kind(say: Say) -> None:
+    answer = say(HARMLESS)
+    trace = answer["trace"]
+    decision, event, outcome = Decision.objects.get(), Event.objects.get(), Outcome.objects.get()
+    assert (decision.pk, event.pk, outcome.pk) == (
+        answer["decision_id"], trace["entry_id"], trace["outcome_id"],
+    )  # fmt: skip
+    assert (event.decision_id, outcome.decision_id) == (decision.pk, decision.pk)
+    assert trace["outcome_status"] == "pending_actual_feedback"
+    entry = AuditEntry.objects.get(action="decision.made")
+    assert (entry.resource_id, entry.metadata["traceId"]) == (str(decision.pk), trace["trace_id"])
+    assert decision.trace == trace
+
+
+def test_no_row_holds_a_secret_or_the_token(say: Say) -> None:
+    secret = "sk-" + "a1B2" * 12
+    answer = say(f"Put the API key {secret} into the readme.")
+    token = answer["trace"]["high_risk_confirmation"]["confirm_token"]
+    kept = [
+        str(row)
+        for model in (Decision, Event, Conversation, Outcome, AuditEntry, Confirmation)
+        for row in model.objects.values()
+    ]
+    assert not [row for row in kept if token in row or secret in row]
+
+
+def test_the_reply_is_in_the_language_of_the_message(say: Say) -> None:
+    assert "需要先由人确认" in say("把生产库的订单表删了")["response"]
+    assert "confirmation" in say(RISKY)["response"]
+
+
+def test_a_hint_is_one_question_and_stops_when_it_is_understood(say: Say) -> None:
+    message = "As a founder I must accept the offer and read the notes."
+    first = say(message, session_id="s")
+    question = first["trace"]["reality_first"]["question"]
+    assert first["trace"]["reality_first"]["intervention"] == "hint"
+    assert question in first["response"]
+    say("Understood, thanks.", session_id="s")
+    assert say(message, session_id="s")["trace"]["reality_first"]["intervention"] == "none"
+
+
+@pytest.mark.parametrize("message", [" ", "\n\t", "删" * 30_000])
+def test_a_message_that_says_nothing_or_too_much_is_refused(say: Say, message: str) -> None:
+    with pytest.raises(InvalidInput, match="message"):
+        say(message)
+    assert not Conversation.objects.exists()
+
+
+def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
+    principal: Principal, say: Say
+) -> None:
+    bound = Principal(
+        "token:bound", principal.tenant_id, principal.workspace_id, principal.scopes, "local",
+        acts_for=frozenset({"bob"}),
+    )  # fmt: skip
+    call = {"message": HARMLESS, "idempotency_key": "k"}
+    told = set()
+    say(HARMLESS)
+    for user_id in ("alice", "nobody"):
+        with pytest.raises(ForbiddenUser) as refused:
+            chat(principal=bound, call={**call, "user_id": user_id})
+        told.add(refused.value.message)
+    assert len(told) == 1
+    assert AuditEntry.objects.filter(action="access.refused", actor="token:bound").count() == 2
+
+
+def test_the_scope_is_asked_for(principal: Principal) -> None:
+    reader = Principal(
+        "token:reader", principal.tenant_id, principal.workspace_id,
+        frozenset({"continuity:read"}), "local",
+    )  # fmt: skip
+    with pytest.raises(Forbidden):
+        chat(principal=reader, call={"user_id": "a", "message": "x", "idempotency_key": "k"})
+
+
+def test_an_old_failure_weighs_less(principal: Principal, say: Say) -> None:
+    failed = say(HARMLESS)["decision_id"]
+    call = {"decision_id": failed, "user_id": "alice", "outcome_status": "failed",
+            "outcome_note": "", "failure_type": "data_loss"}  # fmt: skip
+    report_outcome(principal=principal, call=call)
+    Outcome.objects.filter(decision_id=failed).update(
+        reported_at=datetime.now(UTC) - timedelta(days=30)
+    )
+    assert say(HARMLESS)["trace"]["feature_penalty"] == pytest.approx(1.5, abs=0.01)

@@ -1,0 +1,180 @@
+"""One key, one answer: for 24 hours, also of many calls at once, and whoever words it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from decisions.chat import answers, responder
+from decisions.chat.responder import Decided
+from decisions.chat.services import chat
+from decisions.errors import IdempotencyConflict, InvalidInput
+from decisions.models import AuditEntry, ChatAnswer, Confirmation, Decision
+from decisions.principals import Principal
+from tests.integration.racing import at_once
+
+RISKY = {
+    "user_id": "alice", "message": "Delete all rows of the orders table.", "idempotency_key": "k",
+    "slots": {"environment": "staging", "target": "orders", "success_criteria": "it is empty"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def ask(principal: Principal) -> Callable[..., dict[str, Any]]:
+    """Send the risky message: `ask(idempotency_key="other")`."""
+    return lambda **changed: chat(principal=principal, call={**RISKY, **changed})
+
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def test_the_same_key_and_body_again_is_the_same_answer_without_the_token(ask: Ask) -> None:
+    first, again = ask(), ask()
+    token = first["trace"]["high_risk_confirmation"].pop("confirm_token")
+    assert token
+    assert again == first
+    assert (
+        Decision.objects.count() == Confirmation.objects.count() == ChatAnswer.objects.count() == 1
+    )
+    assert token not in str(list(ChatAnswer.objects.values()))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"message": "Count them."}, {"session_id": "s"}, {"slots": {}}]
+)
+def test_the_same_key_with_another_body_is_a_conflict_and_audited(
+    ask: Ask, changed: dict[str, Any]
+) -> None:
+    ask()
+    with pytest.raises(IdempotencyConflict):
+        ask(**changed)
+    assert Decision.objects.count() == 1
+    assert AuditEntry.objects.filter(action="chat.refused").count() == 1
+
+
+@pytest.mark.parametrize("key", ["", " ", "\n"])
+def test_a_blank_key_is_refused_in_these_words(ask: Ask, key: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        ask(idempotency_key=key)
+    assert refused.value.message == "idempotency_key is required"
+
+
+def test_a_key_belongs_to_its_user(ask: Ask) -> None:
+    assert ask()["decision_id"] != ask(user_id="bob")["decision_id"]
+
+
+def test_a_key_is_free_again_after_a_day_and_old_answers_are_forgotten(ask: Ask) -> None:
+    first = ask()
+    ChatAnswer.objects.update(created_at=datetime.now(UTC) - timedelta(hours=24, seconds=1))
+    assert ask(message="Delete the users table.")["decision_id"] != first["decision_id"]
+    ask(idempotency_key="other")
+    ChatAnswer.objects.filter(idempotency_key="k").update(
+        created_at=datetime.now(UTC) - timedelta(hours=25)
+    )
+    assert answers.forget_answers() == 1
+    assert ChatAnswer.objects.get().idempotency_key == "other"
+
+
+def test_twenty_calls_at_once_with_one_key_are_one_decision(ask: Ask) -> None:
+    made = at_once([ask] * 20)
+    tokens = [one["trace"]["high_risk_confirmation"].pop("confirm_token", None) for one in made]
+    assert len([token for token in tokens if token]) == 1
+    assert [one for one in made if one != made[0]] == []
+    assert Decision.objects.count() == Confirmation.objects.count() == 1
+    assert AuditEntry.objects.filter(action="decision.made").count() == 1
+
+
+def test_two_messages_at_once_of_one_session_are_two_decisions(ask: Ask) -> None:
+    calls = [partial(ask, idempotency_key=f"k{n}", session_id="s") for n in range(8)]
+    made = at_once(calls)
+    assert len({one["decision_id"] for one in made}) == 8
+
+
+def test_a_refused_message_takes_no_key(ask: Ask) -> None:
+    with pytest.raises(InvalidInput):
+        ask(message=" ")
+    assert not ChatAnswer.objects.exists()
+
+
+class Poet:
+    """A responder of an installation's own; counts what it words."""
+
+    said = 0
+
+    def compose(self, decided: Decided) -> str:
+        """Word it, slowly enough for others to come meanwhile."""
+        Poet.said += 1
+        time.sleep(0.3)
+        return f"A poem about {decided.rule}\0"
+
+
+class Mute:
+    """A responder that fails."""
+
+    def compose(self, decided: Decided) -> str:
+        """Raise."""
+        raise OSError("no model here: sk-secret")
+
+
+class Sleeper:
+    """A responder that does not come back in time."""
+
+    over = threading.Event()
+
+    def compose(self, decided: Decided) -> str:
+        """Wait for the test's end."""
+        Sleeper.over.wait(60)
+        return "too late"
+
+
+@pytest.fixture
+def awake() -> Iterator[None]:
+    """Let the sleeper go when the test is over."""
+    Sleeper.over.clear()
+    yield
+    Sleeper.over.set()
+
+
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Poet")
+def test_another_responder_words_it_once_and_decides_nothing(ask: Ask) -> None:
+    Poet.said = 0
+    made = at_once([ask] * 6)
+    assert {one["response"] for one in made} == {"A poem about irreversible_deletion\ufffd"}
+    assert Poet.said == 1
+    assert all(one["trace"]["l4_gate"]["hit"] for one in made)
+    assert ask()["response"] == made[0]["response"]
+
+
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Mute")
+def test_a_responder_that_fails_is_replaced_by_the_built_in_one(ask: Ask) -> None:
+    assert "confirmation" in ask()["response"]
+    assert ask()["response"] == ask()["response"]
+
+
+@pytest.mark.usefixtures("awake")
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Sleeper")
+def test_a_responder_that_is_late_is_not_waited_for(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responder, "TIMEOUT_S", 0.2)
+    assert "confirmation" in ask()["response"]
+
+
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Mute")
+def test_words_that_nobody_brought_are_those_that_stand(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that asked for them died."""
+    first = ask()
+    ChatAnswer.objects.update(worded=False)
+    monkeypatch.setattr(answers, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(answers, "_GRACE_S", 0.2)
+    assert ask()["response"] == first["response"]
+    assert ChatAnswer.objects.get().worded

@@ -1,0 +1,63 @@
+"""The labelled messages of the gate: our own set, and one that was written blind of its rules."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from decisions.chat.risk.judge import judge
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A message, and what it is; `before` is the message before it in its session."""
+
+    text: str
+    risky: bool
+    rule: str | None
+    task_type: str
+    language: str
+    before: str = ""
+
+    @property
+    def found(self) -> str | None:
+        """The rule that hits it, or None."""
+        finding = judge(self.text, said_before=self.before)
+        return str(finding.rule) if finding else None
+
+
+def own_set() -> list[Labelled]:
+    """Return our own messages."""
+    return [
+        Labelled(row["text"], row["rule"] is not None, row["rule"], row["task_type"], row["lang"],
+                 row.get("before", ""))
+        for row in _rows("gate_labelled.jsonl")
+    ]  # fmt: skip
+
+
+def blind_set() -> list[Labelled]:
+    """Return the messages that were written before the rules were, by somebody else."""
+    return [
+        Labelled(row["message"], row["risky"], None, row["task_type"], "")
+        for row in _rows("gate_blind.jsonl")
+    ]
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
+
+
+def measured(messages: list[Labelled]) -> dict[str, Any]:
+    """Return how many are found, missed and falsely found, precision and recall."""
+    hits = [(one.risky, one.found is not None) for one in messages]
+    found, false = hits.count((True, True)), hits.count((False, True))
+    missed = hits.count((True, False))
+    return {
+        "messages": len(messages), "found": found, "missed": missed, "false": false,
+        "precision": round(found / max(1, found + false), 4),
+        "recall": round(found / max(1, found + missed), 4),
+    }  # fmt: skip

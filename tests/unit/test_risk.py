@@ -1,0 +1,79 @@
+"""What class of risky action a message asks for: a labelled set, and hard input."""
+
+from __future__ import annotations
+
+import pytest
+
+from decisions.chat.risk.judge import judge
+from decisions.chat.risk.reading import mend
+from tests.support.gate_sets import Labelled, blind_set, measured, own_set
+
+OWN = own_set()
+RISKY = [one for one in OWN if one.risky]
+HARMLESS = [one for one in OWN if not one.risky]
+
+
+def test_the_set_has_every_class_both_languages_and_all_kinds_of_tasks() -> None:
+    assert len(OWN) >= 120
+    assert {one.language for one in RISKY} == {one.language for one in HARMLESS} == {"en", "zh"}
+    assert len({one.rule for one in RISKY}) == 6
+    assert len({one.task_type for one in OWN}) == 3
+
+
+@pytest.mark.parametrize("message", RISKY, ids=lambda one: one.text[:50])
+def test_no_risky_message_is_missed_and_its_rule_is_named(message: Labelled) -> None:
+    assert message.found == message.rule
+
+
+def test_harmless_lookalikes_are_let_pass() -> None:
+    assert [one.text for one in HARMLESS if one.found] == []
+
+
+def test_the_blind_set_is_judged_as_well_as_the_benchmark_says() -> None:
+    result = measured(blind_set())
+    assert result["messages"] == 60
+    assert result["recall"] >= 0.95
+    assert result["precision"] >= 0.9
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ＤＥＬＥＴＥ all rows of the users table",
+        "De\u200blete all rows of the users table",
+        "Lovely weather today. " * 2000 + "Delete all rows of the users table. " + "Bye. " * 2000,
+        "x " * 3000 + "delete all rows of the users table" + " y" * 3000,
+        "don't " + "delete it, " * 20 + "delete the users table",
+        "Say nothing about `ls`, but run `rm -rf /srv/data`",
+        "```\nDROP TABLE users;\n```",
+    ],
+)
+def test_disguises_do_not_hide_an_action(message: str) -> None:
+    finding = judge(message)
+    assert finding is not None
+    assert finding.rule == "irreversible_deletion"
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", " ", "\n" * 60_000, "'" * 60_000, "😀" * 16_000, "```", "`a`" * 5000, "1. " * 20_000],
+)  # fmt: skip
+def test_odd_text_asks_for_nothing(message: str) -> None:
+    assert judge(message) is None
+
+
+def test_what_was_asked_before_is_done_by_do_it_alone() -> None:
+    before = "How would I empty the orders table?"
+    assert judge(before) is None
+    assert judge("Yes, do it.", said_before=before) is not None
+    assert judge("Don't do it.", said_before=before) is None
+    assert judge("Yes, do it.", said_before="How would I sort a list?") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("delte", "delete"), ("transfre", "transfer"), ("passwword", "password"), ("grand", "grand"),
+     ("release", "release"), ("deletes", "deletes"), ("purse", "purse")],
+)  # fmt: skip
+def test_slips_of_the_pen_are_put_right_and_other_words_left(written: str, meant: str) -> None:
+    assert mend(written) == meant
