@@ -112,8 +112,7 @@ SYNC_TIMEOUT_MS = 300_000
 ASYNC_TIMEOUT_MS = 600_000
 MAX_URLS = 1000
 MAX_TABS_PER_SESSION = 20
-# Named sessions: how long their pages stay open in a worker after a run, and how long an unused one
-# is kept at all.
+# Named sessions: how long pages stay open in a worker after a run; how long unused ones are kept.
 SESSION_LIVE_IDLE_S = env.float("CONTINUITY_SESSION_LIVE_IDLE_S", 900.0)
 SESSION_IDLE_TTL_MS = env.int("CONTINUITY_SESSION_IDLE_TTL_MS", 7 * 24 * 60 * 60 * 1000)
 MAX_LIVE_SESSIONS = env.int("CONTINUITY_MAX_LIVE_SESSIONS", 20)  # of one worker, with no run in it
@@ -122,8 +121,7 @@ LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
 LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
 LEASE_GIVE_UP_S = env.float("CONTINUITY_LEASE_GIVE_UP_S", 20.0)
 SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
-# A background stack ends when nobody was there and nothing ran for this long.
-IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)
+IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)  # of a background stack with no use
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 # Addresses and networks that remote callers' pages and webhooks may reach besides public ones.
 try:

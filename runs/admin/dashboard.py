@@ -40,7 +40,7 @@ def live_dashboard(request: HttpRequest) -> HttpResponse:
 
 def _now(request: HttpRequest) -> dict[str, Any]:
     if not request.user.has_perm("runs.view_run"):
-        return {"may_see_runs": False, "live_ms": 0}
+        return {"may_see_runs": False, "live_ms": 0, "deciding_number": 0}
     now = datetime.now(UTC)
     deciding = _deciding(request)
     recent = list(_lean(Run.objects.order_by("-created_at", "-id"))[:ROWS])
