@@ -111,8 +111,7 @@ SYNC_TIMEOUT_MS = 300_000
 ASYNC_TIMEOUT_MS = 600_000
 MAX_URLS = 1000
 MAX_TABS_PER_SESSION = 20
-# Named sessions: how long their pages stay open in a worker after a run, and how long an unused one
-# is kept at all.
+# Named sessions: how long pages stay open in a worker after a run; how long unused ones are kept.
 SESSION_LIVE_IDLE_S = env.float("CONTINUITY_SESSION_LIVE_IDLE_S", 900.0)
 SESSION_IDLE_TTL_MS = env.int("CONTINUITY_SESSION_IDLE_TTL_MS", 7 * 24 * 60 * 60 * 1000)
 MAX_LIVE_SESSIONS = env.int("CONTINUITY_MAX_LIVE_SESSIONS", 20)  # of one worker, with no run in it
@@ -121,8 +120,7 @@ LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
 LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
 LEASE_GIVE_UP_S = env.float("CONTINUITY_LEASE_GIVE_UP_S", 20.0)
 SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
-# A background stack ends when nobody was there and nothing ran for this long.
-IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)
+IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)  # of a background stack with no use
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 # What needs a person (docs/confirmations.md): how long it waits, and whether the token of a chat
 # decision passes through the agent's host (inline) or people are asked past it (out_of_band).
@@ -133,8 +131,7 @@ CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder
 CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
 # Where people reach this server: links in messages begin with it; empty: they are bare paths.
 PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
-# What one answer over MCP may cost a model: pages of runs and of events end before it and name the
-# way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
+# What one answer over MCP may cost a model: pages of runs and events end before it (docs/mcp.md).
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
 CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime", "continuity"])
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).

@@ -16,7 +16,7 @@ from decisions.confirm_links import is_signed
 from decisions.confirmations import confirm, refuse
 from decisions.errors import Conflict
 from decisions.models import Confirmation, ConfirmationStatus
-from decisions.wording import duration, pretty_json
+from decisions.wording import duration, exact_json
 
 _DEEDS = {"confirm": confirm, "refuse": refuse}
 
@@ -92,6 +92,6 @@ def _shown(confirmation: Confirmation | None) -> dict[str, object]:
     return {
         "confirmation": confirmation, "decision": decision, "waits": waits,
         "state": "expired" if late else confirmation.status,
-        "arguments": pretty_json(decision.arguments, limit=70_000, items=2000),
+        "arguments": exact_json(decision.arguments),
         "left": duration(max(0.0, left_s) * 1000),
     }  # fmt: skip

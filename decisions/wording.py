@@ -5,6 +5,7 @@ escaped later.
 from __future__ import annotations
 
 import json
+import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,6 +74,22 @@ def pretty_json(value: Any, *, limit: int = 16_384, items: int = 50) -> str:
     """
     text = json.dumps(_for_reading(value, items), indent=2, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[:limit]}\n{CUT}"
+
+
+def exact_json(value: Any) -> str:
+    """Return JSON for somebody who decides by it: nothing is cut, and what would be invisible or
+    turn the direction of the text stands as its escape.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "".join(one if one == "\n" or _is_seen(one) else _escape(one) for one in text)
+
+
+def _is_seen(one: str) -> bool:
+    return unicodedata.category(one) not in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp")
+
+
+def _escape(one: str) -> str:
+    return json.dumps(one)[1:-1]
 
 
 def _for_reading(value: Any, items: int) -> Any:

@@ -97,7 +97,8 @@ class UserObjectAdmin(OfUserAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return objects with the number of their current version."""
         rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.annotate(newest=Max("versions__version"))
+        numbered: QuerySet[Any] = rows.annotate(newest=Max("versions__version"))
+        return numbered
 
     @admin.display(description="Type")
     def kind(self, row: UserObject) -> SafeString:
@@ -143,7 +144,7 @@ class OutcomeAdmin(OfUserAdmin):
     list_filter = (OutcomeFilter, WorkspaceFilter)
     ordering = ("-id",)
     fields = (
-        "became", "about", "whose", "said", "system_caused", "failure_type", "layer", "impact_off",
+        "became", "about", "whose", "note", "by_system", "failure_type", "layer", "impact_off",
         "cost_off", "reported_by", "told_at", "expected", "seen", "suggests", "evidence",
     )  # fmt: skip
     readonly_fields = fields
@@ -162,6 +163,11 @@ class OutcomeAdmin(OfUserAdmin):
     def said(self, row: Outcome) -> str:
         """Return what was said of it."""
         return shorten(row.note, 80) or "–"
+
+    @admin.display(description="The system was at fault")
+    def by_system(self, row: Outcome) -> str:
+        """Return whether the report says so."""
+        return "yes" if row.system_caused else "no"
 
     @admin.display(description="Impact error")
     def impact_off(self, row: Outcome) -> str:

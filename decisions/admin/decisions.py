@@ -23,7 +23,7 @@ from decisions.confirmations import confirm, refuse
 from decisions.errors import Refused
 from decisions.labels import code, link_to, moment, pill
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
-from decisions.wording import duration, pretty_json, shorten
+from decisions.wording import duration, exact_json, one_line, pretty_json, short_id, shorten
 
 _TONES = {"waiting": "waiting", "confirmed": "succeeded", "refused": "failed",
           "expired": "canceled", "withdrawn": "canceled"}  # fmt: skip
@@ -170,10 +170,10 @@ class DecisionAdmin(ReadOnlyAdmin):
     def what(self, decision: Decision) -> SafeString:
         """Return the tool that is to be called, or that it was about words."""
         return format_html(
-            '<span class="cty-run"><b>{}</b><span class="cty-mono cty-dim">{}</span></span>',
-            title_of(decision), shorten(pretty_json(decision.arguments), 60) if decision.tool
-            else decision.task_type,
-        )  # fmt: skip
+            '<span class="cty-run"><b>{}</b><span class="cty-clip cty-dim">{}</span></span>',
+            title_of(decision),
+            one_line(decision.arguments, 80) if decision.tool else decision.task_type,
+        )
 
     @admin.display(description="Asked by")
     def asked_by(self, decision: Decision) -> SafeString:
@@ -229,7 +229,6 @@ def _shown(decision: Decision) -> dict[str, Any]:
     """Return what the page of a decision shows."""
     confirmation = confirmation_of(decision)
     state = state_of(confirmation)
-    rule_key = decision.rule.partition(" ")[0]
     return {
         "decision": decision,
         "title": f"Decision {decision.pk}",
@@ -237,15 +236,21 @@ def _shown(decision: Decision) -> dict[str, Any]:
         "state": state_pill(decision),
         "waits": state == "waiting",
         "confirmation": confirmation,
-        "arguments": pretty_json(decision.arguments, limit=70_000, items=2000),
+        "arguments": exact_json(decision.arguments),
         "who": _link_to_principal(decision.principal_id),
-        "rule": link_to("policyrule", rule_key, shown=decision.rule)
-        if rule_key.startswith("rule_")
-        else decision.rule or "–",
+        "rule": _rule(decision.rule),
         "expires": time_left(confirmation) if confirmation and state == "waiting" else "",
         "parts": pretty_json(decision.parts) if decision.parts else "",
         "trace": pretty_json(decision.trace) if decision.trace else "",
     }
+
+
+def _rule(told: str) -> SafeString | str:
+    """Return the rule that decided, as a link where it is one of policy's."""
+    key, _, version = told.partition(" ")
+    if not key.startswith("rule_"):
+        return told or "–"
+    return link_to("policyrule", key, shown=f"{short_id(key)} {version}")
 
 
 def _link_to_principal(principal_id: str) -> SafeString:

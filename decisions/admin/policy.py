@@ -230,9 +230,18 @@ def _whose(rule: PolicyRule) -> SafeString | str:
     if rule.scope == RuleScope.EVERYWHERE:
         return "everybody's"
     if rule.scope != RuleScope.AGENT:
-        return link_to(rule.scope, rule.scope_id)
+        row = (
+            (Tenant if rule.scope == RuleScope.TENANT else Workspace)
+            .objects.filter(id=rule.scope_id)
+            .first()
+        )
+        name = f"{rule.scope} {row.name}" if row else None
+        return link_to(rule.scope, rule.scope_id, shown=name)
     kind, _, token_id = rule.scope_id.partition(":")
-    return link_to("token", token_id) if kind == "token" else rule.scope_id
+    if kind != "token":
+        return rule.scope_id
+    token = Token.objects.filter(id=token_id).first()
+    return link_to("token", token_id, shown=f"token {token.name}" if token else None)
 
 
 def _version(rule: PolicyRule) -> dict[str, Any]:

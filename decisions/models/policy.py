@@ -76,7 +76,7 @@ class PolicyRule(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.key
+        return f"{self.verdict} {self.tool}"
 
 
 class PolicyStamp(models.Model):

@@ -52,6 +52,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "is_empty": not recent,
         "running": [_row(run, now) for run in _lean(running.filter(ready=True))[: ROWS * 2]],
         "deciding": deciding,
+        "deciding_number": len(deciding),
         "waiting": [_row(run, now) for run in _lean(_others(running, deciding))[:ROWS]],
         "failed": [_row(run, now) for run in _failed_lately()],
         "recent": [_row(run, now) for run in recent],

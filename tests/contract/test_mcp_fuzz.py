@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_server.tools import Tool, load_toolsets
-from tests.contract.mcp_host import Host, error_of, structured
+from tests.contract.mcp_host import Host, error_in_s2, error_of, structured
+from tests.support.continuity import PATH, SHELL
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -50,6 +51,44 @@ def test_no_arguments_break_a_tool(host: Host, call: tuple[str, dict[str, Any]])
         return
     error = error_of(answer)
     assert error["errorCode"] != "EXECUTION_ERROR", error
+    assert len(str(error)) < 4000
+
+
+# Calls of the Continuity API that are right but for what is put into them.
+RIGHT: dict[str, dict[str, Any]] = {
+    "continuity_chat": {"message": "Run the tests.", "idempotency_key": "k", "slots": {}},
+    "continuity_confirm_decision": {"decision_id": 1, "confirm_token": "x"},
+    "continuity_report_outcome": {
+        "decision_id": 1, "outcome_status": "failed", "outcome_note": "", "failure_type": None,
+        "actual_impact_vector": {}, "actual_cost": 0, "procedure": "x", "success_criteria": "y",
+    },
+    "continuity_get_state": {},
+    "continuity_list_objects": {"type": "shell", "limit": 1},
+    "continuity_put_shell": {**SHELL, "evidence": "x", "idempotency_key": "k", "if_match": "*"},
+    "continuity_put_success_path": {**PATH, "idempotency_key": "k", "if_match": "1"},
+}  # fmt: skip
+
+
+def nearly_right(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
+    """Return a right call in which one or two fields are anything."""
+    right = {"user_id": "alice", **RIGHT[tool]}
+    wrong = st.dictionaries(st.sampled_from(sorted(right)), ANYTHING, min_size=1, max_size=2)
+    return wrong.map(lambda fields: (tool, {**right, **fields}))
+
+
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(call=st.sampled_from(sorted(RIGHT)).flatmap(nearly_right))
+def test_no_field_breaks_a_call_that_is_right_otherwise(
+    host: Host, call: tuple[str, dict[str, Any]]
+) -> None:
+    answer = host.call(*call)
+    if not answer["result"]["isError"]:
+        structured(answer)
+        return
+    error = error_in_s2(answer)
+    assert error["code"] != "execution_error", error
     assert len(str(error)) < 4000
 
 

@@ -60,13 +60,13 @@ def test_a_wrong_form_makes_no_webhook(boss: Client) -> None:
 
 
 def test_a_failed_delivery_is_seen_and_replayed(boss: Client, failed: WebhookDelivery) -> None:
-    page = boss.get(DELIVERIES, {"status": "failed"}).content.decode()
-    for word in ("answered 503", "503", str(MAX_TRIES), failed.run_id, "mine"):
+    page, run_id = boss.get(DELIVERIES, {"status": "failed"}).content.decode(), str(failed.run_id)
+    for word in ("answered 503", "503", str(MAX_TRIES), run_id, "mine"):
         assert word in page
     assert boss.get(f"{DELIVERIES}{failed.id}/change/").status_code == 200
-    for term in (failed.id, failed.run_id, failed.webhook_id):
-        assert failed.run_id in boss.get(DELIVERIES, {"q": term}).content.decode()
-    assert failed.run_id not in boss.get(DELIVERIES, {"q": "msg_other"}).content.decode()
+    for term in (failed.id, run_id, failed.webhook_id):
+        assert run_id in boss.get(DELIVERIES, {"q": term}).content.decode()
+    assert run_id not in boss.get(DELIVERIES, {"q": "msg_other"}).content.decode()
     boss.post(DELIVERIES, {"action": "replay_selected", "_selected_action": [failed.id]})
     failed.refresh_from_db()
     assert (failed.status, failed.attempts) == ("pending", 0)

@@ -17,6 +17,7 @@ from runs.submission import judge_submission
 from runs.worker import WorkerPlace
 from tests.integration.workers import error_of
 from tests.support.continuity import PATH, SHELL
+from tests.support.people import fresh, say
 from tests.support.template_sites import CarryOut, Site, words
 
 pytest_plugins = ["tests.support.template_fixtures"]
@@ -192,3 +193,21 @@ def test_policy_is_asked_before_each_step(carry_out: CarryOut, site: Site, keep:
     assert (run.status, error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert error["step"]["step"] == 1
     assert not site.server.hits["/api/find"]
+
+
+def test_a_step_waits_for_a_person_and_goes_on_where_it_stood(
+    hand_in: Callable[..., str], site: Site, keep: Keep, place: WorkerPlace, browser_closed: None
+) -> None:
+    make_rule(RuleSays("confirm", tool="submit_form", reason="Look first."), actor="test")
+    slots = {"url": site.url("/search"), "query": "queues"}
+    run_id = hand_in("replay_success_path", objectId=keep(SEARCH, "url", "query"), slots=slots)
+    place.work()
+    run = Run.objects.get(id=run_id)
+    assert (run.status, run.done_steps, run.lease_owner) == ("running", 2, None)
+    assert site.server.hits["/api/find"] == 0
+    say(run)
+    place.work()
+    run = fresh(run)
+    assert run.status == "succeeded", run.error
+    assert "All about queues 队列" in str(run.result["results"][-1]["output"])
+    assert site.server.hits["/search"] == 1

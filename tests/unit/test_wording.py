@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from decisions.wording import ago, duration, one_line, pretty_json, short_id, size
+from decisions.wording import ago, duration, exact_json, one_line, pretty_json, short_id, size
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -49,3 +50,11 @@ def test_json_for_reading_is_cut() -> None:
 
 def test_a_small_object_reads_as_one_line() -> None:
     assert one_line({"tool": "read_page", "step": 3, "none": None}) == "tool read_page · step 3"
+
+
+def test_what_somebody_decides_by_is_neither_cut_nor_disguised() -> None:
+    text = "rm -rf /" + " " * 3000 + "\u202e\u200bthe end"
+    shown = exact_json({"command": text, "王": ["é"] * 100})
+    assert "\\u202e\\u200bthe end" in shown
+    assert "\u202e" not in shown
+    assert json.loads(shown) == {"command": text, "王": ["é"] * 100}

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from decisions.confirmations import confirm, refuse
 from decisions.errors import Refused
 from decisions.models import Decision
-from decisions.wording import pretty_json
+from decisions.wording import exact_json
 from runs.stack.prepare import prepare_home
 
 
@@ -34,5 +34,5 @@ class Command(BaseCommand):
         except Refused as refusal:
             raise CommandError(refusal.message) from None
         decision = Decision.objects.get(pk=number)
-        self.stderr.write(f"{decision.tool or 'chat'} {pretty_json(decision.arguments)}")
+        self.stderr.write(f"{decision.tool or 'chat'} {exact_json(decision.arguments)}")
         self.stdout.write(f"decision {number} {done.status}")

@@ -1,0 +1,81 @@
+"""One question to policy, against a floor: one SELECT of one row by its key on the same connection.
+
+On SQLite in a folder of its own, with 1 and with 1000 rules in force.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+
+CALLS = 400
+MANY = 1000
+
+
+def _ms_each(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        call()
+    return (time.perf_counter() - began) * 1000 / CALLS
+
+
+def _measure() -> dict[str, list[float]]:
+    from django.db import connection
+
+    from decisions.policy import judge
+    from decisions.policy_rules import RuleSays, make_rule
+    from decisions.principals import local_principal
+
+    me = local_principal()
+
+    def select() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT stamp FROM decisions_policystamp WHERE id = 1")
+            cursor.fetchone()
+
+    def ask() -> None:
+        judge(
+            principal_id=me.id, tenant_id=me.tenant_id, workspace_id=me.workspace_id,
+            tool="submit_form",
+        )  # fmt: skip
+
+    make_rule(RuleSays("confirm", tool="submit_form"), actor="bench")
+    one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(ask)})
+    for number in range(MANY):
+        make_rule(RuleSays("allow", tool=f"tool_{number}"), actor="bench")
+    many = alternate({"floor": lambda: _ms_each(select), "many": lambda: _ms_each(ask)})
+    return {"floor": one["floor"], "one": one["one"], "floor_many": many["floor"],
+            "many": many["many"]}  # fmt: skip
+
+
+def main() -> None:
+    """Measure and report."""
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {
+            "CONTINUITY_HOME": home, "DJANGO_SETTINGS_MODULE": "config.settings",
+            "CONTINUITY_LEAN": "1",
+        }  # fmt: skip
+        os.environ.pop("DATABASE_URL", None)
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+        from django.db import connection
+
+        call_command("migrate", verbosity=0)
+        ms = _measure()
+        connection.close()
+    report(
+        "policy_check",
+        ours_ms=spread(ms["one"]), ours_ms_1000_rules=spread(ms["many"]), goal_ms=1.0,
+        floor_ms=spread(ms["floor"]), ratio=ratio(ms["one"], ms["floor"]),
+        ratio_1000_rules=ratio(ms["many"], ms["floor_many"]),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The live page of a run that waits for a person: kept, gone on with, closed, or missed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from decisions.confirmations import refuse
+from decisions.models import Decision
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.loop import get_loop
+from runs import parked
+from runs.models import Run
+from runs.selectors import get_run
+from runs.services import cancel_run, submit_run
+from runs.sessions import create_session
+from runs.worker import WorkerPlace
+from tests.support.people import fresh, say
+from tests.support.template_sites import Site, words
+
+pytest_plugins = ["tests.support.template_fixtures"]
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def waiting(
+    hand_in: Callable[..., str], place: WorkerPlace, site: Site, browser_closed: None
+) -> Iterator[Run]:
+    """A run that has filled its form and waits before it sends it."""
+    make_rule(RuleSays("confirm", tool="submit_form"), actor="t")
+    field = {"name": "name", "value": "Ada", "locator": words("your name")}
+    run_id = hand_in(
+        "submit_and_verify", startUrl=site.url("/contact"), fields=[field],
+        successIndicator={"type": "textIncludes", "value": "Thank you"},
+    )  # fmt: skip
+    place.work()
+    yield Run.objects.get(id=run_id)
+    Run.objects.filter(id=run_id).update(epoch=99)
+    parked.close_left()
+
+
+def test_the_form_is_sent_once_from_the_page_that_waited(
+    waiting: Run, place: WorkerPlace, site: Site
+) -> None:
+    assert (waiting.status, waiting.ready, waiting.pinned_worker) == ("running", False, "w1")
+    assert site.server.forms == []
+    say(waiting)
+    place.work()
+    run = fresh(waiting)
+    assert run.status == "succeeded", run.error
+    assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
+    assert not parked._parked
+
+
+def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
+    waiting: Run, place: WorkerPlace, site: Site, principal: Principal
+) -> None:
+    place.close()
+    say(waiting)
+    other = WorkerPlace("w2")
+    held = parked.take(waiting.id)
+    assert held is not None
+    get_loop().submit(held.close()).result(20)
+    other.work()
+    error = get_run(principal=principal, run_id=waiting.id)["error"]
+    assert error["errorCode"] == "STEP_EXECUTION_FAILED"
+    assert error["details"]["causeCode"] == "PAGE_CRASHED"
+    assert site.server.forms == []
+
+
+def test_a_refused_form_is_not_sent_and_its_page_is_closed(
+    waiting: Run, place: WorkerPlace, site: Site
+) -> None:
+    say(waiting, refuse)
+    place.work()
+    assert fresh(waiting).status == "failed"
+    assert site.server.forms == []
+    assert not parked._parked
+
+
+def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal) -> None:
+    assert parked._parked
+    cancel_run(principal=principal, run_id=waiting.id)
+    until = time.monotonic() + PATIENCE_S
+    while parked._parked and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not parked._parked
+
+
+def test_a_named_session_keeps_its_page_too(
+    place: WorkerPlace, principal: Principal, site: Site, browser_closed: None,
+) -> None:  # fmt: skip
+    make_rule(RuleSays("confirm", tool="submit_form"), actor="t")
+    session = create_session(principal=principal, name="kept")["sessionId"]
+    field = {"name": "name", "value": "Ada", "locator": words("your name")}
+    inputs = {"startUrl": site.url("/contact"), "fields": [field]}
+    made = submit_run(
+        principal=principal, template_id="submit_and_verify", inputs=inputs, session_id=session,
+        options={"mode": "async"},
+    )  # fmt: skip
+    place.work()
+    run = Run.objects.get(id=made.run_id)
+    assert Decision.objects.get().tool == "submit_form"
+    say(run)
+    place.work()
+    assert fresh(run).status == "succeeded", fresh(run).error
+    assert len(site.server.forms) == 1
