@@ -3,7 +3,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= $(firstword $(wildcard .venv/bin/python) python3)
 VENV := .venv/bin
 CHECKED := config decisions artifacts runners runs mcp_server tests
-BENCHMARKS := mcp_start durable_runs batch_pages remote_pages event_stream list_runs audit_log policy_check
+BENCHMARKS := mcp_start durable_runs batch_pages remote_pages event_stream list_runs audit_log policy_check \
+	chat_decision gate
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from decisions.chat.language import READ
+from decisions.chat.memory import past_of
 from decisions.chat.similarity import nearest, signature, similarity
 from decisions.models import Event, ObjectType, Outcome, OutcomeStatus
 from decisions.objects import current_versions
@@ -17,7 +18,7 @@ from decisions.owner import Owner
 
 ALIKE = 0.5  # from here on an event of the past has to do with the message
 _SIFT = 0.4  # signatures are give or take 0.03, and L4 has to be found without fail
-_MOST = 20  # events that are compared in full
+_MOST = 12  # events that are compared in full
 _HALF_LIFE_DAYS = 30.0
 _FAILURES_LOOKED_AT = 200
 _FAILURES_FOR = timedelta(days=180)
@@ -92,30 +93,28 @@ def recall(
 
 
 def _events_like(owner: Owner, message: str, wanted: bytes) -> list[PastEvent]:
-    """Return the events that are alike, the most similar first; L4 events before all others are
-    compared in full.
+    """Return the events that are alike, the most similar first; of L4 events the nearest are
+    compared in full whatever else is near.
     """
-    past = Event.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
-    layers: dict[int, str] = {}
-    signatures: list[tuple[int, bytes | memoryview]] = []
-    for number, one, layer in past.values_list("id", "signature", "layer").iterator(5000):
-        signatures.append((number, one))
-        if layer == "L4":
-            layers[number] = layer
-    near = nearest(wanted, signatures, at_least=_SIFT)
-    worst = [number for _, number in near if number in layers][:_MOST]
+    past = past_of(owner)
+    near = nearest(wanted, past.ids, past.signatures, at_least=_SIFT)
+    worst = [number for _, number in near if number in past.grave][:_MOST]
     chosen = {*worst, *(number for _, number in near[:_MOST])}
+    rows = Event.objects.filter(pk__in=chosen)
     now = datetime.now(UTC)
     found = [
-        PastEvent(
-            event.pk, round(similarity(message, event.text), 4), event.layer, event.decision_id,
-            (now - event.created_at).total_seconds() / 86_400,
+        PastEvent(number, round(similarity(message, text), 4), layer, decision_id, _days(now - at))
+        for number, text, layer, decision_id, at in rows.values_list(
+            "pk", "text", "layer", "decision_id", "created_at"
         )
-        for event in past.filter(pk__in=chosen)
-    ]  # fmt: skip
+    ]
     return sorted(
         (one for one in found if one.similarity >= ALIKE), key=lambda one: -one.similarity
     )
+
+
+def _days(span: timedelta) -> float:
+    return span.total_seconds() / 86_400
 
 
 def recency(age_days: float) -> float:
@@ -138,7 +137,7 @@ def _failures(
     told, penalty, matched = [], 0.0, set()
     for outcome in recent:
         if outcome.failure_type in kinds or outcome.decision_id in alike:
-            age = (now - (outcome.reported_at or now)).total_seconds() / 86_400
+            age = _days(now - (outcome.reported_at or now))
             penalty += PENALTY_OF_A_FAILURE * recency(age)
             matched.add(str(outcome.failure_type))
             told.append(
@@ -176,6 +175,6 @@ def _path_score(
     required = payload["required_slots"]
     covered = sum(slot in slots for slot in required) / len(required) if required else 1.0
     fits = main_constraint in payload["tags"]
-    age = (datetime.now(UTC) - version.created_at).total_seconds() / 86_400
+    age = _days(datetime.now(UTC) - version.created_at)
     score = 3.0 * overlap + 2.5 * covered + 1.5 * fits
     return round(score + _CONFIDENCE[version.confidence] + 0.5 * recency(age), 4)

@@ -12,7 +12,7 @@ import hashlib
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import chain
 
@@ -48,19 +48,15 @@ def estimate(bits_apart: int) -> float:
 
 
 def nearest(
-    wanted: bytes, known: Iterable[tuple[int, bytes | memoryview]], *, at_least: float
+    wanted: bytes, ids: Sequence[int], signatures: Sequence[int], *, at_least: float
 ) -> list[tuple[int, int]]:
-    """Return (bits apart, id) of the signatures whose similarity may be `at_least` or more, the
-    nearest first.
+    """Return (bits apart, id) of the signatures, as integers, whose similarity may be `at_least` or
+    more, the nearest first.
     """
     target = int.from_bytes(wanted, "little")
     limit = int(_BITS * math.acos(at_least) / math.pi)
-    found = []
-    for number, one in known:
-        apart = (int.from_bytes(one, "little") ^ target).bit_count()
-        if apart <= limit:
-            found.append((apart, number))
-    return sorted(found)
+    apart = [(one ^ target).bit_count() for one in signatures]
+    return sorted((bits, ids[at]) for at, bits in enumerate(apart) if bits <= limit)
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,167 @@
+"""What a decision of POST /chat costs a user with 10 000 past events, against a floor: the bare
+writes of the same request, in one transaction on the same connection.
+
+On both databases, synced to disk as in the product. The figure is the whole service: key,
+conversation, intake, past, score, gate, every row, the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.services import DurablePostgresServer, PostgresServer, served
+from tests.support.gate_sets import own_set
+
+EVENTS, CALLS = 10_000, 20
+SLOTS = {"environment": "staging", "target": "orders", "success_criteria": "the count is told"}
+GOAL_MS = 30.0
+_number = count()
+
+
+def fill(owner: Any) -> None:
+    """Give a user a past of messages that differ, one in twenty of them grave."""
+    from decisions.chat.similarity import signature
+    from decisions.models import Decision, Event
+
+    texts = [one.text for one in own_set()]
+    now = datetime.now(UTC)
+    says = [f"{texts[n % len(texts)]} (ticket {n})" for n in range(EVENTS)]
+    rows = Decision.objects.bulk_create(
+        [Decision(**owner.columns, principal_id="local", kind="chat", mode="act",
+                  subject_digest="0" * 64, created_at=now) for _ in says],
+        batch_size=500,
+    )  # fmt: skip
+    Event.objects.bulk_create(
+        [Event(**owner.columns, decision=row, text=said, task_type="execution", impact={},
+               signature=signature(said), confidence=0.8, irreversible=False, system_caused=False,
+               cost=0.1, layer="L4" if n % 20 == 0 else "L1", created_at=now)
+         for n, (row, said) in enumerate(zip(rows, says, strict=True))],
+        batch_size=500,
+    )  # fmt: skip
+
+
+def decide(principal: Any) -> None:
+    """Have one message decided on."""
+    from decisions.chat.services import chat
+
+    number = next(_number)
+    call = {"user_id": "alice", "idempotency_key": f"bench-{number}", "slots": SLOTS,
+            "message": f"Count the rows of table number {number} and tell me."}  # fmt: skip
+    assert chat(principal=principal, call=call)["trace"]["mode"] == "act"
+
+
+def write(owner: Any) -> None:
+    """Write the rows of one decision, and nothing else."""
+    from django.db import transaction
+
+    from decisions.audit import Deed, record
+    from decisions.learning import Forecast
+    from decisions.models import ChatAnswer, Conversation, Decision, Event
+    from decisions.outcomes import open_outcome
+
+    number, now = next(_number), datetime.now(UTC)
+    with transaction.atomic():
+        owner.lock()
+        answer = ChatAnswer.objects.create(
+            workspace_id=owner.workspace_id, user_id=owner.user_id, call_digest="0" * 64,
+            idempotency_key=f"floor-{number}", created_at=now,
+        )  # fmt: skip
+        decision = Decision.objects.create(
+            **owner.columns, principal_id="local", kind="chat", mode="act", created_at=now,
+            subject_digest="0" * 64,
+        )  # fmt: skip
+        Event.objects.create(
+            **owner.columns, decision=decision, text="x" * 50, task_type="execution", impact={},
+            signature=bytes(64), confidence=0.8, irreversible=False, system_caused=False, cost=0.1,
+            layer="L1", created_at=now,
+        )  # fmt: skip
+        open_outcome(decision, Forecast({"time": -0.1}, 0.8, 0.1, "L1"))
+        Decision.objects.filter(pk=decision.pk).update(trace={"trace_id": "trc"})
+        record(Deed("decision.made", "local", "decision", str(decision.pk), owner.tenant_id,
+                    owner.workspace_id))  # fmt: skip
+        Conversation.objects.create(
+            **owner.columns, session_id=f"floor-{number}", created_at=now, updated_at=now
+        )
+        answer.answer = {"trace": {"l4_gate": "x" * 800}}
+        answer.save(update_fields=["answer"])
+
+
+def p50_ms(call: Callable[[], None]) -> float:
+    """Return the median time of a call."""
+    took = []
+    for _ in range(CALLS):
+        began = time.perf_counter()
+        call()
+        took.append((time.perf_counter() - began) * 1000)
+    return statistics.median(took)
+
+
+def measure(database: str) -> None:
+    """Measure on the database that the environment names, and report."""
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+
+    from decisions.owner import Owner
+    from decisions.principals import local_principal
+
+    call_command("migrate", verbosity=0)
+    me = local_principal()
+    owner = Owner(me.tenant_id, me.workspace_id, "alice")
+    fill(owner)
+    began = time.perf_counter()
+    decide(me)
+    first_ms = (time.perf_counter() - began) * 1000
+    figures = alternate(
+        {"ours": lambda: p50_ms(lambda: decide(me)), "floor": lambda: p50_ms(lambda: write(owner))}
+    )
+    connection.close()
+    report(
+        "chat_decision", database=database, past_events=EVENTS,
+        ours_p50_ms=spread(figures["ours"]), floor_p50_ms=spread(figures["floor"]),
+        ratio=ratio(figures["ours"], figures["floor"]), goal_ms=GOAL_MS,
+        first_of_a_process_ms=round(first_ms, 1),
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def database(name: str) -> Iterator[dict[str, str]]:
+    """Yield the environment of a fresh database."""
+    with tempfile.TemporaryDirectory() as home:
+        env = {**os.environ, "CONTINUITY_HOME": home, "CONTINUITY_LEAN": "1",
+               "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+               "DJANGO_SETTINGS_MODULE": "config.settings"}  # fmt: skip
+        env.pop("DATABASE_URL", None)
+        if name == "sqlite":
+            yield env
+            return
+        with served(DurablePostgresServer, PostgresServer.make) as server:
+            yield {**env, "DATABASE_URL": server.url}
+
+
+def main() -> None:
+    """Measure on both databases, each in a process of its own."""
+    if len(sys.argv) > 1:
+        measure(sys.argv[1])
+        return
+    for name in ("sqlite", "postgresql"):
+        with database(name) as env:
+            command = [sys.executable, "-m", "tests.benchmarks.chat_decision", name]
+            subprocess.run(command, env=env, check=True)
+
+
+if __name__ == "__main__":
+    main()

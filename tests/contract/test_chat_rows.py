@@ -1,0 +1,177 @@
+"""POST /chat and continuity_chat: every row of bad inputs, the fields that S2 names, the way from
+a risky message to its outcome (S2 §4, §5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from config.schema import document
+from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
+from decisions.models import Decision
+from decisions.principals import Principal
+from decisions.schemas import compile_schema
+from tests.contract.bad_inputs import Row, rows
+from tests.contract.continuity_calls import Ask, over_mcp, over_rest
+from tests.contract.mcp_host import Host
+from tests.integration.racing import at_once
+from tests.support.rest import refusal_in_s2, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+TRANSPORTS = ("stdio", "http")
+CHAT = "continuity_chat"
+ROWS = [row for row in rows("mcp+rest:decisions") if row.tool == CHAT]
+PLAIN = [row for row in ROWS if "$parallel" not in row.input]
+RISKY: dict[str, Any] = {
+    "user_id": "alice", "message": "Delete all rows of the orders table.", "idempotency_key": "k1",
+    "slots": {"environment": "staging", "target": "orders", "success_criteria": "it is empty"},
+}  # fmt: skip
+TRACE = {
+    "trace_id", "entry_id", "decision_id", "outcome_id", "outcome_status", "main_constraint",
+    "task_type", "l4_gate", "feature_penalty", "matched_failure_types", "high_risk_confirmation",
+    "reality_first", "best_success_path", "continuity_failures",
+}  # fmt: skip
+ANSWER = {"session_id", "response", "asked_questions", "decision", "decision_id", "user_state",
+          "trace"}  # fmt: skip
+
+
+@pytest.fixture
+def rest(api: httpx.Client) -> Ask:
+    """Calls over REST."""
+    return over_rest(api)
+
+
+@pytest.mark.parametrize("row", PLAIN, ids=str)
+def test_a_bad_input_gets_its_code_over_rest(rest: Ask, row: Row) -> None:
+    code, answer = rest(CHAT, row.input)
+    assert code == row.expect_code, answer
+    assert len(str(answer)) < 3000
+    assert not Decision.objects.exists()
+
+
+@pytest.mark.parametrize("row", PLAIN, ids=str)
+def test_a_bad_input_gets_its_code_over_mcp(host: Host, row: Row) -> None:
+    code, answer = over_mcp(host)(CHAT, row.input)
+    assert code == row.expect_code, answer
+
+
+@pytest.mark.parametrize("body", [{}, {"idempotency_key": ""}, {"idempotency_key": "  "}])
+def test_a_call_without_a_key_is_told_so_in_the_words_of_the_contract(
+    api: httpx.Client, body: dict[str, Any]
+) -> None:
+    call = {name: value for name, value in RISKY.items() if name != "idempotency_key"}
+    problem = refusal_in_s2(api.post("/api/v1/chat", json={**call, **body}), 400)
+    assert problem == {"code": "validation_error", "detail": "idempotency_key is required"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"slots": {"environment": ["x"]}}, {"slots": {"a b": "x"}}, {"slots": None},
+     {"message": "x\u0000"}, {"message": "  "}, {"idempotency_key": 5}, {"more": 1},
+     {"session_id": "a/b"}, {"session_id": ""}, {"message": None}, {"idempotency_key": "k" * 256},
+     {"user_id": "../bob"}, {"slots": {"target": "x" * 2001}}, {"confirmed": True}],
+    ids=str,
+)  # fmt: skip
+def test_what_the_schema_does_not_allow_is_a_validation_error(
+    rest: Ask, changed: dict[str, Any]
+) -> None:
+    assert rest(CHAT, {**RISKY, **changed})[0] == "validation_error"
+
+
+def test_a_message_of_64_kib_is_taken_and_one_byte_more_is_not(rest: Ask) -> None:
+    fits = "é" * (32 * 1024)
+    assert rest(CHAT, {**RISKY, "message": fits})[0] == "OK"
+    assert rest(CHAT, {**RISKY, "message": fits + "x"})[0] == "validation_error"
+
+
+def test_every_field_of_the_contract_is_there(rest: Ask) -> None:
+    _, answer = rest(CHAT, RISKY)
+    assert answer.keys() == ANSWER
+    assert answer["trace"].keys() >= TRACE
+    assert answer["trace"]["l4_gate"].keys() == {"hit", "threshold", "reason", "top"}
+    assert answer["trace"]["reality_first"].keys() == {
+        "mode", "shell_bias_hit", "intervention", "question",
+    }  # fmt: skip
+    assert answer["decision"].keys() == {
+        "score", "predicted_gain", "predicted_risk", "memory_penalty", "uncertainty_penalty",
+    }  # fmt: skip
+    assert compile_schema(dict(CHAT_OUTPUT)).is_valid(answer)
+    assert compile_schema(dict(CHAT_INPUT)).is_valid(RISKY)
+
+
+def test_clarifying_names_what_is_missing_and_nothing_else(rest: Ask) -> None:
+    call = {name: value for name, value in RISKY.items() if name != "slots"}
+    _, answer = rest(CHAT, call)
+    assert answer["trace"].keys() == {
+        "trace_id", "mode", "task_type", "missing_slots", "reality_first",
+    }  # fmt: skip
+    assert answer["trace"]["mode"] == "clarify_first"
+    assert compile_schema(dict(CHAT_OUTPUT)).is_valid(answer)
+
+
+def test_foreign_and_unknown_users_read_the_same(
+    rest: Ask, client_with: Callable[..., httpx.Client]
+) -> None:
+    assert rest(CHAT, RISKY)[0] == "OK"
+    bound = over_rest(client_with(users=["bob"]))
+    answers = [bound(CHAT, {**RISKY, "user_id": user}) for user in ("alice", "nobody")]
+    assert answers[0] == answers[1]
+    assert answers[0][0] == "forbidden_user"
+    assert bound(CHAT, {**RISKY, "user_id": "bob"})[0] == "OK"
+
+
+def test_a_token_without_the_scope_is_refused_in_the_shape_of_the_contract(
+    client_with: Callable[..., httpx.Client],
+) -> None:
+    reader = client_with(scopes={"continuity:read"})
+    assert refusal_in_s2(reader.post("/api/v1/chat", json=RISKY), 403)["code"] == "forbidden"
+
+
+def test_the_key_is_bound_to_its_body_and_its_workspace(
+    rest: Ask, client_with: Callable[..., httpx.Client]
+) -> None:
+    first = rest(CHAT, RISKY)[1]
+    code, problem = rest(CHAT, {**RISKY, "message": "Count them."})
+    assert (code, set(problem)) == ("idempotency_conflict", {"code", "detail"})
+    elsewhere = over_rest(client_with(workspace="elsewhere"))
+    assert elsewhere(CHAT, RISKY)[1]["decision_id"] != first["decision_id"]
+
+
+def test_twenty_at_once_over_rest_make_one_decision(rest: Ask) -> None:
+    answers = at_once([lambda: rest(CHAT, RISKY)] * 20)
+    assert {code for code, _ in answers} == {"OK"}
+    assert len({answer["decision_id"] for _, answer in answers}) == 1
+    assert Decision.objects.count() == 1
+
+
+def test_both_doors_answer_the_same_key_alike(
+    host: Host, api: httpx.Client, principal: Principal
+) -> None:
+    over_the_wire = over_mcp(host)(CHAT, RISKY)[1]
+    again = told(api.post("/api/v1/chat", json=RISKY))
+    del over_the_wire["trace"]["high_risk_confirmation"]["confirm_token"]
+    assert again == over_the_wire
+
+
+def test_the_way_from_a_risky_message_to_its_outcome(rest: Ask) -> None:
+    answer = rest(CHAT, RISKY)[1]
+    decision = {"decision_id": answer["decision_id"], "user_id": "alice"}
+    report = {**decision, "outcome_status": "success", "outcome_note": "The table is empty."}
+    assert rest("continuity_report_outcome", report)[0] == "decision_not_confirmed"
+    asked = answer["trace"]["high_risk_confirmation"]
+    confirmed = rest(
+        "continuity_confirm_decision", {**decision, "confirm_token": asked["confirm_token"]}
+    )
+    assert confirmed[0] == "OK"
+    assert confirmed[1]["confirmed"] is True
+    code, outcome = rest("continuity_report_outcome", report)
+    assert code == "OK"
+    assert outcome["outcome_id"] == answer["trace"]["outcome_id"]
+
+
+def test_the_call_is_in_the_openapi_document() -> None:
+    assert b'"/api/v1/chat"' in document()
