@@ -61,7 +61,7 @@ def pytest_configure() -> None:
 
     guards = [
         import_module(f"decisions.migrations.{name}")
-        for name in ("0002_audit_guards", "0006_audit_seals")
+        for name in ("0002_audit_guards", "0010_audit_seals")
     ]
     flush = BaseDatabaseOperations.execute_sql_flush
 

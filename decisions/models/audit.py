@@ -1,5 +1,5 @@
 """What was done, and the chain that seals it: rows that are only ever added (guards:
-migrations/0002_audit_guards.py and 0006_audit_seals.py).
+migrations/0002_audit_guards.py and 0010_audit_seals.py).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from django.db import connection
 
 _GUARDS = [
     import_module(f"decisions.migrations.{name}")
-    for name in ("0002_audit_guards", "0006_audit_seals")
+    for name in ("0002_audit_guards", "0010_audit_seals")
 ]
 
 COPIED = (

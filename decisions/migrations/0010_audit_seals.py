@@ -43,7 +43,7 @@ def unguard(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("decisions", "0007_conversations")]
+    dependencies = [("decisions", "0009_conversations")]
     operations = [
         migrations.CreateModel(
             name="AuditSeal",

@@ -7,8 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('decisions', '0005_decisions'),
-        ('decisions', '0005_token_acts_for'),
+        ('decisions', '0006_token_acts_for'),
     ]
 
     operations = [

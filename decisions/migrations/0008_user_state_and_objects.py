@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('decisions', '0006_policy_rules'),
+        ('decisions', '0007_policy_rules'),
     ]
 
     operations = [

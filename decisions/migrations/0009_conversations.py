@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('decisions', '0006_user_state_and_objects'),
+        ('decisions', '0008_user_state_and_objects'),
     ]
 
     operations = [

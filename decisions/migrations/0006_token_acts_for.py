@@ -22,7 +22,7 @@ def give_back(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("decisions", "0004_audit_times")]
+    dependencies = [("decisions", "0005_decisions")]
     operations = [
         migrations.AddField(
             model_name="token", name="acts_for", field=models.JSONField(default=list)

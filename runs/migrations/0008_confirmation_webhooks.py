@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0006_paused_steps'),
+        ('runs', '0007_paused_steps'),
     ]
 
     operations = [
