@@ -11,8 +11,8 @@ from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
 from runs.journal import Ending
 from runs.models import UNDONE
-from runs.named_session import NamedSession
 from runs.secret_inputs import Secrets, read_secrets
+from runs.sessions.named import NamedSession
 
 
 class Belongings:

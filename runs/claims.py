@@ -17,7 +17,7 @@ from runners.sessions import lose_sessions
 from runs import one_statement, outbox
 from runs.changes import Plus, StepChange, Transition
 from runs.models import Run, RunStatus, RunStep, Slot, StepStatus, Worker
-from runs.session_lease import user_of
+from runs.sessions.lease import user_of
 from runs.slots import release_slot
 from runs.state import InvalidTransition, lease, move
 from runs.transition import apply

@@ -10,7 +10,7 @@ from typing import Any
 
 from artifacts.contract import ARTIFACT_CHUNK as ARTIFACT_CHUNK
 from artifacts.contract import GET_ARTIFACT_INPUT as GET_ARTIFACT_INPUT
-from runs.event_types import EventType
+from runs.events.types import EventType
 from runs.models import RunStatus
 
 Schema = dict[str, Any]

@@ -23,12 +23,12 @@ from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim, LeaseLost
 from runs.endings import ending_of, fail_over_defect, failed, now_ms, out_of_time
+from runs.events.pending import PendingEvents, told_bytes
 from runs.failpoints import hit
 from runs.journal import Ending
 from runs.models import RunStep, StepStatus
 from runs.opening import ms_left
 from runs.pausing import pause
-from runs.pending_events import PendingEvents, told_bytes
 from runs.slots import release_slot
 from runs.step_context import NeedsPerson
 from runs.task_templates.registry import StepView, get_template

@@ -18,7 +18,7 @@ from decisions.models import Confirmation
 from runs import journal
 from runs.changes import NewEvent, Plus, StepChange
 from runs.claims import Claim, LeaseLost
-from runs.event_types import EventType
+from runs.events.types import EventType
 from runs.failpoints import hit
 from runs.models import Run
 from runs.step_context import NeedsPerson

@@ -32,7 +32,7 @@ from runs.models import TERMINAL, Run, RunKey, RunStatus, WebhookDelivery, Worke
 from runs.processes import is_gone
 from runs.resuming import look_after_waiting
 from runs.secret_inputs import forget_left_secrets
-from runs.sessions import delete_closed_sessions, expire_sessions
+from runs.sessions.services import delete_closed_sessions, expire_sessions
 from runs.slots import ensure_slots
 from runs.state import InvalidTransition, move
 from runs.totals import fold_totals

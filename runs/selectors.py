@@ -14,7 +14,7 @@ from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.errors import RunNotFound
 from decisions.principals import Principal
 from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
-from runs.session_lease import user_of
+from runs.sessions.lease import user_of
 from runs.shortening import shorten_result
 from runs.slots import count_free_slots
 from runs.task_templates.registry import get_template, list_templates

@@ -16,7 +16,7 @@ from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
-from runs import outbox, sessions
+from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.failpoints import hit
@@ -24,6 +24,7 @@ from runs.models import ACTIVE, TERMINAL, Run, RunStatus, RunStep, StepStatus
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
 from runs.selectors import is_past_ttl, visible_run
+from runs.sessions import services as sessions
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Submission, Submitted, judge_submission, use_of_submission

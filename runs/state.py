@@ -14,7 +14,7 @@ from django.db import transaction
 from decisions.audit import Deed
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.models import TERMINAL, Run, RunStatus
-from runs.session_lease import hold
+from runs.sessions.lease import hold
 from runs.transition import apply
 
 ALLOWED: dict[RunStatus, frozenset[RunStatus]] = {

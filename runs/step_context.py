@@ -21,7 +21,7 @@ from runners.errors import ToolFailed
 from runners.invoke import invoke
 from runners.trust import TrustLevel
 from runs.changes import NewEvent
-from runs.event_types import EVENT_TYPES
+from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.models import Run
 from runs.task_templates.registry import StepView

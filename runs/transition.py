@@ -20,6 +20,7 @@ from decisions.audit import Deed, entry_for
 from decisions.models import AuditEntry
 from runs import one_statement, slots
 from runs.changes import NewEvent, Plus, StepChange, Transition
+from runs.events.wakeups import announce
 from runs.models import (
     OutboxEntry,
     Run,
@@ -32,7 +33,6 @@ from runs.models import (
     delivery_id,
 )
 from runs.rows import not_before, update_returning
-from runs.wakeups import announce
 
 
 class _NoSlot(Exception):

@@ -25,7 +25,7 @@ from runners.loop import get_loop
 from runners.trust import TrustLevel
 from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
-from runs.event_types import EventType
+from runs.events.types import EventType
 from runs.failed_page import add_evidence, record_if_wanted
 from runs.journal import Ending
 from runs.models import Run, RunStep

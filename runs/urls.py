@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import evidence_views, page_views, session_views, views, webhook_views
+from runs import evidence_views, views, webhook_views
+from runs.pages import views as page_views
+from runs.sessions import views as session_views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),

@@ -17,7 +17,7 @@ from decisions.errors import InvalidInput
 from decisions.openapi import operation
 from runs import api_document as document
 from runs import contract, selectors, services
-from runs.event_stream import MEDIA_TYPE, PAGE, stream_events
+from runs.events.stream import MEDIA_TYPE, PAGE, stream_events
 from runs.waiting import submit_and_wait, wait_events, wait_run
 
 _UNFINISHED = ("queued", "running")

@@ -12,10 +12,10 @@ from decisions.principals import Principal
 from decisions.threads import in_thread
 from runs import selectors, services
 from runs.contract import WAIT_MAX_MS
-from runs.event_log import EventLog
-from runs.event_types import FINAL, EventType
-from runs.hub import get_hub
-from runs.listener import Event
+from runs.events.hub import get_hub
+from runs.events.listener import Event
+from runs.events.log import EventLog
+from runs.events.types import FINAL, EventType
 from runs.models import TERMINAL
 from runs.submission import Submitted
 

@@ -28,7 +28,7 @@ from django.db.models import F
 
 from decisions.ids import new_id
 from runners.loop import get_loop
-from runs import claims, live_sessions, parked, portions
+from runs import claims, parked, portions
 from runs.claims import Claim, LeaseLost
 from runs.endings import fail_over_defect
 from runs.engine import Execution
@@ -38,6 +38,7 @@ from runs.models import Run, RunStatus, Worker
 from runs.opening import open_run
 from runs.passing_on import PassingOn
 from runs.processes import is_gone, this_process
+from runs.sessions import live as live_sessions
 from runs.shared_execution import execution_of
 from runs.slots import ensure_slots
 from runs.turn import next_run

@@ -32,7 +32,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "mcp_server/server.py": "a tool call's last line: log, answer an error id, live on",
     "runners/browser/runtime.py": "whatever it is, the browser did not answer",
     "runs/opening.py": "raised again under the lease, where it fails this run and no other",
-    "runs/event_stream.py": "a stream that has begun can only be ended and logged",
+    "runs/events/stream.py": "a stream that has begun can only be ended and logged",
     "runs/outbox.py": "any broker trouble: the row stays and rings again",
     "runs/under_way.py": "given to who asked, and raised again",
     "runs/worker.py": "the engine's last line: log, fail the run, go on",

@@ -12,7 +12,8 @@ from artifacts.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.selectors import read_chunk
 from decisions.threads import in_thread
 from mcp_server.tools import Call, Tool
-from runs import contract, page_reading, selectors, services, waiting
+from runs import contract, selectors, services, waiting
+from runs.pages import reading as page_reading
 
 TEMPLATE_FILTER = {"templateId": "template_id"}
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}

@@ -23,7 +23,7 @@ from decisions.labels import code, link_to, moment, pill
 from decisions.principals import admin_principal
 from runners.models import BrowserSession
 from runs.models import Run, RunStatus, Worker
-from runs.sessions import close_session
+from runs.sessions.services import close_session
 
 
 class OpenFilter(admin.SimpleListFilter):

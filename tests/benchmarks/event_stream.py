@@ -89,8 +89,8 @@ class Side:
 def our_side(url: str) -> Side:
     """Return our server's side: an event is written to the rows, and told after the commit."""
     from decisions.principals import create_token, local_principal
-    from runs import wakeups
     from runs.changes import NewEvent, Transition
+    from runs.events import wakeups
     from runs.models import Run
     from runs.services import submit_run
     from runs.transition import apply

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from runs import hub
+from runs.events import hub
 from runs.models import Run
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost

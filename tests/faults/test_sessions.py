@@ -14,7 +14,7 @@ from decisions.principals import local_principal
 from runners.models import BrowserSession
 from runs.models import Run, RunSecret, RunStep
 from runs.services import submit_run
-from runs.sessions import close_session
+from runs.sessions.services import close_session
 from runs.submission import Submitted
 from tests.faults.world import World
 from tests.integration.workers import error_of

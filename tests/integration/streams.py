@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from decisions.principals import Principal
-from runs import event_stream
 from runs.changes import NewEvent, Transition
+from runs.events import stream as event_stream
 from runs.models import Run
 from runs.transition import apply
 

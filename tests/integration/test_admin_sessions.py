@@ -13,7 +13,7 @@ from decisions.principals import Principal
 from runners.models import BrowserSession
 from runners.sessions import save_state
 from runs.models import Run
-from runs.sessions import create_session
+from runs.sessions.services import create_session
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 LIST = "/admin/runners/browsersession/"

@@ -16,7 +16,7 @@ from runs import parked
 from runs.models import Run
 from runs.selectors import get_run
 from runs.services import cancel_run, submit_run
-from runs.sessions import create_session
+from runs.sessions.services import create_session
 from runs.worker import WorkerPlace
 from tests.support.people import fresh, say
 from tests.support.template_sites import Site, words

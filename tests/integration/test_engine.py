@@ -9,8 +9,8 @@ import pytest
 
 from artifacts.models import Artifact
 from decisions.models import AuditEntry
-from runs import pending_events
-from runs.event_types import PIECES
+from runs.events import pending as pending_events
+from runs.events.types import PIECES
 from runs.models import Run, RunEvent, RunStep, Slot
 from runs.worker import WorkerPlace
 from tests.integration.odd_template import ODD

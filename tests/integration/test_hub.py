@@ -12,8 +12,9 @@ import pytest
 
 from decisions.principals import Principal
 from decisions.threads import in_thread
-from runs import hub, listener, selectors
-from runs.hub import get_hub
+from runs import selectors
+from runs.events import hub, listener
+from runs.events.hub import get_hub
 from runs.models import Run
 from runs.services import cancel_run
 from runs.waiting import wait_events, wait_run

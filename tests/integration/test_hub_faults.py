@@ -19,7 +19,7 @@ from django.test import override_settings
 
 from decisions.principals import Principal
 from decisions.threads import in_thread
-from runs import hub, wakeups
+from runs.events import hub, wakeups
 from runs.models import Run
 from runs.services import cancel_run
 from tests.integration.streams import Stream, all_at, reading, tell, until
@@ -116,7 +116,7 @@ def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
     run_id = submit()
 
     def said(word: str) -> int:
-        return sum(r.name == "runs.hub" and word in r.getMessage() for r in caplog.records)
+        return sum(r.name == "runs.events.hub" and word in r.getMessage() for r in caplog.records)
 
     def said_so_often(word: str, number: int) -> bool:
         return said(word) == number

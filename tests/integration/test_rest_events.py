@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runs import event_stream
+from runs.events import stream as event_stream
 from runs.models import Run
 from tests.support.rest import refusal, told
 

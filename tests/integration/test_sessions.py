@@ -17,12 +17,12 @@ from decisions.models import AuditEntry
 from decisions.principals import Principal, admin_principal
 from runners.models import BrowserSession
 from runners.sessions import logged_in_until, read_state, save_state
-from runs import sessions
 from runs.claims import lose_worker
 from runs.models import OutboxEntry, Run
 from runs.selectors import get_run
 from runs.services import cancel_run, submit_run
-from runs.session_lease import let_go
+from runs.sessions import services as sessions
+from runs.sessions.lease import let_go
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, must_take, register, take
 

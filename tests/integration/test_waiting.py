@@ -18,9 +18,10 @@ from django.test import override_settings
 
 from decisions.errors import RunNotFound
 from decisions.principals import Principal
-from runs import hub, selectors, waiting, wakeups
+from runs import selectors, waiting
 from runs.changes import NewEvent, Transition
-from runs.hub import get_hub
+from runs.events import hub, wakeups
+from runs.events.hub import get_hub
 from runs.journal import Ending, write
 from runs.models import Run, RunStatus
 from runs.services import cancel_run

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs import listener as listener_module
-from runs.event_log import EVENTS_AT_ONCE, EventLog
-from runs.listener import Batch, Event, Listener, frames_of
+from runs.events import listener as listener_module
+from runs.events.listener import Batch, Event, Listener, frames_of
+from runs.events.log import EVENTS_AT_ONCE, EventLog
 
 
 def event(seq: int, type_: str = "tool.update") -> dict[str, Any]:

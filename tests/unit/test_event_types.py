@@ -11,7 +11,7 @@ import pytest
 
 from decisions.schemas import check, compile_schema
 from runs.contract import EVENT
-from runs.event_types import EVENT_TYPES, FINAL, EventType
+from runs.events.types import EVENT_TYPES, FINAL, EventType
 from runs.models import TERMINAL, Run
 from runs.step_context import StepRun
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decisions.masking import Masker
-from runs import pending_events
 from runs.changes import NewEvent
-from runs.pending_events import JOIN_BYTES, JOIN_FOR_S, MAX_TOLD_BYTES, PendingEvents, size_of
+from runs.events import pending as pending_events
+from runs.events.pending import JOIN_BYTES, JOIN_FOR_S, MAX_TOLD_BYTES, PendingEvents, size_of
 
 
 def pending(

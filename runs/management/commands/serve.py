@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 from django.core.management.base import BaseCommand
 
-from runs.hub import get_hub
+from runs.events.hub import get_hub
 from runs.stack.errors import StackProblem
 from runs.stack.http_head import BoundedHead
 from runs.stack.listen import FIRST_PORT, listen

@@ -12,7 +12,7 @@ from django.conf import settings
 from runners.browser.kept import KeptSessions, get_kept
 from runners.loop import get_loop
 from runners.sessions import held_by, save_state
-from runs.session_lease import let_go
+from runs.sessions.lease import let_go
 
 ANSWER_S = 8.0
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ import orjson
 
 from decisions.storable import storable
 from runs.changes import NewEvent
-from runs.event_types import PIECES
+from runs.events.types import PIECES
 from runs.models import RunEvent
 
 JOIN_FOR_S = 0.1

@@ -41,5 +41,5 @@ FINAL = frozenset(
     }
 )
 EVENT_TYPES = frozenset(EventType)
-# Those that come by the hundred a second, and the field that is their text (runs.pending_events).
+# Those that come by the hundred a second, and the field that is their text (runs.events.pending).
 PIECES: dict[str, str] = {EventType.CHAT_DELTA: "text", EventType.TOOL_UPDATE: "delta"}

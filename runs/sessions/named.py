@@ -18,7 +18,7 @@ from runners.sessions import SavedState, StateUnreadable, read_state, save_state
 from runners.trust import TrustLevel
 from runs.models import Run
 from runs.parked import take
-from runs.session_lease import hand_over
+from runs.sessions.lease import hand_over
 
 SAVE_S = 8.0  # a state that takes longer to read is left as it was saved before
 CLOSE_S = 5.0

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from decisions.one_line import one_line
-from runs.event_types import FINAL
+from runs.events.types import FINAL
 
 Event = Mapping[str, Any]
 QUEUE_EVENTS = 512  # a reader that is further behind than this reads the rows itself

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from decisions.api_view import ApiView, json_answer, principal_of
 from decisions.arguments import Arguments
 from decisions.openapi import component, operation
-from runs.page_reading import (
+from runs.pages.reading import (
     READ_PAGE_CONTENT_INPUT,
     READ_PAGE_CONTENT_OUTPUT,
     read_page_content,

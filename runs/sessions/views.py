@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from decisions.api_view import ApiView, json_answer, principal_of
 from decisions.arguments import Arguments
 from decisions.openapi import component, operation
-from runs import session_contract as contract
-from runs import sessions
+from runs.sessions import contract
+from runs.sessions import services as sessions
 
 _SESSION = component("Session", contract.SESSION)
 _LISTED = component(

@@ -23,10 +23,10 @@ from django.db import Error
 from decisions.outages import Outage
 from decisions.threads import in_thread
 from runs import selectors
-from runs.event_log import EventLog
-from runs.listener import Listener
-from runs.wakeups import CHANNEL
-from runs.watcher import Watcher
+from runs.events.listener import Listener
+from runs.events.log import EventLog
+from runs.events.wakeups import CHANNEL
+from runs.events.watcher import Watcher
 
 if TYPE_CHECKING:
     from redis.asyncio.client import PubSub

@@ -9,7 +9,7 @@ import orjson
 from artifacts.selectors import artifact_ids_of, is_text, open_content
 from decisions.errors import InvalidInput
 from decisions.principals import Principal
-from runs.page_content import Wish, pages_of, select
+from runs.pages.content import Wish, pages_of, select
 from runs.selectors import visible_run
 
 MAX_BYTES = 64 * 1024 * 1024  # of an artifact that is read whole for this

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from runs.listener import Batch, Event, Listener
-from runs.watcher import Watcher
+from runs.events.listener import Batch, Event, Listener
+from runs.events.watcher import Watcher
 
 EVENTS_AT_ONCE = 200  # events of a run that are read at once
 

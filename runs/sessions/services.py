@@ -15,7 +15,7 @@ from decisions.principals import Principal
 from runners.models import BrowserSession
 from runners.sessions import NAME_MAX, find_session, new_session
 from runs.models import ACTIVE, Run, Worker
-from runs.session_lease import locked_row, user_of, users_of
+from runs.sessions.lease import locked_row, user_of, users_of
 
 NAMELESS = "session"
 

@@ -13,8 +13,8 @@ from decisions.errors import Refused
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runs import selectors
-from runs.hub import get_hub
-from runs.listener import Listener, frames_of
+from runs.events.hub import get_hub
+from runs.events.listener import Listener, frames_of
 
 MEDIA_TYPE = "text/event-stream"
 PAGE = 500  # events read at once

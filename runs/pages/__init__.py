@@ -1,0 +1,1 @@
+"""Pages that runs have read, cut so that a model can read on."""

@@ -1,0 +1,1 @@
+"""Named browser sessions: who may use one, the lease, and what is kept of it."""
