@@ -12,6 +12,8 @@ import pytest
 from django.test import override_settings
 from playwright.async_api import Browser, Page, async_playwright
 
+from decisions.confirmations import open_confirmation
+from decisions.models import Decision
 from decisions.one_time_login import make_login_path
 from decisions.principals import Principal
 from runners.browser.chromium import find_chromium, launch_args, wants_sandbox
@@ -156,3 +158,21 @@ def test_a_screenshot_opens_large(
     visitor.sees("dialog[open] img")
     visitor.click("dialog")
     assert visitor.do(visitor.page.locator("dialog").count()) == 0
+
+
+def test_a_person_says_yes_in_the_inbox(visitor: Visitor, principal: Principal) -> None:
+    decision = Decision.objects.create(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, principal_id="local",
+        kind="tool", mode="confirm", subject_digest="d" * 64, tool="submit_form",
+        arguments={"text": "<b>x</b>"}, created_at=datetime.now(UTC),
+    )  # fmt: skip
+    waiting = open_confirmation(decision).confirmation
+    visitor.open("/admin/")
+    visitor.click("a:has-text('inbox')")
+    visitor.click("#result_list a:has-text('waiting')")
+    visitor.sees("pre:has-text('<b>x</b>')")
+    visitor.click("button:has-text('Confirm')")
+    visitor.sees(".cty-big [data-tone=succeeded]")
+    waiting.refresh_from_db()
+    assert (waiting.status, waiting.decided_by) == ("confirmed", "admin:admin")
+    assert visitor.complaints == []
