@@ -63,6 +63,7 @@ OPEN = {
     "api/docs": "the documentation",
     "admin": "leads to the admin",
     "admin/once/<str:token>/": "its token is the credential",
+    "confirm/<str:confirmation_id>/<str:signature>": "its signature is the credential",
 }
 STAFF = "admin/"  # the admin site asks for a login itself
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
