@@ -14,6 +14,8 @@ from django.test import override_settings
 from playwright.async_api import Browser, Page, async_playwright
 
 from decisions.bundle_check import check_bundle
+from decisions.confirmations import open_confirmation
+from decisions.models import Decision
 from decisions.one_time_login import make_login_path
 from decisions.principals import Principal
 from runners.browser.chromium import find_chromium, launch_args, wants_sandbox
@@ -177,3 +179,21 @@ def test_evidence_and_audit_rows_are_saved_as_files_that_prove_themselves(
     evidence, audit = check_bundle(tmp_path / "run.jsonl"), check_bundle(tmp_path / "audit.jsonl")
     assert (evidence.faults, evidence.head["runId"]) == (0, run.id)
     assert (audit.faults, audit.lines["audit"]) == (0, 1)
+
+
+def test_a_person_says_yes_in_the_inbox(visitor: Visitor, principal: Principal) -> None:
+    decision = Decision.objects.create(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, principal_id="local",
+        kind="tool", mode="confirm", subject_digest="d" * 64, tool="submit_form",
+        arguments={"text": "<b>x</b>"}, created_at=datetime.now(UTC),
+    )  # fmt: skip
+    waiting = open_confirmation(decision).confirmation
+    visitor.open("/admin/")
+    visitor.click("a:has-text('inbox')")
+    visitor.click("#result_list a:has-text('waiting')")
+    visitor.sees("pre:has-text('<b>x</b>')")
+    visitor.click("button:has-text('Confirm')")
+    visitor.sees(".cty-big [data-tone=succeeded]")
+    waiting.refresh_from_db()
+    assert (waiting.status, waiting.decided_by) == ("confirmed", "admin:admin")
+    assert visitor.complaints == []
