@@ -100,7 +100,7 @@ def test_a_stream_that_is_left_frees_all_its_waits(
 def test_many_calls_of_one_client_are_answered_at_once(
     web: str, token: str, make_run: Callable[..., Run]
 ) -> None:
-    asked = {"runId": make_run(status="running").id, "waitMs": 1500}
+    asked = {"runId": make_run(status="running").id, "waitMs": 6000}
     host = WebHost(web, token)
     threads = threading.active_count()
     waits = [host.begin_call("wait_task_run", asked) for _ in range(20)]
