@@ -9,7 +9,8 @@ from decisions.chat.risk.english.grammar import verbs
 SEND = verbs(
     "send email e-mail mail notify text sms message push blast announce post tell inform alert"
     " invite broadcast dm ping spam"
-    " tweet publish distribute deliver forward let remind call contact share circulate fire_off"
+    " tweet publish distribute deliver forward let remind call contact share circulate put_out"
+    " fire_off"
     " shoot schedule slack page cc",
     nouns="announcement blast newsletter broadcast mailing notification campaign",
 )  # fmt: skip

@@ -12,7 +12,7 @@ CHANGE = verbs(
     " apply update upgrade downgrade patch hotfix hot-patch switch fail_over failover promote"
     " merge change"
     " modify alter edit disable enable turn_off turn_on shut_down shutdown stop kill take run"
-    " execute"
+    " execute revert"
     " install launch flip toggle cut_over redirect route pause reconfigure swap resize throttle"
     " drain put"
     " reload set lower raise increase decrease point force overwrite replace import truncate"
@@ -27,7 +27,7 @@ _PRODUCTION = re.compile(
     r"|traffic|cluster|service|customers|users|site's|website|config|api)"
     r"|on live|to live|go live|goes live|real users|all (?:our )?(?:users|customers|regions"
     r"|tenants)|everyone|full traffic|public site|the website|main site"
-    r"|npm|pypi|app store|play store|the public|primary database|master database"
+    r"|npm|pypi|dns|app store|play store|the public|primary database|master database"
     r"|payment (?:service|gateway)|checkout service)\b|\b100 ?%|\blive\s*[.!]?$"
     r"|\b(?:put|push|make|take|bring|switch|set|go)\b.{0,40}\blive\b"
 )
