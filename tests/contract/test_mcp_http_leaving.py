@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable
 
@@ -102,10 +101,8 @@ def test_many_calls_of_one_client_are_answered_at_once(
 ) -> None:
     asked = {"runId": make_run(status="running").id, "waitMs": 6000}
     host = WebHost(web, token)
-    threads = threading.active_count()
     waits = [host.begin_call("wait_task_run", asked) for _ in range(20)]
-    until(lambda: waiting() == 20)
-    assert threading.active_count() - threads < 20  # a wait holds none
+    until(lambda: waiting() == 20)  # more than there are threads for the database
     assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
     assert {structured(host.answer_to(each))["status"] for each in waits} == {"running"}
     host.close()
