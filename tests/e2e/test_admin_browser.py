@@ -4,28 +4,22 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import pytest
-from django.test import override_settings
-from playwright.async_api import Browser, Page, async_playwright
 
 from decisions.bundle_check import check_bundle
 from decisions.confirmations import open_confirmation
 from decisions.models import Decision
-from decisions.one_time_login import make_login_path
 from decisions.principals import Principal
-from runners.browser.chromium import find_chromium, launch_args, wants_sandbox
-from runners.loop import LoopThread
 from runs.models import Run, RunStep
+from tests.support.visiting import Visitor
 
 pytest_plugins = [
     "tests.support.admin_fixtures",
     "tests.support.browser_fixtures",
     "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
 ]
 
 JPEG = bytes.fromhex(
@@ -33,61 +27,6 @@ JPEG = bytes.fromhex(
     "1100ffc40014000100000000000000000000000000000009ffc40014100100000000000000000000000000000000"
     "ffda0008010100003f0054dfffd9"
 )  # fmt: skip
-PATIENCE_MS = 15_000
-
-
-class Visitor:
-    """A person at a browser; what pages complain about is kept."""
-
-    def __init__(self, loop: LoopThread, page: Page, address: str) -> None:
-        self._loop, self.page, self.address = loop, page, address
-        self.complaints: list[str] = []
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: dialog.accept())
-
-    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Wait for something to be done in the browser."""
-        return self._loop.submit(work).result(60)
-
-    def open(self, path: str) -> None:
-        """Go to a page."""
-        self.do(self.page.goto(self.address + path))
-
-    def sees(self, selector: str) -> None:
-        """Wait until something is there to be seen."""
-        self.do(self.page.wait_for_selector(selector))
-
-    def click(self, selector: str) -> None:
-        """Click on something."""
-        self.do(self.page.click(selector))
-
-
-@pytest.fixture
-def visitor(principal: Principal, web: str, browser_loop: LoopThread) -> Iterator[Visitor]:
-    """Somebody who came in by a one-time link."""
-
-    async def launch() -> tuple[Any, Browser, Page]:
-        driver = await async_playwright().start()
-        browser = await driver.chromium.launch(
-            executable_path=str(find_chromium().path), args=launch_args(),
-            chromium_sandbox=wants_sandbox(),
-        )  # fmt: skip
-        return driver, browser, await browser.new_page()
-
-    async def leave(driver: Any, browser: Browser) -> None:
-        await browser.close()
-        await driver.stop()
-
-    driver, browser, page = browser_loop.submit(launch()).result(60)
-    person = Visitor(browser_loop, page, web)
-    with override_settings(ONE_TIME_LOGIN=True):
-        person.open(make_login_path())
-        person.do(page.wait_for_url("**/admin/"))
-    person.do(page.goto("about:blank"))
-    yield person
-    person.do(leave(driver, browser))
-    assert person.complaints == []
 
 
 def run_page(run: Run) -> str:

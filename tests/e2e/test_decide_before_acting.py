@@ -1,0 +1,97 @@
+"""The flow of S2 §5 with an agent's host on one side, a person at a browser on the other: a risky
+message, the gate, a yes in the inbox, the action as a run that waited for another yes, the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.contract.mcp_web_host import WebHost
+from tests.support.pages import PageServer, html
+from tests.support.visiting import Visitor
+
+pytest_plugins = [
+    "tests.support.admin_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
+]
+
+RISKY: dict[str, Any] = {
+    "user_id": "alice", "message": "Deploy build 42 to production now.", "idempotency_key": "k1",
+    "slots": {"environment": "production", "target": "the shop",
+              "success_criteria": "the page of build 42 is read"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def agent(web: str, token: str) -> Iterator[WebHost]:
+    """An agent's host that nothing confirms for: people decide elsewhere."""
+    with override_settings(CONFIRM_DELIVERY="out_of_band"):
+        host = WebHost(web, token)
+        yield host
+        host.close()
+
+
+@pytest.fixture
+def worker(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker that works when it is told to."""
+    place = WorkerPlace("w1")
+    place.open()
+    yield place
+    place.close()
+
+
+def call(agent: WebHost, tool: str, **given: Any) -> dict[str, Any]:
+    """Call a tool, which has to succeed, and return what it answers."""
+    result = agent.call(tool, given)["result"]
+    assert not result["isError"], result
+    answer: dict[str, Any] = result["structuredContent"]
+    return answer
+
+
+def say_yes(person: Visitor) -> None:
+    """Confirm what waits in the inbox, as a person finds it."""
+    person.open("/admin/")
+    person.click("a:has-text('inbox')")
+    person.click("#result_list a:has-text('waiting')")
+    person.click("button:has-text('Confirm')")
+    person.sees(".cty-big [data-tone=succeeded]")
+
+
+def test_from_a_risky_message_to_its_outcome(
+    agent: WebHost, visitor: Visitor, worker: WorkerPlace, page_server: PageServer
+) -> None:
+    make_rule(RuleSays("confirm", tool="read_page", reason="pages of production"), actor="t")
+    decided = call(agent, "continuity_chat", **RISKY)
+    asked = decided["trace"]["high_risk_confirmation"]
+    assert decided["trace"]["l4_gate"]["hit"] is True
+    assert (asked["required"], asked.get("confirm_token")) == (True, None)
+    say_yes(visitor)
+
+    page_server.add("/build", html("<title>Build 42</title><p>It is there.</p>"))
+    inputs = {"urls": [page_server.url("/build")]}
+    options = {"mode": "async"}
+    run_id = call(agent, "run_task_template", templateId="batch_extract_pages", inputs=inputs,
+                  options=options)["runId"]  # fmt: skip
+    worker.work()
+    waiting = call(agent, "wait_task_run", runId=run_id, waitMs=20_000)
+    assert (waiting["status"], waiting["waitingFor"]["type"]) == ("running", "confirmation")
+    assert page_server.hits["/build"] == 0
+    say_yes(visitor)
+    worker.work()
+    ended = call(agent, "wait_task_run", runId=run_id, waitMs=20_000)
+    assert (ended["status"], page_server.hits["/build"]) == ("succeeded", 1), ended["error"]
+    assert Run.objects.get(id=run_id).lease_owner is None
+
+    record = call(agent, "continuity_report_outcome", decision_id=decided["decision_id"],
+                  user_id="alice", outcome_status="success", outcome_note=run_id)  # fmt: skip
+    assert record["outcome_status"] == "success"
