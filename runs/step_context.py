@@ -14,9 +14,9 @@ from decisions import confirmations, deeds
 from decisions.deeds import Ruling, ToolUse
 from decisions.masking import Masker
 from runners.base import ToolCall, ToolContext
+from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
-from runners.browser.trace import keep_trace
 from runners.errors import ToolFailed
 from runners.invoke import invoke
 from runners.trust import TrustLevel

@@ -21,7 +21,6 @@ from runners.browser.trace_cleaning import clean_trace
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
 
-    from runners.base import ToolContext
 
 logger = logging.getLogger(__name__)
 
@@ -138,18 +137,3 @@ async def _snapshot(page: Page) -> None:
     """Have the driver take down the page's document, as it does around whatever it evaluates."""
     with contextlib.suppress(*browser_errors()):
         await asyncio.wait_for(page.evaluate("0"), SNAPSHOT_SECONDS)
-
-
-async def keep_trace(ctx: ToolContext, told: str) -> str | None:
-    """Save a trace of the run's pages as an artifact and return its id; None where there is
-    none.
-    """
-    if ctx.browser is None:
-        return None
-    tabs = ctx.browser.open_tabs()
-    data = await ctx.browser.tracer.take(tabs[0].page if tabs else None, told)
-    if data is None:
-        return None
-    return await ctx.save_artifact(
-        data, name="trace.zip", mime_type="application/zip", kind="trace"
-    )
