@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runners.browser.failures import browser_errors
 from runners.browser.runtime import get_runtime
 from runners.loop import get_loop
 from tests.contract.surface import Answer, Surface
@@ -89,17 +89,19 @@ def _crashed_renderer(surface: Surface, pages: Pages) -> Answer:
     while not pages.server.hits["/results"]:
         assert time.monotonic() < end, "the search was never sent"
         time.sleep(0.05)
-    get_loop().submit(_crash(inputs["startUrl"])).result(PATIENCE_S)
+    get_loop().submit(_crash_renderers()).result(PATIENCE_S)
     return surface.call("wait_task_run", runId=handle["runId"], waitMs=55_000)
 
 
-async def _crash(url: str) -> None:
-    """Crash the renderer of the page that shows this address."""
+async def _crash_renderers() -> None:
+    """Have the browser's renderers die: which they are its own protocol tells."""
     browser = await get_runtime().browser()
-    (page,) = (page for one in browser.contexts for page in one.pages if page.url == url)
-    line = await page.context.new_cdp_session(page)
-    with contextlib.suppress(*browser_errors()):
-        await asyncio.wait_for(line.send("Page.crash"), 5)  # it may not live to answer
+    line = await browser.new_browser_cdp_session()
+    for process in (await line.send("SystemInfo.getProcessInfo"))["processInfo"]:
+        if process["type"] == "renderer":
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process["id"], signal.SIGKILL)
+    await line.detach()
 
 
 def _no_login_field(surface: Surface, pages: Pages) -> Answer:
