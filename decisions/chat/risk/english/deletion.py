@@ -80,14 +80,14 @@ _PRONOUN = re.compile(
     r"|that)|both|all|the rest)?\b"
 )
 _IDIOM = re.compile(
-    r"^\s*(?:me a|by\b|off\b|out of|in on|(?:some |a little |more )?time|the (?:subject|ball"
+    r"^\s*(?:me a|by|off|out of|in on|(?:some |a little |more )?time|the (?:subject|ball"
     r"|mic|idea|topic|act|vibe|mood)|a hint"
     r"|a (?:line|note|message|pin|bug|joke)|a (?:fever|habit)|your (?:doubts?|worries)"
     r"|my (?:doubts?|mind|memory)|the air|calories|fat"
     r"|boundaries|myths?|bridges?|the timer|the view|zoom|the form|the search|the filter"
     r"|the page|the window|the tab|the app|the ticket"
     r"|the issue|the dialog|the modal|(?:my|your) eyes|the deal|the door|the gap|the loop"
-    r"|the meeting|the call|the chat)"
+    rf"|the meeting|the call|the chat)\b(?!\s+(?:{_DATA})\b)"
 )
 
 

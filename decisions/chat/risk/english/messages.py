@@ -19,7 +19,7 @@ _CROWD = re.compile(
     r"|past|\d[\d,.k]*|of|one of))* (?:\w+ )?(?:users?|customers?|clients?|subscribers?"
     r"|employees?|staff|members?|contacts?|people|followers"
     r"|parents|students|patients|donors|leads|tenants|partners|investors|players|attendees"
-    r"|participants|colleagues|recipients|drivers|residents|voters|applicants|buyers|vendors"
+    r"|participants|colleagues|channels|recipients|drivers|residents|voters|applicants|buyers|vendors"
     r"|merchants|accounts)\b"
     r"|\b(?:everyone|everybody|@everyone|@all|@channel|@here|all[- ]hands|company[- ]wide"
     r"|the (?:whole|entire|full) (?:company|team|list|mailing list|customer base|user base"

@@ -21,6 +21,8 @@ _RIGHT = re.compile(
     r"unrestricted|elevated|public|remote|repo|anonymous|push|write|merge|billing) (?:access"
     r"|rights?|permissions?|privileges?|role)|access (?:to|rights|from)|permissions?"
     r"|privileges?|iam (?:role|polic\w+)"
+    r"|keys? (?:to|on|into) (?:the |all |our |my |every )*(?:\w+ )?(?:servers?|hosts?|machines?"
+    r"|authorized_keys|account)"
     r"|maintainers?|collaborators?|777|world[- ](?:readable|writable)|publicly (?:readable"
     r"|accessible|available|visible|writable)|public(?:ly)?(?= ?$| bucket| access"
     r"|\b(?: right)? now| internet|\s*[.!]?$)"
