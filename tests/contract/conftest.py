@@ -83,3 +83,4 @@ def worker(principal: Principal) -> Iterator[None]:
     yield
     over.set()
     thread.join()
+    place.close()
