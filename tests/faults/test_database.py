@@ -89,6 +89,12 @@ def test_a_server_that_is_away_for_longer_than_the_lease_is_waited_for(
     fleet.check()
 
 
+def _send_all(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a child that was about to end
+            process.send_signal(number)
+
+
 def test_a_server_that_hangs_makes_workers_stop_their_steps_before_the_lease_ends(
     fleet: World, postgres: PostgresServer, tmp_path: Path
 ) -> None:
@@ -100,12 +106,9 @@ def test_a_server_that_hangs_makes_workers_stop_their_steps_before_the_lease_end
     assert postgres._process is not None
     server = psutil.Process(postgres._process.pid)
     stopped = [server, *server.children(recursive=True)]
-    for process in stopped:
-        process.send_signal(signal.SIGSTOP)
+    _send_all(stopped, signal.SIGSTOP)
     time.sleep(4)
-    for process in stopped:
-        with contextlib.suppress(psutil.NoSuchProcess):  # a child that was about to end
-            process.send_signal(signal.SIGCONT)
+    _send_all(stopped, signal.SIGCONT)
     run = fleet.ended(run_id)
     assert run.status == "succeeded"
     assert mark.read_text() == "x"
