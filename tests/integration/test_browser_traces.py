@@ -163,7 +163,8 @@ def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
     titles = [line["title"] for line in lines_of(trace_of(principal, again)) if line.get("title")]
     assert titles == ["enter the query", "enter the query: ELEMENT_NOT_FOUND"]
     network = lines_of(trace_of(principal, again), "trace.network")
-    assert network[0]["snapshot"]["request"]["url"].endswith("/leaky")
+    asked = {line["snapshot"]["request"]["url"].rpartition("/")[2] for line in network}
+    assert "leaky" in asked  # in the order in which they were answered
 
 
 def test_a_run_with_secret_inputs_is_never_traced(
