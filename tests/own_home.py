@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -147,14 +147,6 @@ def _lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def eventually(is_so: Callable[[], bool], within_s: float = 15) -> bool:
-    """Tell whether something becomes so."""
-    deadline = time.monotonic() + within_s
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return is_so()
 
 
 def status_of(url: str) -> int:

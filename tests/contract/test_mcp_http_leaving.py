@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Callable
 
 import httpx
@@ -15,6 +14,7 @@ from runs.models import Run
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest import bearer
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -25,13 +25,6 @@ def waiting() -> int:
     return sum(
         len(log.listeners) + len(log.watchers) for each in hubs for log in each._logs.values()
     )
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def leave(web: str, token: str, body: bytes, revision: str) -> None:

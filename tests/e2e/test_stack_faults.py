@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from runs.stack.state import is_up
-from tests.own_home import ROOT, OwnHome, eventually, left_of, own_home, status_of
+from tests.own_home import ROOT, OwnHome, left_of, own_home, status_of
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

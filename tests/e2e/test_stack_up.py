@@ -13,7 +13,8 @@ import pytest
 
 from runs.stack.locks import Membership
 from runs.stack.state import is_up
-from tests.own_home import OwnHome, eventually, left_of, own_home, status_of
+from tests.own_home import OwnHome, left_of, own_home, status_of
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

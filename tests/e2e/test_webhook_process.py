@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.own_home import ROOT, eventually, own_home
+from tests.own_home import ROOT, own_home
 from tests.support.receiver import receiving
+from tests.support.waiting import eventually
 
 MAKE = (
     "from decisions.principals import local_principal;"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -22,6 +22,7 @@ from runners.errors import PageCrashed
 from runners.loop import LoopThread
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer
+from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -95,13 +96,6 @@ def _told(process: psutil.Process) -> bytes:
         return (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
     except (OSError, psutil.Error):
         return b""
-
-
-def wait_until(is_true: Callable[[], bool], seconds: float = 15.0) -> bool:
-    end = time.monotonic() + seconds
-    while not is_true() and time.monotonic() < end:
-        time.sleep(0.05)
-    return is_true()
 
 
 def test_no_browser_is_started_before_it_is_needed(
@@ -179,7 +173,7 @@ def test_close_leaves_no_process_and_no_file(
     reader(page_server.url("/plain"))
     assert set(processes(base)) == {"driver", "browser"}
     reader.wait(runtime.close())
-    assert wait_until(lambda: living(base) == [])
+    assert eventually(lambda: living(base) == [])
     assert list(base.iterdir()) == []
     assert reader(page_server.url("/plain"))["title"] == "Plain"
 
@@ -198,7 +192,7 @@ def test_a_killed_owner_leaves_no_process_and_what_it_leaves_on_disk_is_swept(
     owner.send_signal(ending)
     owner.wait(10)
     owner.stdout.close()
-    assert wait_until(lambda: living(base) == [])
+    assert eventually(lambda: living(base) == [])
     sweep_homes()
     assert list(base.iterdir()) == []
 
@@ -220,7 +214,7 @@ def test_a_browser_that_does_not_start_is_a_failure_that_leaves_nothing(
     runtime = BrowserRuntime(lambda: Chromium(Path("/bin/false"), "configured"))
     session = browser_loop.submit(runtime.open_session(run_id="r", trust="local")).result(30)
     assert isinstance(Reader(browser_loop, session).failure(page_server.url("/plain")), PageCrashed)
-    assert wait_until(lambda: living(base) == [])
+    assert eventually(lambda: living(base) == [])
     assert list(base.iterdir()) == []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import time
 import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ import pytest
 from artifacts import downloads
 from artifacts.models import Artifact
 from tests.support.rest import refusal, told
+from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 BYTES = bytes(range(256)) * 40
@@ -174,11 +174,4 @@ def test_every_file_is_closed_after_its_download(
         next(response.iter_raw(1024))  # and hang up
     api.get("/api/v1/templates")
     assert len(opened) == 2
-    assert eventually_closed(opened)
-
-
-def eventually_closed(files: list[Any]) -> bool:
-    until = time.monotonic() + 10
-    while not all(file.closed for file in files) and time.monotonic() < until:
-        time.sleep(0.02)
-    return all(file.closed for file in files)
+    assert eventually(lambda: all(file.closed for file in opened))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from decisions.models import AuditEntry, AuditSeal
 from decisions.principals import Principal
 from decisions.sealer import AT_ONCE, Sealer
 from tests.integration.racing import at_once
+from tests.support.waiting import until
 
 PATIENCE_S = 60.0
 on_postgresql = pytest.mark.skipif(
@@ -45,14 +45,6 @@ def sealed() -> list[str]:
     about = dict(AuditEntry.objects.values_list("id", "resource_id"))
     order = AuditSeal.objects.order_by("position").values_list("entry_id", flat=True)
     return [about[entry_id] for entry_id in order]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.02)
 
 
 def test_rows_are_sealed_once_in_a_dense_chain() -> None:
@@ -134,7 +126,7 @@ def test_it_seals_on_its_own_while_others_write() -> None:
     try:
         for number in range(20):
             record(a_deed(f"run_{number}"))
-        wait_for(lambda: AuditSeal.objects.count() == 20)
+        until(lambda: AuditSeal.objects.count() == 20)
     finally:
         sealer.stop()
     assert sorted(sealed()) == sorted(f"run_{number}" for number in range(20))

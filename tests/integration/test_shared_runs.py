@@ -16,7 +16,8 @@ from runs.claims import Claim, LeaseLost, hand_back
 from runs.models import Run, RunEvent, RunStep, Worker
 from runs.services import cancel_run
 from runs.worker import WorkerPlace
-from tests.integration.workers import error_of, fresh, must_take, register, until
+from tests.integration.workers import error_of, fresh, must_take, register
+from tests.support.waiting import until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], threading.Thread]

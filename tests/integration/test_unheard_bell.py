@@ -11,7 +11,7 @@ from django.test import override_settings
 from runs import outbox, unheard_bell
 from runs.models import Run
 from runs.worker import WorkerPlace
-from tests.integration.workers import until
+from tests.support.waiting import until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], object]

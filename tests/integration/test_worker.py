@@ -18,7 +18,8 @@ from runs.models import Run, RunStep, Slot, Worker
 from runs.services import cancel_run
 from runs.under_way import StepsUnderWay
 from runs.worker import WorkerPlace
-from tests.integration.workers import error_of, fresh, taken_slots, until
+from tests.integration.workers import error_of, fresh, taken_slots
+from tests.support.waiting import until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], threading.Thread]

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from runs import claims
 from runs.claims import Claim, Opening
 from runs.models import Run, RunStep, Slot, Worker
-
-
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until it is true; fail when it never is."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:

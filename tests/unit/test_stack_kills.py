@@ -16,6 +16,7 @@ import pytest
 
 from runs.stack.places import Places
 from runs.stack.state import StackInfo, is_up, stack_info
+from tests.support.waiting import eventually
 
 GONE_WITHIN_S = 12.0
 Start = Callable[..., "Stack"]
@@ -76,13 +77,6 @@ def left_of(family: list[psutil.Process]) -> list[psutil.Process]:
     return psutil.wait_procs(family, timeout=GONE_WITHIN_S)[1]
 
 
-def eventually(is_so: Callable[[], bool], within_s: float = 10.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return is_so()
-
-
 @pytest.mark.parametrize(
     "killed",
     [
@@ -132,11 +126,14 @@ def test_a_replaced_watcher_knows_the_parts(start: Start) -> None:
 
 def test_a_killed_leash_is_replaced(start: Start) -> None:
     stack = start()
-    leashes = [one for one in stack.family() if "leash" in one.cmdline()]
+    leashes = _leashes(stack)
     leashes[0].kill()
-    assert eventually(
-        lambda: len([one for one in stack.family() if "leash" in _words(one)]) == len(leashes)
-    )
+    leashes[0].wait(10)
+    assert eventually(lambda: len(_leashes(stack)) == len(leashes))
+
+
+def _leashes(stack: Stack) -> list[psutil.Process]:
+    return [one for one in stack.family() if "leash" in _words(one)]
 
 
 def _words(process: psutil.Process) -> list[str]:
