@@ -31,7 +31,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 # Rows as they are after their end; ended within the last minute, so that all of them are visible.
 FILL = """
 INSERT INTO runs_run (id, tenant_id, workspace_id, principal_id, trust, template_id,
-    template_version, mode, inputs, options, session_id, owns_session, status, ready, epoch,
+    template_version, mode, inputs, options, session_id, owns_session, shared, status, ready, epoch,
     times_lost, total_steps, done_steps, last_seq, timeout_ms, active_ms, result_summary, result,
     error, warnings, next_actions, created_at, started_at, updated_at, ended_at)
 SELECT 'run_' || lpad(n::text, 12, '0'), 'ten_bench',
@@ -39,7 +39,7 @@ SELECT 'run_' || lpad(n::text, 12, '0'), 'ten_bench',
          ELSE 'ws_big' END,
     'token:bench', 'local',
     (ARRAY['batch_extract_pages', 'multi_tab_compare', 'search_extract'])[n % 3 + 1], '1.0.0',
-    'async', '{{"urls": ["https://pages.example/1"]}}', '{{}}', 'sess_' || n, true,
+    'async', '{{"urls": ["https://pages.example/1"]}}', '{{}}', 'sess_' || n, true, false,
     (ARRAY['succeeded', 'failed', 'partial_success', 'canceled'])[n / 3 % 4 + 1], false, 1, 0, 1,
     1, 4, 600000, 1500, 'read 1 page', '{{"summary": {{"total": 1, "succeeded": 1}}}}',
     '{{"errorCode": "NAVIGATION_TIMEOUT", "message": "late"}}', '[]', '[]',
