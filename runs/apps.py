@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
@@ -20,9 +22,21 @@ class RunsConfig(AppConfig):
         what people are asked and what they decide.
         """
         post_migrate.connect(keep_totals, sender=self)
-        # They have models, which are not there when this module is loaded.
-        from runs.resuming import go_on
-        from runs.webhooks.asking import tell_of
+        decision_resolved.connect(_go_on)
+        confirmation_opened.connect(_tell_of)
 
-        decision_resolved.connect(go_on)
-        confirmation_opened.connect(tell_of)
+
+# What they import has models, which are not there when this module is loaded, and is not needed
+# before the first question: an agent host waits for mcp_stdio to start.
+
+
+def _go_on(**signal: Any) -> bool:
+    from runs.resuming import go_on
+
+    return go_on(**signal)
+
+
+def _tell_of(**signal: Any) -> None:
+    from runs.webhooks.asking import tell_of
+
+    tell_of(**signal)

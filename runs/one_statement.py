@@ -12,19 +12,21 @@ from contextlib import contextmanager
 from datetime import datetime
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from django.conf import settings
 from django.db import connection
 from django.db.models import JSONField, Model
-from psycopg import Connection, Cursor
 
 from artifacts.services import artifact_rows
 from decisions.audit import entry_for
 from decisions.models import AuditEntry
 from runs.changes import Plus, Transition
 from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
 
 Row = TypeVar("Row", bound=Model)
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
@@ -59,6 +61,8 @@ def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | Non
 @contextmanager
 def _prepared(statement: str, params: list[Any]) -> Iterator[Cursor[Any]]:
     connection.ensure_connection()
+    from psycopg import Cursor  # only where PostgreSQL is used: it costs a tenth of a start
+
     line: Connection[Any] = connection.connection
     line.prepare_threshold = 0  # Django turns preparing off, which its own cursors need
     try:
