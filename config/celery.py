@@ -41,5 +41,10 @@ def ring(queue: str, run_id: str) -> None:
     """Ring once, unless a bell is under way already; raises what the broker
     raises, and the sweeper rings again for what was not heard.
     """
-    if unheard_bell.is_first(queue):
+    if not unheard_bell.is_first(queue):
+        return
+    try:
         app.send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
+    except BaseException:
+        unheard_bell.heard()  # or others would count on it
+        raise

@@ -115,6 +115,7 @@ MAX_TABS_PER_SESSION = 20
 # Named sessions: how long pages stay open in a worker after a run; how long unused ones are kept.
 SESSION_LIVE_IDLE_S = env.float("CONTINUITY_SESSION_LIVE_IDLE_S", 900.0)
 SESSION_IDLE_TTL_MS = env.int("CONTINUITY_SESSION_IDLE_TTL_MS", 7 * 24 * 60 * 60 * 1000)
+MAX_WAITING_PAGES = env.int("CONTINUITY_MAX_WAITING_PAGES", 100)  # of one worker, for people
 MAX_LIVE_SESSIONS = env.int("CONTINUITY_MAX_LIVE_SESSIONS", 20)  # of one worker, with no run in it
 THROTTLE_PER_SECOND = env.int("CONTINUITY_THROTTLE_PER_SECOND", 100)
 LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)

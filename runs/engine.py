@@ -11,7 +11,7 @@ import logging
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from decisions.errors import SessionNotFound
@@ -59,7 +59,8 @@ class Execution:
         self.told = PendingEvents(self.belongings.event, lambda: told_bytes(held.run.id))
         self.asking: list[NeedsPerson] = []  # what stopped for a person; the first one is asked
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
-        self._slot_is_free = False
+        self.slot_is_free = False
+        self.slot_freed: Callable[[], None] = lambda: None
         self._start = time.monotonic()
         self._deadline = self._start + ms_left(held.run) / 1000
 
@@ -74,8 +75,6 @@ class Execution:
         if reason != "draining":  # at once, also while this run's thread waits for the database
             self.under_way.interrupt()
 
-    # --- the way of a run ---------------------------------------------------------------------
-
     def go(self) -> None:
         """Work until the run has ended or is not ours any more, whatever its steps did."""
         try:
@@ -83,13 +82,15 @@ class Execution:
         except LeaseLost:
             log.info("the run is not this worker's any more", extra={"runId": self.run.id})
         finally:
+            if self.slot_is_free and self.template.uses_browser:
+                self.slot_freed()  # another run need not wait until the pages are closed
             try:
                 self.under_way.close()
             finally:
                 self._leave()
 
     def _leave(self) -> None:
-        if not self._slot_is_free:
+        if not self.slot_is_free:
             release_slot(self.run.id, epoch=self.held.epoch)
 
     def _go(self) -> None:
@@ -157,8 +158,8 @@ class Execution:
         return chosen
 
     def _must_wait(self, chosen: list[RunStep]) -> bool:
-        is_last = self.todo[0] == len(self.steps) - 1
-        return self.template.last_step_waits and is_last and bool(chosen or self.under_way)
+        waits = self.template.last_step_waits and self.todo[0] == len(self.steps) - 1
+        return waits and bool(chosen or self.under_way)
 
     def _before(self, index: int) -> list[StepView]:
         return [step_lines.view(row) for n, row in sorted(self.steps.items()) if n < index]
@@ -171,7 +172,7 @@ class Execution:
                       forget_secrets=self.belongings.spends_secrets(lines))  # fmt: skip
         self.unwritten = []
         self.told.forget()
-        self._slot_is_free = ending is not None  # the end of a run gives its slot back
+        self.slot_is_free = ending is not None  # the end of a run gives its slot back
 
     def _conclude(self) -> None:
         views = self._before(len(self.steps))
@@ -183,9 +184,10 @@ class Execution:
     def _pause(self) -> None:
         """Leave the run waiting for a person; its page is kept before anybody can go on with it."""
         keeps_page = self.under_way.park(self.held.epoch + 1)
-        pause(self.held, self.asking[0], (self.unwritten, self.told.events()),
-              active_ms=self.active_ms, keeps_page=keeps_page)  # fmt: skip
-        self.unwritten, self._slot_is_free = [], True
+        left, spent = self.unwritten, self.belongings.spends_secrets(self.unwritten)
+        pause(self.held, self.asking[0], (left, self.told.events()), active_ms=self.active_ms,
+              keeps_page=keeps_page, forget_secrets=spent)  # fmt: skip
+        self.unwritten, self.slot_is_free = [], True
         self.told.forget()
 
     # --- steps ----------------------------------------------------------------------------------
@@ -262,8 +264,7 @@ class Execution:
             error["step"] = step_lines.about(self.steps[cut[0]])
         self.under_way.cancel(under_way)
         changes = [step_lines.failed(self.steps[index], error) for index in under_way]
-        views = self._before(len(self.steps))
-        partial = self.template.conclude(self.inputs, views).result
+        partial = self.template.conclude(self.inputs, self._before(len(self.steps))).result
         self._write(changes, failed(error, partial=partial))
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:

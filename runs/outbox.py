@@ -17,7 +17,7 @@ from runners.models import BrowserSession
 from runs.failpoints import hit
 from runs.models import OutboxEntry, Run
 from runs.slots import count_free_slots
-from runs.unheard_bell import SHARED_QUEUE
+from runs.unheard_bell import SHARED_QUEUE, heard
 
 QUIET_S = 5.0  # after a broker that hung nobody waits for it for this long
 log = logging.getLogger(__name__)
@@ -99,6 +99,7 @@ def ring_again() -> int:
     unheard = OutboxEntry.objects.exclude(rung_at__range=(now - after, now + after))
     rung = 0
     for entry in unheard.order_by("rung_at")[: count_free_slots()]:
+        heard()  # each of these rings: the bell that was to ring for all of them was not heard
         if not ring(SHARED_QUEUE, entry.run_id):
             break  # a broker that is down is asked again at the next sweep
         OutboxEntry.objects.filter(run_id=entry.run_id).update(queue=SHARED_QUEUE, rung_at=now)

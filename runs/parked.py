@@ -38,7 +38,7 @@ class Parked:
     async def close(self) -> None:
         """Close the pages; a named session stays open for other runs."""
         if self.lent is not None:
-            get_kept().give_back(self.session_id, self.lent)
+            await get_kept().give_back(self.session_id, self.lent)
         else:
             await self.session.close()
 
@@ -46,11 +46,16 @@ class Parked:
 _parked: dict[tuple[int, str], Parked] = {}
 
 
-async def park(run_id: str, parked: Parked) -> None:
-    """Keep the session of a run that is about to wait; the oldest of too many are closed."""
+def may_park() -> bool:
+    """Tell whether one more page may stay open here; a person is asked about those that do, so none
+    of them makes room.
+    """
+    return len(_parked) < int(settings.MAX_WAITING_PAGES)
+
+
+def park(run_id: str, parked: Parked) -> None:
+    """Keep the session of a run that is about to wait."""
     _parked[os.getpid(), run_id] = parked
-    for key in list(_parked)[: max(0, len(_parked) - settings.MAX_LIVE_SESSIONS)]:
-        await _parked.pop(key).close()
 
 
 def take(run_id: str) -> Parked | None:
@@ -58,26 +63,28 @@ def take(run_id: str) -> Parked | None:
     return _parked.pop((os.getpid(), run_id), None)
 
 
-def close_left() -> None:
-    """Close the pages of runs that ended while they waited, or that somebody else goes on with.
+def close_left(worker_id: str) -> None:
+    """Close the pages of runs that ended while they waited, or that somebody else goes on with;
+    this worker itself takes its own a moment after its claim.
 
     Asks the database only where there are some. From any thread.
     """
-    waiting = {run_id: parked.epoch for (pid, run_id), parked in list(_parked.items())
+    waiting = {run_id: parked for (pid, run_id), parked in list(_parked.items())
                if pid == os.getpid()}  # fmt: skip
     if not waiting:
         return
     running = Run.objects.filter(id__in=waiting, status=RunStatus.RUNNING)
-    epochs = dict(running.values_list("id", "epoch"))
-    for run_id, epoch in waiting.items():
-        if run_id not in epochs or epochs[run_id] > epoch:
-            _close(run_id)
+    places = {run.id: run for run in running.only("id", "epoch", "lease_owner")}
+    for run_id, parked in waiting.items():
+        run = places.get(run_id)
+        if run is None or (run.epoch > parked.epoch and run.lease_owner != worker_id):
+            _close(run_id, parked)
 
 
-def _close(run_id: str) -> None:
+def _close(run_id: str, parked: Parked) -> None:
     async def close() -> None:
-        parked = take(run_id)
-        if parked is not None:
+        if _parked.get((os.getpid(), run_id)) is parked:
+            take(run_id)
             await parked.close()
 
     future = get_loop().submit(close())

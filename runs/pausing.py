@@ -32,18 +32,18 @@ def pause(
     *,
     active_ms: int,
     keeps_page: bool,
+    forget_secrets: bool = False,
 ) -> None:
     """Ask a person, and leave the run waiting, with what its steps left: one transaction.
 
     Args:
-        left: what the steps left unwritten.
         keeps_page: its page stays open here: nobody else goes on with it while this worker lives.
+        forget_secrets: the last step that needed the run's secrets is over.
 
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
     """
-    changes, events = left
-    written = journal.lines(held, changes, active_ms=active_ms, events=events)
+    written = journal.lines(held, left[0], active_ms=active_ms, events=left[1])
     hit("before_waiting")
     with transaction.atomic():
         confirmation = asked.ruling.standing if asked.ruling.is_asked else None
@@ -60,6 +60,7 @@ def pause(
         waiting = replace(
             written, values=values, free_slot=True, deeds=[*written.deeds, deed],
             events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
+            forget_secrets=forget_secrets,
         )  # fmt: skip
         if apply(waiting) is None:
             raise LeaseLost(held.run.id)

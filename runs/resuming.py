@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from decisions.confirmations import expire_due
 from decisions.models import Confirmation, ConfirmationStatus
@@ -37,16 +38,20 @@ def go_on(confirmation: Confirmation, **_signal: Any) -> bool:
     return True
 
 
+def waiting_runs() -> QuerySet[Run]:
+    """Return the runs that wait for a person."""
+    return Run.objects.filter(
+        ended_at__isnull=True, status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True,
+        waiting_for__type="confirmation",
+    )  # fmt: skip
+
+
 def look_after_waiting() -> int:
     """End questions that nobody answered in time, and let runs go on whose question was settled
     without their hearing it; return how many of these. Commits; any number at once is safe.
     """
     expire_due()
-    waiting = Run.objects.filter(
-        status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True,
-        waiting_for__type="confirmation",
-    )  # fmt: skip
-    asked = list(waiting.values_list("waiting_for__decisionId", flat=True))
+    asked = list(waiting_runs().values_list("waiting_for__decisionId", flat=True))
     woken = 0
     for first in range(0, len(asked), AT_ONCE):
         settled = Confirmation.objects.select_related("decision").filter(

@@ -21,6 +21,7 @@ from django.db import (
     connection,
     transaction,
 )
+from django.db.models import QuerySet
 
 from artifacts.services import collect_blobs, expire_artifacts, expire_artifacts_of
 from artifacts.uploads import forget_uploads
@@ -83,6 +84,7 @@ class Scheduler:
         """
         ensure_slots()
         workers = list(Worker.objects.filter(lost_at__isnull=True))
+        self._beats.look()
         for worker in workers:
             gone = is_gone(worker.process)
             still_s = self._beats.unchanged_s(worker.id, worker.beat)
@@ -99,15 +101,18 @@ class Scheduler:
         """Fail sync runs that were queued for longer than their whole time: nobody waits for them
         any more.
         """
-        queued = list(
-            Run.objects.filter(status=RunStatus.QUEUED, mode="sync").only(
-                "id", "status", "timeout_ms"
-            )
-        )
+        queued = list(queued_sync_runs())
+        self._queued.look()
         for run in queued:
             if self._queued.unchanged_s(run.id, run.status) * 1000 >= run.timeout_ms:
                 time_out_queued_run(run)
         self._queued.keep_only({run.id for run in queued})
+
+
+def queued_sync_runs() -> QuerySet[Run]:
+    """Return the runs that somebody waits for and that have not begun."""
+    queued = Run.objects.filter(ended_at__isnull=True, status=RunStatus.QUEUED, mode="sync")
+    return queued.only("id", "status", "timeout_ms")
 
 
 def time_out_queued_run(run: Run) -> None:

@@ -297,4 +297,4 @@ def get_runtime_profile(*, principal: Principal) -> dict[str, Any]:
 
 def has_active_runs() -> bool:
     """Tell whether any run, in any workspace, is queued or running."""
-    return Run.objects.filter(status__in=ACTIVE).exists()
+    return Run.objects.filter(ended_at__isnull=True).exists()

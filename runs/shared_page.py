@@ -24,6 +24,8 @@ async def bring_page_back(template: TaskTemplate, plan: StepPlan, step_run: Step
     session = step_run.browser
     if session is None or session.has_page or not template.on_page(plan.input):
         return
+    if step_run.had_page:  # what a person says of it is heard first (StepRun.call)
+        return
     earlier = [s for s in step_run.earlier if s.succeeded and template.on_page(s.input)]
     if not earlier:
         return
@@ -36,20 +38,6 @@ async def bring_page_back(template: TaskTemplate, plan: StepPlan, step_run: Step
         before = step_run.earlier[: step.index]
         again = replace(step_run, index=step.index, earlier=before, replay=None, calls=[])
         await _do_again(template, step, again)
-
-
-def check_page_is_there(step_run: StepRun, *, had_page: bool) -> None:
-    """Make sure that the page is still there on which a person confirmed the step.
-
-    Raises:
-        PageLost: It is not; what was confirmed was confirmed of that page (runs.md, "Concurrency").
-    """
-    session = step_run.browser
-    if had_page and (session is None or not session.has_page):
-        raise PageLost(
-            "The page was lost while the run waited for a person; nothing was done on it since.",
-            details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": step_run.index},
-        )
 
 
 async def _do_again(template: TaskTemplate, step: StepView, step_run: StepRun) -> None:

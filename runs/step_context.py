@@ -17,7 +17,7 @@ from runners.base import ToolCall, ToolContext
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
-from runners.errors import ToolFailed
+from runners.errors import PageLost, ToolFailed
 from runners.invoke import invoke
 from runners.trust import TrustLevel
 from runs.changes import NewEvent
@@ -58,6 +58,7 @@ class StepRun:
         replay: the calls that the step made before it stopped for a person, which are not made
             again; None where it did not stop.
         calls: those of this try, in order, with what they answered.
+        had_page: it stopped for a person with a page open, of which that person decides.
     """
 
     run: Run
@@ -75,6 +76,7 @@ class StepRun:
     masker: Masker = field(default_factory=Masker)
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
+    had_page: bool = False
 
     @property
     def session_id(self) -> str:
@@ -85,7 +87,8 @@ class StepRun:
         """Call a tool and return its output.
 
         Raises:
-            CallFailed: The tool failed, or policy denied the call.
+            CallFailed: The tool failed, or policy or a person denied the call.
+            PageLost: The page is gone on which a person was asked about the call.
             NeedsPerson: The step stops here; it is done again, up to this call from memory, once a
                 person has decided.
         """
@@ -102,13 +105,26 @@ class StepRun:
     async def _perform(self, use: ToolUse) -> dict[str, Any]:
         self.tool, self.args_digest = use.tool, use.digest
         ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use)))
+        if ruling.decision == "deny":
+            return {"error": deeds.denial(use, ruling).as_dict()}
+        self._check_page_is_there(use)
         if ruling.decision == "confirm":
             self.tool = self.args_digest = ""  # it was not called
             raise NeedsPerson(use, ruling)
-        if ruling.decision == "deny":
-            return {"error": deeds.denial(use, ruling).as_dict()}
         result = await invoke(ToolCall(use.tool, use.args), self._tool_context())
         return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
+
+    def _check_page_is_there(self, use: ToolUse) -> None:
+        """Make sure that the page is still there on which a person was asked (runs.md,
+        "Concurrency").
+        """
+        was_asked = self.had_page and use.number == len(self.replay or ())
+        if was_asked and (self.browser is None or not self.browser.has_page):
+            raise PageLost(
+                "The page was lost while the run waited for a person; nothing was done on it"
+                " since.",
+                details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
+            )
 
     def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
         """Return what this call answered before the step stopped for a person, if it was made.

@@ -11,25 +11,37 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from runs import unheard_bell
+from runs import outbox, unheard_bell
 from runs.worker import WorkerPlace
 
 DRAIN_S = 6.0
-_place = WorkerPlace(os.environ.get("CONTINUITY_WORKER_ID"))
+_consumers: list[Any] = []  # Celery's own, once it is up
+
+
+def _listen_to(worker_id: str) -> None:
+    """Hear the bells of this worker's new name too, from Celery's own thread."""
+    for consumer in _consumers:
+        consumer.call_soon(consumer.add_task_queue, outbox.worker_queue(worker_id))
+
+
+_place = WorkerPlace(os.environ.get("CONTINUITY_WORKER_ID"), renamed=_listen_to)
 
 
 @shared_task(name="runs.work")
-def work(**ignored: Any) -> None:
+def work(run_id: str = "", **ignored: Any) -> None:
     """Do the work there is, whichever run the message names; later versions may send more
     arguments.
     """
-    unheard_bell.heard()
     _place.open()
+    unheard_bell.heard()
+    if _place.draining:
+        outbox.ring(unheard_bell.SHARED_QUEUE, run_id)  # nobody looks here: whoever hears it does
     _place.work()
 
 
 @worker_ready.connect
-def _open(**kwargs: Any) -> None:
+def _open(sender: Any = None, **kwargs: Any) -> None:
+    _consumers[:] = [sender] if sender is not None else []
     _place.open()
 
 

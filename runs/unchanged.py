@@ -7,12 +7,26 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 
+BLIND_AFTER_S = 15.0  # every watcher looks much more often while it can
+
 
 class Watch:
-    """Tells for how long, on the monotonic clock, a thing has shown the same value."""
+    """Tells for how long, on the monotonic clock, a thing has shown the same value.
+
+    Time in which nobody could look is no time in which nothing moved: after a longer gap between
+    two looks, as while the database was away, every clock starts anew.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, tuple[object, float]] = {}
+        self._looked_at = time.monotonic()
+
+    def look(self) -> None:
+        """Say that a round of looks begins."""
+        now = time.monotonic()
+        if now - self._looked_at > BLIND_AFTER_S:
+            self._seen.clear()
+        self._looked_at = now
 
     def unchanged_s(self, key: Hashable, value: object) -> float:
         """Note the value and return the seconds since it was first seen."""

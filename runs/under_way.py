@@ -29,8 +29,8 @@ from runs.events.types import EventType
 from runs.failed_page import add_evidence, record_if_wanted
 from runs.journal import Ending
 from runs.models import Run, RunStep
-from runs.parked import Parked, park, take
-from runs.shared_page import bring_page_back, check_page_is_there
+from runs.parked import Parked, may_park, park, take
+from runs.shared_page import bring_page_back
 from runs.step_context import CallFailed, StepRun
 from runs.step_lines import about, paused
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
@@ -131,12 +131,12 @@ class StepsUnderWay:
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
             replay=row.paused["calls"] if row.paused else None,
+            had_page=bool((row.paused or {}).get("hadPage")),
             **self._belongings.values_of(row.index),
         )  # fmt: skip
-        had_page = bool((row.paused or {}).get("hadPage"))
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
-        future = get_loop().submit(self._do(plan, step_run, about(row), had_page=had_page))
+        future = get_loop().submit(self._do(plan, step_run, about(row)))
         self._active[row.index] = future
         future.add_done_callback(lambda done: self._inbox.put(Over(step_run, done)))
 
@@ -218,12 +218,16 @@ class StepsUnderWay:
     async def _park(self, epoch: int) -> bool:
         async with self._opening:
             named, session = self._belongings.session, self._session
+            if not may_park():
+                log.warning("too many pages wait: this one is closed, and lost to its run",
+                            extra={"runId": self._run.id})  # fmt: skip
+                return False
             lent = named.lend_on() if named is not None else None
             session = lent.session if lent is not None else session
             if session is None:
                 return False
             self._session = None
-            await park(self._run.id, Parked(epoch, session, self._run.session_id, lent))
+            park(self._run.id, Parked(epoch, session, self._run.session_id, lent))
             return session.has_page
 
     def _ask(self, function: Callable[[], Any]) -> Future[Any]:
@@ -232,7 +236,7 @@ class StepsUnderWay:
         return answer
 
     async def _do(
-        self, plan: StepPlan, step_run: StepRun, told: Mapping[str, Any], *, had_page: bool
+        self, plan: StepPlan, step_run: StepRun, told: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(step_run.seconds_left()), _signs_of_life(step_run, told):
@@ -240,7 +244,6 @@ class StepsUnderWay:
                     step_run.browser = await self._browser()
                     await record_if_wanted(self._template, plan, step_run)
                 if self._template.shares_page:
-                    check_page_is_there(step_run, had_page=had_page)
                     await bring_page_back(self._template, plan, step_run)
                 return await self._template.do_step(plan, step_run)
         except TimeoutError:

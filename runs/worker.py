@@ -53,7 +53,17 @@ _AWAY = (OperationalError, InterfaceError)  # the database is away, not wrong
 class WorkerPlace:
     """One per worker process."""
 
-    def __init__(self, worker_id: str | None = None) -> None:
+    def __init__(
+        self,
+        worker_id: str | None = None,
+        renamed: Callable[[str], None] = lambda worker_id: None,
+    ) -> None:
+        """Make the place.
+
+        Args:
+            renamed: is told the worker's new name, whose bells it has to hear from then on.
+        """
+        self._renamed = renamed
         self.worker_id = worker_id or new_id("wrk_")
         self._lock = threading.Lock()
         # One thread at a time looks whose turn it is: several would all find the same run.
@@ -146,6 +156,7 @@ class WorkerPlace:
         execution: Execution | None = None
         try:
             execution = execution_of(held)
+            execution.slot_freed = self._bell.run_taken
             with self._holding(execution):
                 execution.go()
         except _AWAY as error:
@@ -191,7 +202,11 @@ class WorkerPlace:
             return list(self._active)
 
     def _own_runs(self) -> int:
-        return sum(not execution.held.is_helper for execution in self._executions())
+        """Count the runs whose slots are held here; one that has ended closes its pages yet."""
+        return sum(
+            not execution.held.is_helper and not execution.slot_is_free
+            for execution in self._executions()
+        )
 
     def _interrupt_all(self, reason: Reason) -> None:
         for execution in self._executions():
@@ -204,7 +219,6 @@ class WorkerPlace:
             try:
                 if get_loop().ping(PING_S):
                     self._beat()
-                    self._last_beat = time.monotonic()
             except Error as error:
                 log.warning("no heartbeat: %s", error)
                 connection.close()
@@ -212,8 +226,11 @@ class WorkerPlace:
 
     def _beat(self) -> None:
         close_old_connections()
+        began = time.monotonic()  # others may count from the beat's commit, which comes later
         alive = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True)
-        if not alive.update(beat=F("beat") + 1):
+        is_given_up = not alive.update(beat=F("beat") + 1)
+        self._last_beat = began
+        if is_given_up:
             self._start_anew()
             return
         for execution in self._executions():
@@ -227,6 +244,7 @@ class WorkerPlace:
         worker_id = new_id("wrk_")
         self._register(worker_id)
         self.worker_id = worker_id
+        self._renamed(worker_id)
         for execution in self._executions():
             if execution.held.worker_id != worker_id:
                 execution.interrupt("lost")
@@ -255,7 +273,10 @@ class WorkerPlace:
 
     def _look_after_sessions(self) -> None:
         """Apart from the watcher, which must not wait for a page to tell its state."""
-        self._keep_doing(lambda: live_sessions.look_after(self.worker_id), parked.close_left)
+        self._keep_doing(
+            lambda: live_sessions.look_after(self.worker_id),
+            lambda: parked.close_left(self.worker_id),
+        )
 
     def _keep_doing(self, *deeds: Callable[[], None]) -> None:
         while not self._stopping.wait(WATCH_S):

@@ -35,6 +35,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/events/stream.py": "a stream that has begun can only be ended and logged",
     "runs/outbox.py": "any broker trouble: the row stays and rings again",
     "runs/under_way.py": "given to who asked, and raised again",
+    "runs/webhooks/deliverer.py": "a defect counts as a try, or one message is tried for ever",
     "runs/worker.py": "the engine's last line: log, fail the run, go on",
 }
 CATCH_ALL = {"utils", "helpers", "common", "manager", "misc", "util", "helper"}

@@ -75,12 +75,17 @@ class KeptSessions:
         kept.session.run_id = run_id
         return Lent(kept.session, restored)
 
-    def give_back(self, session_id: str, lent: Lent) -> None:
-        """Take a session back from its run; it stays open."""
-        kept = self._open.get(session_id)
-        if kept is not None and kept.session is lent.session:
-            kept.idle_since = time.monotonic()
-            kept.lent.release()
+    async def give_back(self, session_id: str, lent: Lent) -> None:
+        """Take a session back from its run; it stays open, and what was recorded of the run is
+        dropped.
+        """
+        try:
+            await lent.session.tracer.drop()
+        finally:  # whatever the browser does: the next run must not wait for ever
+            kept = self._open.get(session_id)
+            if kept is not None and kept.session is lent.session:
+                kept.idle_since = time.monotonic()
+                kept.lent.release()
 
     def __len__(self) -> int:
         """Return how many are open; from any thread."""

@@ -127,6 +127,11 @@ class Run(models.Model):
                 name="run_waiting",
                 condition=_UNCLAIMED,
             ),
+            # What is under way in any workspace, as the scheduler asks; `IS NULL` has no parameter,
+            # which would keep SQLite from using the index.
+            models.Index(
+                fields=["status"], name="run_not_ended", condition=Q(ended_at__isnull=True)
+            ),
             models.Index(
                 fields=["lease_owner"], name="run_leased", condition=Q(lease_owner__isnull=False)
             ),

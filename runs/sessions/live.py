@@ -12,7 +12,7 @@ from django.conf import settings
 from runners.browser.kept import KeptSessions, get_kept
 from runners.loop import get_loop
 from runners.sessions import held_by, save_state
-from runs.sessions.lease import let_go
+from runs.sessions.lease import let_go, user_of
 
 ANSWER_S = 8.0
 log = logging.getLogger(__name__)
@@ -58,6 +58,8 @@ def _let_go(session_id: str, worker_id: str) -> None:
     """Save a session, leave it to any worker, and only then close its pages: a run that comes
     between finds it open.
     """
+    if user_of(session_id) is not None:
+        return  # a run that waits has it
     _save(session_id, worker_id)
     if let_go(session_id, worker_id):
         log.info("an idle session is closed here", extra={"sessionId": session_id})

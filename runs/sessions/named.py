@@ -106,7 +106,7 @@ class NamedSession:
         """Leave the session open for the next run."""
         lent, self._lent = self._lent, None
         if lent is not None:
-            _on_loop(_give_back(self._run.session_id, lent), CLOSE_S)
+            _on_loop(get_kept().give_back(self._run.session_id, lent), CLOSE_S)
 
     def lend_on(self) -> Lent | None:
         """Return what this run was lent, which it keeps while it waits; on the loop."""
@@ -118,11 +118,6 @@ class NamedSession:
         self._lent = None
         _on_loop(get_kept().drop(self._run.session_id), CLOSE_S)
         hand_over(self._run.session_id, self._worker_id)
-
-
-async def _give_back(session_id: str, lent: Lent) -> None:
-    await lent.session.tracer.drop()
-    get_kept().give_back(session_id, lent)
 
 
 def _on_loop(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer | None:

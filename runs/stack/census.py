@@ -5,13 +5,13 @@ from __future__ import annotations
 from django.db import Error, close_old_connections
 from django.db.models import Count
 
-from runs.models import ACTIVE, Run
+from runs.models import Run
 from runs.selectors import has_active_runs
 
 
 def count_active_runs() -> dict[str, int]:
     """Return how many runs of all workspaces are queued and running."""
-    found = Run.objects.filter(status__in=ACTIVE).values_list("status").annotate(Count("id"))
+    found = Run.objects.filter(ended_at__isnull=True).values_list("status").annotate(Count("id"))
     return {"queued": 0, "running": 0, **dict(found.order_by())}
 
 

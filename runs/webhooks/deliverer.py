@@ -16,7 +16,7 @@ from decisions.threads import in_thread
 from runs.unchanged import Watch
 from runs.webhooks import deliveries
 from runs.webhooks.deliveries import Claim
-from runs.webhooks.sending import post
+from runs.webhooks.sending import Answer, post
 from runs.webhooks.signing import headers
 
 AT_ONCE = 16
@@ -80,17 +80,24 @@ class Deliverer:
     async def _deliver(self, claim: Claim) -> None:
         """Try once and note what came of it; what cannot be noted is tried again later."""
         try:
-            signed = headers(
-                claim.secret, message_id=claim.delivery_id, timestamp=int(time.time()),
-                body=claim.body,
-            )  # fmt: skip
-            answer = await post(claim.url, trust=claim.trust, headers=signed, body=claim.body)
+            answer = await _try(claim)
             if not await in_thread(deliveries.settle, claim, answer):
                 log.info("a delivery was settled by somebody else", extra=_about(claim))
         except Error as error:
             log.warning("a delivery cannot be noted: %s", error, extra=_about(claim))
         finally:
             self._busy.discard(claim.webhook_id)
+
+
+async def _try(claim: Claim) -> Answer:
+    try:
+        signed = headers(
+            claim.secret, message_id=claim.delivery_id, timestamp=int(time.time()), body=claim.body
+        )
+        return await post(claim.url, trust=claim.trust, headers=signed, body=claim.body)
+    except Exception:  # a defect of ours counts as a try, or it would be made for ever
+        log.exception("a delivery cannot be tried", extra=_about(claim))
+        return Answer(None, "internal error")
 
 
 def _about(claim: Claim) -> dict[str, str]:

@@ -7,13 +7,15 @@ moves; what a late one writes is refused.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 from django.db.models import F
 
@@ -33,6 +35,7 @@ JITTER = 0.2
 LOST_AFTER_S = 60.0  # a try takes 10 s at most; one that is not settled by then was lost
 GONE = 410
 DELIVERER = "webhooks"  # who settles, in the audit log
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,23 @@ def claim_due(*, limit: int, busy: Collection[str] = ()) -> list[Claim]:
         .select_related("webhook", "run")
         .order_by("next_try_at", "id")
     )
-    claims: dict[str, Claim] = {}
+    claims: dict[str, Claim | None] = {}
     for row in due[: limit * 4]:
         if len(claims) < limit and row.webhook_id not in claims and _take(row, now):
-            claims[row.webhook_id] = _claim_of(row)
-    return list(claims.values())
+            claims[row.webhook_id] = _readable(row)
+    return [claim for claim in claims.values() if claim is not None]
+
+
+def _readable(row: WebhookDelivery) -> Claim | None:
+    """Return the claim of a row, or settle the try of one that cannot be made into a message: it
+    must not keep others from theirs.
+    """
+    try:
+        return _claim_of(row)
+    except (ValueError, LookupError, ObjectDoesNotExist):
+        log.exception("a delivery cannot be made", extra={"deliveryId": row.id})
+        settle(_about(row), Answer(None, "the webhook's secret or message cannot be read"))
+        return None
 
 
 def _take(row: WebhookDelivery, now: datetime) -> bool:
@@ -85,6 +100,7 @@ def free_lost(watch: Watch) -> int:
     """
     claimed = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at=UNDER_WAY)
     seen = dict(claimed.values_list("id", "epoch"))
+    watch.look()
     freed = 0
     for delivery_id, epoch in seen.items():
         if watch.unchanged_s(delivery_id, epoch) >= LOST_AFTER_S:
@@ -96,11 +112,15 @@ def free_lost(watch: Watch) -> int:
 
 
 def _claim_of(row: WebhookDelivery) -> Claim:
+    secret = unseal(bytes(row.webhook.secret)).decode()
+    return replace(_about(row), secret=secret, body=_body(row))
+
+
+def _about(row: WebhookDelivery) -> Claim:
     hook = row.webhook
     return Claim(
         delivery_id=row.id, webhook_id=hook.id, epoch=row.epoch + 1, attempt=row.attempts + 1,
-        url=hook.url, trust="local" if hook.trust == "local" else "remote",
-        secret=unseal(bytes(hook.secret)).decode(), body=_body(row),
+        url=hook.url, trust="local" if hook.trust == "local" else "remote", secret="", body=b"",
     )  # fmt: skip
 
 

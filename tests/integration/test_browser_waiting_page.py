@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.db.models import F
+from django.test import override_settings
 
 from decisions.confirmations import refuse
 from decisions.models import Decision
@@ -39,7 +41,7 @@ def waiting(
     place.work()
     yield Run.objects.get(id=run_id)
     Run.objects.filter(id=run_id).update(epoch=99)
-    parked.close_left()
+    parked.close_left("w1")
 
 
 def test_the_form_is_sent_once_from_the_page_that_waited(
@@ -79,6 +81,35 @@ def test_a_refused_form_is_not_sent_and_its_page_is_closed(
     assert fresh(waiting).status == "failed"
     assert site.server.forms == []
     assert not parked._parked
+
+
+def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
+    waiting: Run, place: WorkerPlace, principal: Principal
+) -> None:
+    held = parked.take(waiting.id)
+    assert held is not None
+    get_loop().submit(held.close()).result(20)
+    say(waiting, refuse)
+    place.work()
+    error = get_run(principal=principal, run_id=waiting.id)["error"]
+    assert error["details"]["causeCode"] == "POLICY_DENIED", error
+
+
+def test_a_page_is_left_to_its_own_worker_between_claim_and_first_step(waiting: Run) -> None:
+    run = Run.objects.filter(id=waiting.id)
+    run.update(epoch=F("epoch") + 1, lease_owner="w1")
+    parked.close_left("w1")
+    assert parked._parked
+    run.update(lease_owner="w2")
+    parked.close_left("w1")
+    assert not parked._parked
+    run.update(lease_owner=None)
+
+
+def test_a_page_too_many_makes_no_room_among_those_that_wait(waiting: Run) -> None:
+    with override_settings(MAX_WAITING_PAGES=1):
+        assert not parked.may_park()
+    assert parked.may_park()
 
 
 def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal) -> None:

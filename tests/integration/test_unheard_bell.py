@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.test import override_settings
 
+from decisions.kept_redis import KeptRedis
 from runs import outbox, unheard_bell
 from runs.models import Run
 from runs.worker import WorkerPlace
@@ -57,9 +58,21 @@ def test_a_workers_own_bell_always_rings() -> None:
 
 
 def test_without_redis_every_run_rings_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unheard_bell, "_redis", KeptRedis("every run rings for itself"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
         assert unheard_bell.is_first(QUEUE)
         assert unheard_bell.is_first(QUEUE)
+
+
+def test_the_sweeper_rings_whatever_is_under_way(
+    monkeypatch: pytest.MonkeyPatch, submit: Submit
+) -> None:
+    monkeypatch.setattr(unheard_bell, "MARK_MS", 60_000)
+    runs = [submit(), submit()]
+    rung.clear()
+    with override_settings(SWEEP_AFTER_S=-1):
+        outbox.ring_again()
+    assert rung == runs
 
 
 def test_a_worker_that_is_busy_rings_for_the_next_run_that_waits(

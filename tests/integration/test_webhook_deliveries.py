@@ -12,7 +12,7 @@ import pytest
 
 from decisions.errors import Conflict
 from decisions.principals import Principal
-from runs.models import WebhookDelivery
+from runs.models import Webhook, WebhookDelivery
 from runs.unchanged import Watch
 from runs.webhooks import deliveries, services
 from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
@@ -42,6 +42,19 @@ def test_what_is_not_taken_is_tried_again_later_and_with_the_same_message(
     assert all(is_signed(one, made["secret"]) for one in receiver.got)
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.status_code) == ("delivered", 3, 204)
+
+
+def test_a_webhook_whose_secret_cannot_be_read_keeps_no_other_from_its_messages(
+    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    broken, _ = hook(), hook()
+    Webhook.objects.filter(id=broken["webhookId"]).update(secret=b"sealed with a key of before")
+    canceled(submit, principal)
+    deliver()
+    assert len(receiver.got) == 1
+    row = WebhookDelivery.objects.get(webhook_id=broken["webhookId"])
+    assert (row.status, row.attempts) == ("pending", 1)
+    assert "cannot be read" in row.error
 
 
 def test_the_pauses_grow_to_a_day_and_differ() -> None:

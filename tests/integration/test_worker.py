@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -281,3 +282,15 @@ def test_the_clock_of_a_long_step_is_kept_with_the_heartbeat(
     in_background(place.work)
     until(lambda: fresh(run_id).active_ms > 100)
     place.drain()
+
+
+def test_a_worker_that_starts_anew_says_which_bells_it_hears_from_now_on(
+    principal: Principal,
+) -> None:
+    names: list[str] = []
+    place = WorkerPlace("w1", renamed=names.append)
+    place._register("w1")
+    Worker.objects.filter(id="w1").update(lost_at=datetime.now(UTC))
+    place._beat()
+    assert names == [place.worker_id]
+    assert place.worker_id != "w1"

@@ -1,0 +1,22 @@
+"""What the scheduler asks every second costs no look at the runs that have ended."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+
+from runs.models import Run
+from runs.resuming import waiting_runs
+from runs.scheduler import queued_sync_runs
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("asked", [waiting_runs, queued_sync_runs])
+def test_it_uses_the_index_of_what_is_under_way(asked: object) -> None:
+    assert callable(asked)
+    found: QuerySet[Run] = asked()
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    assert "run_not_ended" in found.explain()
