@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.errors import RunNotFound
 from decisions.principals import Principal
-from runs.models import ACTIVE, TERMINAL, Run, RunEvent, RunStatus
+from runs.models import TERMINAL, Run, RunEvent, RunStatus
 from runs.sessions.lease import user_of
 from runs.shortening import shorten_result
 from runs.slots import count_free_slots
@@ -151,7 +151,7 @@ def _page(rows: QuerySet[Run], offset: int, size: int, total: int) -> list[Run]:
 
 def _queue(run: Run) -> dict[str, Any]:
     ahead = Run.objects.filter(
-        ready=True, lease_owner__isnull=True, status__in=ACTIVE, created_at__lt=run.created_at
+        ended_at__isnull=True, ready=True, lease_owner__isnull=True, created_at__lt=run.created_at
     ).count()
     return {"position": ahead + 1, "reason": _why_queued(run)}
 

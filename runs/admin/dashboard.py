@@ -44,9 +44,10 @@ def _now(request: HttpRequest) -> dict[str, Any]:
     now = datetime.now(UTC)
     deciding = _deciding(request)
     recent = list(_lean(Run.objects.order_by("-created_at", "-id"))[:ROWS])
-    running = Run.objects.filter(status=RunStatus.RUNNING).order_by("-created_at", "-id")
+    under_way = Run.objects.filter(ended_at__isnull=True)  # by the index run_not_ended
+    running = under_way.filter(status=RunStatus.RUNNING).order_by("-created_at", "-id")
     others = [_row(run, now) for run in _lean(_others(running, deciding))[:ROWS]]
-    queued = len(Run.objects.filter(status=RunStatus.QUEUED).values("id")[: QUEUE_SHOWN + 1])
+    queued = len(under_way.filter(status=RunStatus.QUEUED).values("id")[: QUEUE_SHOWN + 1])
     return {
         "may_see_runs": True,
         "live_ms": LIVE_MS,

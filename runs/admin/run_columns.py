@@ -61,7 +61,9 @@ class TemplateFilter(SimpleListFilter):
 
 def waiting(runs: QuerySet[Run]) -> QuerySet[Run]:
     """Return the runs that wait for a person."""
-    return runs.filter(status=RunStatus.RUNNING, ready=False, waiting_for__isnull=False)
+    return runs.filter(
+        ended_at__isnull=True, status=RunStatus.RUNNING, ready=False, waiting_for__isnull=False
+    )
 
 
 def quick_filters(chosen: str | None) -> list[dict[str, Any]]:

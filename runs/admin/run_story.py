@@ -120,7 +120,7 @@ def _error(run: Run) -> dict[str, Any] | None:
 
 def _queue(run: Run) -> dict[str, Any]:
     ahead = Run.objects.filter(
-        ready=True, lease_owner__isnull=True, status__in=ACTIVE, created_at__lt=run.created_at
+        ended_at__isnull=True, ready=True, lease_owner__isnull=True, created_at__lt=run.created_at
     )
     workers = Worker.objects.filter(lost_at__isnull=True).exists()
     return {"position": len(ahead.values("id")[:1000]) + 1, "workers": workers}

@@ -1,0 +1,156 @@
+"""What calls over MCP stdio cost, against a server of the SDK that knows the same answers by heart:
+a run, the profile, and a chunk of an artifact.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.mcp_start import INITIALIZE, ROOT
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+
+CALLS = 200
+CHUNK = 262_144  # bytes
+Asked = dict[str, dict[str, Any]]
+
+
+class Host:
+    """An agent host at the other end of a server's pipes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process, self._last_id = process, 0
+        self._send(INITIALIZE)
+        self._read()
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a tool and return its structured answer."""
+        self._last_id += 1
+        params = {"name": tool, "arguments": arguments}
+        self._send(
+            {"jsonrpc": "2.0", "id": self._last_id, "method": "tools/call", "params": params}
+        )
+        result = json.loads(self._read())["result"]
+        assert not result.get("isError"), result
+        answer: dict[str, Any] = result["structuredContent"]
+        return answer
+
+    def p50_ms(self, tool: str, arguments: Mapping[str, Any]) -> float:
+        """Return the median time of a call."""
+        took = []
+        for _ in range(CALLS):
+            began = time.perf_counter()
+            self.call(tool, arguments)
+            took.append((time.perf_counter() - began) * 1000)
+        return statistics.median(took)
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _read(self) -> bytes:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the server has ended"
+        return line
+
+
+@contextmanager
+def host_of(command: list[str], env: Mapping[str, str]) -> Iterator[Host]:
+    """Start a server and be its host."""
+    with subprocess.Popen(
+        [sys.executable, *command], env=env, cwd=ROOT, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            yield Host(process)
+        finally:
+            process.kill()
+
+
+def fill() -> Asked:
+    """Keep a run and an artifact, and return what will be asked."""
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    from artifacts.models import Artifact
+    from artifacts.services import artifact_rows, keep_blob
+    from decisions.ids import new_id
+    from decisions.principals import local_principal
+    from runs.models import Run
+
+    call_command("migrate", verbosity=0)
+    me, now = local_principal(), datetime.now(UTC)
+    run = Run.objects.create(
+        id=new_id("run_"), tenant_id=me.tenant_id, workspace_id=me.workspace_id,
+        principal_id=me.id, trust="local", template_id="batch_extract_pages",
+        template_version="1.0.0", mode="async", inputs={"urls": ["https://example.com/"]},
+        session_id=new_id("sess_"), total_steps=10, done_steps=10, timeout_ms=600_000,
+        status="succeeded", ready=False, result={"rows": list(range(50))}, created_at=now,
+        started_at=now, updated_at=now, ended_at=now,
+    )  # fmt: skip
+    blob = keep_blob(b"x" * CHUNK, name="page.txt", mime_type="text/plain", kind="file")
+    place = {"tenant_id": me.tenant_id, "workspace_id": me.workspace_id}
+    Artifact.objects.bulk_create(artifact_rows([(blob, None)], run_id=run.id, **place))
+    return {
+        "get_task_run": {"runId": run.id},
+        "get_runtime_profile": {},
+        "get_artifact": {"artifactId": blob.artifact_id},
+    }
+
+
+def main() -> None:
+    """Measure and report."""
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {
+            "CONTINUITY_HOME": home,
+            "DATABASE_URL": f"sqlite:///{home}/bench.sqlite3",
+            "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+        }
+        asked = fill()
+        with host_of(["manage.py", "mcp_stdio"], os.environ) as ours:
+            answers = {tool: ours.call(tool, arguments) for tool, arguments in asked.items()}
+            known = Path(home, "answers.json")
+            known.write_text(json.dumps(answers))
+            bare = ["-m", "tests.benchmarks.floor_mcp", str(known)]
+            with host_of(bare, os.environ) as floor:
+                for tool, arguments in asked.items():
+                    compare(tool, arguments, ours, floor)
+
+
+def compare(tool: str, arguments: Mapping[str, Any], ours: Host, floor: Host) -> None:
+    """Report one tool's calls."""
+    figures = alternate(
+        {
+            "ours": lambda: ours.p50_ms(tool, arguments),
+            "floor": lambda: floor.p50_ms(tool, arguments),
+        }
+    )
+    more = [a - b for a, b in zip(figures["ours"], figures["floor"], strict=True)]
+    report(
+        "mcp_calls", tool=tool, unit="ms, p50", ours=spread(figures["ours"]),
+        floor=spread(figures["floor"]), ratio=ratio(figures["ours"], figures["floor"]),
+        more_ms=spread(more), goals={
+            "get_runtime_profile": "ratio <= 1.3", "get_task_run": "more_ms <= 2",
+            "get_artifact": "ratio <= 1.11",
+        }[tool],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
