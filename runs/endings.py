@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -15,12 +16,14 @@ from django.db import DataError, IntegrityError
 from artifacts.services import RESULT, KeptBlob, keep_blob
 from decisions.ids import new_id
 from decisions.storable import storable, storable_text
+from runners.base import Effect
 from runs import journal
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
 from runs.journal import Ending
-from runs.models import RunStatus
+from runs.models import Run, RunStatus, RunStep
 from runs.shortening import RESULT_BYTES, shorten_result
+from runs.task_templates.outcomes import next_actions
 from runs.task_templates.registry import Conclusion
 
 log = logging.getLogger(__name__)
@@ -70,12 +73,12 @@ def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -
     """
     result, error = storable(conclusion.result), storable(conclusion.error)
     blobs: Sequence[KeptBlob] = ()
-    next_actions = list(conclusion.next_actions)
+    actions = list(conclusion.next_actions)
     if result is not None:
         whole = result
         blobs, result = _kept(whole, "result.json", schema)
         if result is not whole:
-            next_actions.append(_read_on(blobs[0].artifact_id))
+            actions.append(_read_on(blobs[0].artifact_id))
     if error is not None:
         items = (error.get("details") or {}).get("items")
         if items is not None:
@@ -91,7 +94,7 @@ def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -
         warnings=storable([told[:WARNING_CHARACTERS] for told in conclusion.warnings])[
             :WARNINGS_MAX
         ],
-        next_actions=storable(next_actions),
+        next_actions=storable(actions),
         blobs=blobs,
     )
 
@@ -106,6 +109,18 @@ def failed(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None
     except OSError as storage:
         log.error("a partial result could not be kept: %s", storage)
     return Ending(RunStatus.FAILED, error=error, summary=str(error["message"])[:500], blobs=blobs)
+
+
+def timed_out(
+    run: Run, steps: Iterable[RunStep], error: Mapping[str, Any], conclusion: Conclusion
+) -> Ending:
+    """Return the ending of a run whose time is over, with the call that would go on."""
+    changed_something = any(step.effect == Effect.ONCE and step.attempts for step in steps)
+    again = not changed_something and not run.holds_secrets
+    actions = conclusion.next_actions or next_actions(
+        error, template_id=run.template_id, inputs=run.inputs, again=again
+    )
+    return replace(failed(error, partial=conclusion.result), next_actions=storable(list(actions)))
 
 
 def fail_over_defect(

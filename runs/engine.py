@@ -22,7 +22,7 @@ from runs import claims, journal, step_lines
 from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim, LeaseLost
-from runs.endings import ending_of, fail_over_defect, failed, now_ms, out_of_time
+from runs.endings import ending_of, fail_over_defect, failed, now_ms, out_of_time, timed_out
 from runs.events.pending import PendingEvents, told_bytes
 from runs.failpoints import hit
 from runs.journal import Ending
@@ -264,8 +264,8 @@ class Execution:
             error["step"] = step_lines.about(self.steps[cut[0]])
         self.under_way.cancel(under_way)
         changes = [step_lines.failed(self.steps[index], error) for index in under_way]
-        partial = self.template.conclude(self.inputs, self._before(len(self.steps))).result
-        self._write(changes, failed(error, partial=partial))
+        so_far = self.template.conclude(self.inputs, self._before(len(self.steps)))
+        self._write(changes, timed_out(self.run, self.steps.values(), error, so_far))
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:
         """End a run that cannot begin: what started with its claim failed, and so did all of it."""

@@ -1,8 +1,7 @@
 """A transition as one PostgreSQL statement: one round trip, one plan, one commit.
 
 Parts that a transition does not have leave no trace in the statement. All of them hang on `r`, the
-guarded update of the
-run: where it changes no row, nothing else does.
+guarded update of the run: where it changes no row, nothing else does.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunS
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
-
 Row = TypeVar("Row", bound=Model)
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
 
@@ -60,9 +58,9 @@ def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | Non
 
 @contextmanager
 def _prepared(statement: str, params: list[Any]) -> Iterator[Cursor[Any]]:
-    connection.ensure_connection()
     from psycopg import Cursor  # only where PostgreSQL is used: it costs a tenth of a start
 
+    connection.ensure_connection()
     line: Connection[Any] = connection.connection
     line.prepare_threshold = 0  # Django turns preparing off, which its own cursors need
     try:

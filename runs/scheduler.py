@@ -36,6 +36,7 @@ from runs.secret_inputs import forget_left_secrets
 from runs.sessions.services import delete_closed_sessions, expire_sessions
 from runs.slots import ensure_slots
 from runs.state import InvalidTransition, move
+from runs.task_templates.outcomes import next_actions
 from runs.totals import fold_totals
 from runs.unchanged import Watch
 
@@ -120,7 +121,12 @@ def time_out_queued_run(run: Run) -> None:
     error = error_object(
         "RUN_TIMEOUT", f"The run waited in the queue for all of its {run.timeout_ms} ms."
     )
-    values = {"error": error, "result_summary": error["message"]}
+    actions = (
+        []
+        if run.holds_secrets
+        else next_actions(error, template_id=run.template_id, inputs=run.inputs, again=True)
+    )
+    values = {"error": error, "result_summary": error["message"], "next_actions": actions}
     change = Transition(run, {"status": RunStatus.QUEUED}, values)
     told = {"errorCode": "RUN_TIMEOUT", "message": error["message"]}
     try:

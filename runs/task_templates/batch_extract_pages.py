@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from runners.base import Closed
 from runners.browser.vocabulary import ExtractOptions
 from runs.models import RunStatus
-from runs.task_templates.outcomes import common_error, warnings_of_items
+from runs.task_templates.outcomes import LONGEST_MS, common_error, next_actions, warnings_of_items
 from runs.task_templates.registry import (
     Conclusion,
     StepContext,
@@ -23,6 +23,7 @@ from runs.task_templates.registry import (
 )
 
 SHARED_URLS = 30  # a batch from this size on is worth the other workers' while
+AGAIN_URLS = 50  # a longer list would fill the answer: who wants more has the items
 SYNC_URLS = 10  # mode auto waits for the result up to this many
 
 
@@ -116,13 +117,19 @@ class BatchExtractPages(TaskTemplate):
         summary = f"{succeeded} of {len(items)} pages read" + (
             f", {failed} failed" if failed else ""
         )
+        actions = _read_again(self.template_id, inputs, steps)
         if not succeeded:
-            return Conclusion(RunStatus.FAILED, error=common_error(items), summary=summary)
+            error = common_error(items)
+            actions = actions or next_actions(
+                error, template_id=self.template_id, inputs=inputs, again=False
+            )
+            return Conclusion(RunStatus.FAILED, error=error, summary=summary, next_actions=actions)
         return Conclusion(
             RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED,
             result={"summary": counts, "items": items},
             summary=summary,
             warnings=warnings_of_items(steps),
+            next_actions=actions,
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
@@ -136,6 +143,23 @@ class BatchExtractPages(TaskTemplate):
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
         """Wait for a handful of pages, not for hundreds."""
         return len(inputs["urls"]) <= SYNC_URLS
+
+
+def _read_again(
+    template_id: str, inputs: Mapping[str, Any], steps: Sequence[StepView]
+) -> list[dict[str, Any]]:
+    """Return the call that reads what another try may read, where it is short enough to be made."""
+    urls = [
+        step.input["url"]
+        for step in steps
+        if not step.succeeded and (step.error is None or step.error.get("retryable"))
+    ]
+    if not 0 < len(urls) <= AGAIN_URLS:
+        return []
+    args = {"templateId": template_id, "inputs": {**inputs, "urls": urls},
+            "options": {"mode": "async", "timeoutMs": LONGEST_MS}}  # fmt: skip
+    reason = f"Read the {len(urls)} that are missing again; the others are in this run's result."
+    return [{"tool": "run_task_template", "args": args, "reason": reason}]
 
 
 def _item(step: StepView) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from artifacts.selectors import read_chunk
 from decisions.principals import Principal
 from runs import endings, engine
 from runs.models import Run, RunStep
+from runs.services import submit_run
 from runs.worker import WorkerPlace
 from tests.integration.workers import error_of, fresh
 from tests.templates import Stepwise
@@ -30,6 +31,12 @@ def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
     assert error_of(run)["details"] == {"succeededSteps": 1, "totalSteps": 3}
     assert error_of(run)["step"]["step"] == 1
+    offered = run.next_actions[0]["args"]
+    assert offered["options"]["timeoutMs"] > 15_000
+    assert submit_run(
+        principal=principal, template_id=offered["templateId"], inputs=offered["inputs"],
+        options=offered["options"],
+    )  # fmt: skip
     steps = RunStep.objects.filter(run=run).order_by("index")
     assert [step.status for step in steps] == ["succeeded", "failed", "pending"]
     kept = Artifact.objects.get(run_id=run.id)
