@@ -111,6 +111,11 @@ def test_a_link_shows_on_get_and_decides_on_post(
     assert Confirmation.objects.get().decided_by == "link"
 
 
+def test_a_link_tells_its_address_to_its_own_site_alone(waiting: Run) -> None:
+    """Where it told nobody at all, a browser would post from the origin `null`."""
+    assert Client().get(link())["Referrer-Policy"] == "same-origin"
+
+
 def test_a_link_refuses_too_and_names_who_is_signed_in(
     boss: Client, waiting: Run, place: WorkerPlace
 ) -> None:
