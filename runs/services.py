@@ -69,7 +69,7 @@ def submit_run(
         if first is None:
             return _answer(run, asked_auto=asked_auto, inputs_match=None)
     known, digest = first
-    return _answer(known, asked_auto=asked_auto, inputs_match=digest == submission.inputs_digest)
+    return _answer(known, asked_auto=asked_auto, inputs_match=digest in submission.inputs_digests)
 
 
 def _write_once(
@@ -128,7 +128,7 @@ def _write(run: Run, submission: Submission) -> None:
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
     if run.retry_of:
         data["retryOf"] = run.retry_of
-    told = {**data, "inputsDigest": submission.inputs_digest}
+    told = {**data, "inputsDigest": submission.inputs_digests[0]}
     place = run.tenant_id, run.workspace_id
     deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)
     hit("before_submit")
