@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from decisions.confirm_links import link_to_confirm
+from decisions.confirm_page import TRIES_TOLD
 from decisions.confirmations import refuse
 from decisions.models import AuditEntry, Confirmation, PolicyRule
 from decisions.policy_rules import RuleSays, make_rule
@@ -137,6 +138,26 @@ def test_a_link_with_another_signature_decides_nothing(waiting: Run) -> None:
         assert Client().post(broken, {"answer": "confirm"}).status_code == 404
     assert status() == "waiting"
     assert AuditEntry.objects.filter(action="confirmation.tried", actor="anonymous").exists()
+
+
+def test_wrong_signatures_fill_no_log(waiting: Run) -> None:
+    tried = AuditEntry.objects.filter(action="confirmation.tried")
+    for _ in range(TRIES_TOLD + 3):
+        assert Client().get(link()[:-1] + "x").status_code == 404
+    assert tried.count() == TRIES_TOLD
+    assert "more" in tried.latest("id").metadata
+
+
+def test_a_wrong_signature_of_what_no_longer_waits_is_not_told(waiting: Run) -> None:
+    say(waiting)
+    assert Client().get(link()[:-1] + "x").status_code == 404
+    assert not AuditEntry.objects.filter(action="confirmation.tried").exists()
+
+
+@pytest.mark.parametrize("name", ["%00", "cnf_%00", "cnf_", "cnf_%ED%A0%80", "cnf_" + "x" * 5000])
+def test_a_link_that_names_nothing_is_not_found(principal: Principal, name: str) -> None:
+    assert Client().get(f"/confirm/{name}/x").status_code == 404
+    assert Client().post(f"/confirm/{name}/x", {"answer": "confirm"}).status_code == 404
 
 
 def test_a_used_or_late_link_says_so(waiting: Run) -> None:
