@@ -107,6 +107,6 @@ def _shown(confirmation: Confirmation | None) -> dict[str, object]:
     return {
         "confirmation": confirmation, "decision": decision, "waits": waits,
         "state": "expired" if late else confirmation.status,
-        "arguments": exact_json(decision.arguments),
+        "arguments": exact_json(decision.arguments) if decision.arguments else "",
         "left": duration(max(0.0, left_s) * 1000),
     }  # fmt: skip

@@ -12,12 +12,13 @@ from django.test import Client
 
 from decisions.confirm_links import link_to_confirm
 from decisions.confirm_page import TRIES_TOLD
-from decisions.confirmations import refuse
-from decisions.models import AuditEntry, Confirmation, PolicyRule
+from decisions.confirmations import open_confirmation, refuse
+from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runs.models import Run
 from runs.worker import WorkerPlace
+from tests.support.continuity import decision_of
 from tests.support.people import asked, fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.admin_fixtures"]
@@ -185,6 +186,36 @@ def test_the_command_confirms_and_refuses(
         call_command("confirm", str(number), stdout=out, stderr=StringIO())
     with pytest.raises(CommandError, match="No decision 999"):
         call_command("confirm", "999", stdout=out, stderr=StringIO())
+
+
+@pytest.fixture
+def words(principal: Principal) -> Decision:
+    """A message that a person has to confirm."""
+    decision = decision_of(principal, mode="confirm")
+    decision.arguments = {"message": "Delete the <b>orders</b> table", "slots": {"target": "prod"}}
+    decision.save()
+    open_confirmation(decision)
+    return decision
+
+
+def test_every_door_shows_the_message_that_is_confirmed(boss: Client, words: Decision) -> None:
+    inbox = f"/admin/decisions/decision/{words.pk}/change/"
+    for address in (link(), inbox, "/admin/decisions/decision/?status=waiting"):
+        assert "Delete the &lt;b&gt;orders" in boss.get(address).content.decode(), address
+    assert "What was said" in boss.get(link()).content.decode()
+    assert "What was said" in boss.get(inbox).content.decode()
+
+
+def test_the_command_says_what_it_is_about_before_it_decides(
+    words: Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
+    refuse(decision_id=words.pk, by="admin:ann", how="admin")
+    told = StringIO()
+    with pytest.raises(CommandError, match="refused already"):
+        call_command("confirm", str(words.pk), stderr=told)
+    assert "chat" in told.getvalue()
+    assert '"message": "Delete the <b>orders</b> table"' in told.getvalue()
 
 
 def test_the_dashboard_says_what_waits(boss: Client, waiting: Run) -> None:
