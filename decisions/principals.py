@@ -22,6 +22,7 @@ SCOPES = frozenset(
     for area in ("runs", "artifacts", "sessions", "tools", "continuity", "tasks", "audit")
     for verb in ("read", "write")
 ) | {"targets:admin", "confirm"}
+_AUDIT_SCOPES = frozenset({"audit:read", "audit:write"})
 DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm"}
 LOCAL = "local"  # names of the tenant and workspace that stdio, the demo and the admin act in
 _PURPOSE = "token"  # what their digests are keyed for
@@ -108,13 +109,20 @@ def admin_principal(username: str, *, tenant_id: str, workspace_id: str) -> Prin
     return Principal(f"admin:{username}", tenant_id, workspace_id, SCOPES, "local")
 
 
+def default_scopes(acts_for: Collection[str]) -> frozenset[str]:
+    """Return the scopes of a token that was made without naming any: where it names users, without
+    those of the audit log, which tells of others too.
+    """
+    return DEFAULT_SCOPES - _AUDIT_SCOPES if acts_for else DEFAULT_SCOPES
+
+
 def create_token(
     *,
     name: str,
     workspace: str = LOCAL,
     tenant: str = LOCAL,
     users: Collection[str] = (),
-    scopes: frozenset[str] = DEFAULT_SCOPES,
+    scopes: frozenset[str] | None = None,
     trust: TrustLevel = "remote",
     actor: str = "command",
 ) -> str:
@@ -123,13 +131,15 @@ def create_token(
 
     Args:
         users: the user_ids that it may act for; none means any user of the workspace.
+        scopes: by default `default_scopes`.
 
     Raises:
         InvalidInput: An empty name, a scope that does not exist (details.unknown), or a user_id
             that is none.
     """
-    _check_wish(name, scopes)
     acts_for = sorted({checked_user_id(user_id) for user_id in users if user_id.strip()})
+    scopes = default_scopes(acts_for) if scopes is None else scopes
+    _check_wish(name, scopes)
     secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         place = ensure_workspace(workspace, tenant)

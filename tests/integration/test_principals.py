@@ -115,6 +115,15 @@ def test_a_new_token_may_neither_confirm_nor_manage_targets(principal: Principal
     assert "confirm" not in local_principal().scopes
 
 
+def test_a_token_that_names_users_reads_the_audit_log_only_where_it_was_meant_to(
+    principal: Principal,
+) -> None:
+    assert "audit:read" in authenticate(create_token(name="ci")).scopes
+    assert "audit:read" not in authenticate(create_token(name="ci", users=["ann"])).scopes
+    meant = create_token(name="ci", users=["ann"], scopes=frozenset({"audit:read"}))
+    assert authenticate(meant).scopes == {"audit:read"}
+
+
 def test_a_missing_scope_is_named(principal: Principal) -> None:
     with pytest.raises(Forbidden) as refused:
         principal.require("confirm")
