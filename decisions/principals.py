@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ SCOPES = frozenset(
 ) | {"targets:admin", "confirm"}
 _AUDIT_SCOPES = frozenset({"audit:read", "audit:write"})
 DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm"}
+# No white space, slash, control character or leading dot: a user_id stands in paths.
+USER_ID_PATTERN = r"^[^\s./\\\x00-\x1f\x7f][^\s/\\\x00-\x1f\x7f]*$"
 LOCAL = "local"  # names of the tenant and workspace that stdio, the demo and the admin act in
 _PURPOSE = "token"  # what their digests are keyed for
 _TOKEN_PREFIX = "cty_"  # noqa: S105  (a public prefix: secret scanners find leaked tokens by it)
@@ -170,11 +173,16 @@ def checked_user_id(text: str) -> str:
     """Return a user_id without the blanks around it.
 
     Raises:
-        InvalidInput: It is empty, too long, or holds characters that nobody sees.
+        InvalidInput: It is empty or too long, the API would take it in no call, or it holds
+            characters that nobody sees.
     """
     user_id = text.strip()
-    if not 1 <= len(user_id) <= 128 or not user_id.isprintable():
-        raise InvalidInput("A user_id is 1 to 128 printable characters.")
+    fits = len(user_id) <= 128 and re.fullmatch(USER_ID_PATTERN, user_id)
+    if not fits or not user_id.isprintable():
+        raise InvalidInput(
+            "A user_id is 1 to 128 printable characters, without blanks and slashes, and does not"
+            " begin with a dot."
+        )
     return user_id
 
 

@@ -41,6 +41,10 @@ def link() -> str:
     return link_to_confirm(Confirmation.objects.get())
 
 
+def asked_once() -> int:
+    return Confirmation.objects.get().decision_id
+
+
 def status() -> str:
     return Confirmation.objects.get().status
 
@@ -139,6 +143,17 @@ def test_a_link_with_another_signature_decides_nothing(waiting: Run) -> None:
         assert Client().post(broken, {"answer": "confirm"}).status_code == 404
     assert status() == "waiting"
     assert AuditEntry.objects.filter(action="confirmation.tried", actor="anonymous").exists()
+
+
+@pytest.mark.parametrize("answer", ["confirm", "refuse"])
+def test_a_link_shows_what_it_was_about_only_while_that_waits(waiting: Run, answer: str) -> None:
+    assert "test_risk" in Client().get(link()).content.decode()
+    decided = Client().post(link(), {"answer": answer}).content.decode()
+    for shown in (decided, Client().get(link()).content.decode()):
+        assert f"Decision</dt><dd>{asked_once()}" in shown
+        assert "test_risk" not in shown
+        assert "script" not in shown
+        assert waiting.id not in shown
 
 
 def test_wrong_signatures_fill_no_log(waiting: Run) -> None:

@@ -51,7 +51,10 @@ def test_a_token_without_users_and_this_machine_act_for_any(principal: Principal
     assert not User.objects.exists()
 
 
-@pytest.mark.parametrize("user_id", ["x" * 129, "a\0b", "a\nb", "\u202ea"])
+@pytest.mark.parametrize(
+    "user_id",
+    ["x" * 129, "a\0b", "a\nb", "\u202ea", "Alice Smith", "a\u2003b", "a/b", "a\\b", ".x"],
+)
 def test_a_user_id_that_is_none_makes_no_token(principal: Principal, user_id: str) -> None:
     with pytest.raises(InvalidInput):
         create_token(name="ci", users=["ann", user_id])
