@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 from django.conf import settings
 from django.test import Client, override_settings
@@ -21,7 +22,7 @@ from runs.submission import Submitted
 from runs.worker import WorkerPlace
 from tests.support.people import fresh, say
 
-pytest_plugins = ["tests.support.people_fixtures"]
+pytest_plugins = ["tests.support.people_fixtures", "tests.support.rest_fixtures"]
 NEW = "n" * 40
 
 
@@ -80,6 +81,16 @@ def test_a_repeated_submit_still_reads_as_the_same(principal: Principal) -> None
     with new_key_first():
         again = hand_in(principal)
     assert (again.run_id, again.inputs_match) == (first.run_id, True)
+
+
+def test_a_repeated_message_still_gets_its_answer(api: httpx.Client) -> None:
+    said = {"user_id": "alice", "message": "What came of it?", "idempotency_key": "k"}
+    first = api.post("/api/v1/chat", json=said)
+    with new_key_first():
+        again = api.post("/api/v1/chat", json=said)
+        other = api.post("/api/v1/chat", json={**said, "message": "And now?"})
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert other.status_code == 409
 
 
 def test_a_link_that_signs_in_still_does(principal: Principal) -> None:
