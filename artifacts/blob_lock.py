@@ -29,14 +29,14 @@ def blob_lock(name: str, *, shared: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _advisory(number: int, shared: bool) -> Iterator[None]:
+    """Hold it on a connection made for it, whose end is the lock's: bytes are kept on threads that
+    nobody tidies, where one that stayed open would be dead after a restart of the database.
+    """
     kind = "_shared" if shared else ""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT pg_advisory_lock{kind}(%s)", [number])
-    try:
+    with contextlib.closing(connection.copy()) as own:
+        with own.cursor() as cursor:
+            cursor.execute(f"SELECT pg_advisory_lock{kind}(%s)", [number])
         yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT pg_advisory_unlock{kind}(%s)", [number])
 
 
 @contextlib.contextmanager

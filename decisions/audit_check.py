@@ -102,13 +102,14 @@ def check_audit_log(processes: int = 1) -> Report:
     With several processes, each checks a part of the chain; they are forked, so only a command that
     has no threads may ask for them.
     """
-    report, last = Report(), head_of_chain().position
+    report = Report()
     try:
         kept = kept_heads()
     except ValueError as unreadable:
         kept = []
         report.add(f"CONTINUITY_HOME/audit: {unreadable}")
     report.checkpoints = len(kept)
+    last = head_of_chain().position  # after the heads: a sealer at work keeps none ahead of it
     for part in _parts(_spans(last, processes), kept):
         report.join(part)
     for lost in sorted({head.position for head in kept if head.position > last}):

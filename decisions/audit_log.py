@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import CharField, Q, QuerySet
+from django.db.models.functions import Cast
 
 from decisions.audit import Deed, record
 from decisions.bundles import Record, bundle_lines
 from decisions.chain import head_of_chain
 from decisions.errors import InvalidInput
-from decisions.models import AuditEntry, AuditSeal
+from decisions.models import AuditEntry, AuditSeal, Decision, UserObject
 from decisions.principals import Principal
 
 PORTION = 500
@@ -31,6 +32,8 @@ def list_audit_entries(
     """Return {items, nextCursor}: the workspace's rows, newest first; the next page is asked for by
     `cursor`. Nothing is counted, and a page far back costs what the first one does.
 
+    A credential that names users gets what it did itself, and what is about these users.
+
     Args:
         since_ms: Unix milliseconds of the first moment that is wanted.
         before_ms: Of the first one after it that is not.
@@ -48,6 +51,8 @@ def list_audit_entries(
     rows = rows.filter(**equal) & within(rows, _moment(since_ms), _moment(before_ms))
     if cursor is not None:
         rows = rows.filter(id__lt=int(cursor))
+    if principal.acts_for is not None:
+        rows = rows.filter(_of_its_users(principal, principal.acts_for))
     found = list(rows.order_by("-id")[: limit + 1])
     more = len(found) > limit
     shown = found[:limit]
@@ -55,6 +60,25 @@ def list_audit_entries(
         "items": [_item(entry) for entry in shown],
         "nextCursor": str(shown[-1].id) if more else None,
     }
+
+
+def _of_its_users(principal: Principal, users: frozenset[str]) -> Q:
+    """Return the condition of rows that a credential which names users may read: its own deeds, the
+    runs that it submitted, and these users' decisions and objects.
+    """
+    mine, theirs = {"workspace_id": principal.workspace_id}, Q(user_id__in=users)
+    runs = AuditEntry.objects.filter(**mine, actor=principal.id, action="run.submitted")
+    decisions = Decision.objects.filter(theirs | Q(principal_id=principal.id), **mine)
+    about: dict[str, Any] = {
+        "run": runs.values("resource_id"),
+        "decision": decisions.values(number=Cast("pk", CharField())),
+        "userobject": UserObject.objects.filter(theirs, **mine).values("id"),
+        "user": users,
+    }
+    allowed = Q(actor=principal.id)
+    for kind, ids in about.items():
+        allowed |= Q(resource_type=kind, resource_id__in=ids)
+    return allowed
 
 
 def within(

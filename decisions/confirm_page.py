@@ -4,6 +4,7 @@ fetches addresses decides nothing.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from django.http import HttpRequest, HttpResponse
@@ -15,17 +16,24 @@ from decisions.audit import Deed, record
 from decisions.confirm_links import is_signed
 from decisions.confirmations import confirm, refuse
 from decisions.errors import Conflict
-from decisions.models import Confirmation, ConfirmationStatus
+from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
 from decisions.wording import duration, exact_json
 
+TRIES_TOLD = (
+    5  # wrong signatures of one confirmation that the audit log tells: anybody may send them
+)
 _DEEDS = {"confirm": confirm, "refuse": refuse}
+_ID = re.compile(r"cnf_\w{1,64}", re.ASCII)
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> HttpResponse:
     """Show what waits (GET), or decide it (POST, `answer` is confirm or refuse)."""
+    if not _ID.fullmatch(confirmation_id):
+        return _page(request, None, status=404)
     if not is_signed(confirmation_id, signature):
+        _record_wrong_signature(confirmation_id)
         return _page(request, None, status=404)
     rows = Confirmation.objects.select_related("decision")
     confirmation = rows.filter(id=confirmation_id).first()
@@ -57,28 +65,35 @@ def _who(request: HttpRequest) -> str:
 def _page(
     request: HttpRequest, confirmation: Confirmation | None, *, status: int = 200
 ) -> HttpResponse:
-    if confirmation is None:
-        _record_refusal(request)
-    answer = render(
-        request, "decisions/confirm_link.html", _shown(confirmation), status=status
-    )  # fmt: skip
+    answer = render(request, "decisions/confirm_link.html", _shown(confirmation), status=status)
     answer["Content-Security-Policy"] = (
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self';"
         " frame-ancestors 'none'; base-uri 'none'"
     )
-    answer["Referrer-Policy"] = "no-referrer"  # the address is the permission
+    # The address is the permission, so no other site may hear it. `no-referrer` would have browsers
+    # post the form from the origin `null`, which no check against other sites' forms lets pass.
+    answer["Referrer-Policy"] = "same-origin"
     return answer
 
 
-def _record_refusal(request: HttpRequest) -> None:
-    asked = (request.resolver_match.kwargs if request.resolver_match else {})["confirmation_id"]
-    place = Confirmation.objects.select_related("decision").filter(id=asked).first()
-    if place is not None:  # a wrong signature for one that exists: somebody tries
-        decision = place.decision
+def _record_wrong_signature(confirmation_id: str) -> None:
+    """Write down that somebody tries, where it still waits, and not more than a few times."""
+    tried = Confirmation.objects.select_related("decision").filter(
+        id=confirmation_id, status=ConfirmationStatus.WAITING, expires_at__gt=datetime.now(UTC)
+    )
+    if (confirmation := tried.first()) is None:
+        return
+    decision = confirmation.decision
+    told = AuditEntry.objects.filter(
+        resource_id=str(decision.pk), resource_type="decision", action="confirmation.tried",
+        actor="anonymous",
+    ).count()  # fmt: skip
+    if told < TRIES_TOLD:
         record(
             Deed("confirmation.tried", "anonymous", "decision", str(decision.pk),
                  decision.tenant_id, decision.workspace_id,
-                 {"how": "link", "failed": "wrong signature", "confirmationId": place.id})
+                 {"how": "link", "failed": "wrong signature", "confirmationId": confirmation.id,
+                  **({"more": "are not told"} if told + 1 == TRIES_TOLD else {})})
         )  # fmt: skip
 
 
@@ -92,6 +107,6 @@ def _shown(confirmation: Confirmation | None) -> dict[str, object]:
     return {
         "confirmation": confirmation, "decision": decision, "waits": waits,
         "state": "expired" if late else confirmation.status,
-        "arguments": exact_json(decision.arguments),
+        "arguments": exact_json(decision.arguments) if decision.arguments else "",
         "left": duration(max(0.0, left_s) * 1000),
     }  # fmt: skip

@@ -62,11 +62,14 @@ def _confirm_by_scope(principal: Principal, decision_id: int, user_id: str) -> N
     ).first()  # fmt: skip
     theirs = decision is not None and decision.user_id in (None, user_id)
     if not theirs or not principal.may_act_for(user_id):
-        _record_try(principal, decision_id, None, "unknown")
+        _record_try(principal, decision_id, how="api", failed="unknown")
         raise ConfirmTokenInvalid(_INVALID)
     try:
         confirm(decision_id=decision_id, by=principal.id, how="api")
-    except (Conflict, DecisionNotFound, Forbidden):  # a try that has its audit row
+    except DecisionNotFound:
+        _record_try(principal, decision_id, how="api", failed="nothing waits")
+        raise ConfirmTokenInvalid(_INVALID) from None
+    except (Conflict, Forbidden):  # a try that has its audit row
         raise ConfirmTokenInvalid(_INVALID) from None
 
 
@@ -83,7 +86,8 @@ def confirm_with_token(
         confirmation = _find(principal, decision_id, user_id)
         failure = _try(principal, confirmation, confirm_token)
         if failure:
-            _record_try(principal, decision_id, confirmation, failure)
+            about = {"confirmationId": confirmation.id} if confirmation else {}
+            _record_try(principal, decision_id, how="token", failed=failure, **about)
     if failure or confirmation is None:
         raise ConfirmTokenInvalid(_INVALID)
     return confirmation
@@ -123,12 +127,8 @@ def _count_wrong_try(confirmation: Confirmation) -> str:
     return "wrong" if confirmation.token_digest else "burned"
 
 
-def _record_try(
-    principal: Principal, decision_id: int, confirmation: Confirmation | None, failed: str
-) -> None:
+def _record_try(principal: Principal, decision_id: int, **told: str) -> None:
     record(
         Deed("confirmation.tried", principal.id, "decision", str(decision_id),
-             principal.tenant_id, principal.workspace_id,
-             {"how": "token", "failed": failed,
-              **({"confirmationId": confirmation.id} if confirmation else {})})
+             principal.tenant_id, principal.workspace_id, told)
     )  # fmt: skip

@@ -8,14 +8,13 @@ from typing import Any
 
 from decisions.audit import Deed, record
 from decisions.errors import ForbiddenUser, InvalidInput, Refused
-from decisions.principals import Principal
+from decisions.principals import USER_ID_PATTERN, Principal
 
-# No white space, slash, control character or leading dot: it stands in paths.
 USER_ID: dict[str, Any] = {
     "type": "string",
     "minLength": 1,
     "maxLength": 128,
-    "pattern": r"^[^\s./\\\x00-\x1f\x7f][^\s/\\\x00-\x1f\x7f]*$",
+    "pattern": USER_ID_PATTERN,
     "description": "Whom the call is about: a user that the token may act for.",
 }
 VALIDATION_ERROR = "validation_error"

@@ -19,7 +19,7 @@ from django.db import IntegrityError, transaction
 from decisions import confirmations
 from decisions.audit import Deed, record
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
-from decisions.keys import mac
+from decisions.keys import macs
 from decisions.logs import redacted
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
 from decisions.policy import Verdict, judge
@@ -60,16 +60,22 @@ class ToolUse:
     @property
     def digest(self) -> str:
         """The keyed digest of tool, target and arguments, whatever the order of their fields."""
-        return _digest("deed", self.tool, self.target_id, self.args)
+        return self.digests[0]
 
     @property
-    def deed_key(self) -> str:
-        """Which deed this is: of a step its place in the run, else who calls what under which
-        key.
+    def digests(self) -> tuple[str, ...]:
+        """That digest under each configured key, the newest first."""
+        return _digests("deed", self.tool, self.target_id, self.args)
+
+    @property
+    def deed_keys(self) -> tuple[str, ...]:
+        """Which deed this is, under each configured key, the newest first: of a step its place in
+        the run, else who calls what under which key.
         """
         if self.run_id is not None:
-            return _digest("step", self.run_id, self.step_index, self.number)
-        return _digest("call", self.principal_id, self.workspace_id, self.key, self.digest)
+            return _digests("step", self.run_id, self.step_index, self.number)
+        caller = self.principal_id, self.workspace_id, self.key
+        return tuple(_digests("call", *caller, one)[age] for age, one in enumerate(self.digests))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +110,11 @@ def rule_on(use: ToolUse) -> Ruling:
     )  # fmt: skip
     if verdict.decision != "confirm" and not (use.was_asked and verdict.decision == "allow"):
         return Ruling(verdict, verdict.decision)
-    found = Confirmation.objects.select_related("decision").filter(decision__deed_key=use.deed_key)
-    standing = found.first()
+    found = Confirmation.objects.select_related("decision")
+    standing = found.filter(decision__deed_key__in=use.deed_keys).first()
     if standing is None:
         return Ruling(verdict, verdict.decision)
-    if standing.decision.subject_digest != use.digest:
+    if standing.decision.subject_digest not in use.digests:
         return Ruling(verdict, verdict.decision, replaces=standing.decision_id)
     confirmations.expire_if_due(standing)
     if verdict.decision == "allow":  # whatever became of the rule: a person's no is a no
@@ -135,7 +141,7 @@ def ask(use: ToolUse, ruling: Ruling) -> Confirmation:
         mode=DecisionMode.CONFIRM, rule=verdict.rule, reason=verdict.reason[:500],
         subject_digest=use.digest, tool=use.tool[:128], target_id=use.target_id,
         arguments=shown_arguments(use.args if use.shown is None else use.shown),
-        run_id=use.run_id, step_index=use.step_index, deed_key=use.deed_key, created_at=now,
+        run_id=use.run_id, step_index=use.step_index, deed_key=use.deed_keys[0], created_at=now,
     )  # fmt: skip
     return confirmations.open_confirmation(decision).confirmation
 
@@ -208,7 +214,7 @@ def _ask_once(use: ToolUse, ruling: Ruling) -> Confirmation:
             return ask(use, ruling)
     except IntegrityError:
         asked = Confirmation.objects.select_related("decision")
-        return asked.get(decision__deed_key=use.deed_key)
+        return asked.get(decision__deed_key=use.deed_keys[0])
 
 
 def _required(use: ToolUse, confirmation: Confirmation) -> ConfirmationRequired:
@@ -286,7 +292,7 @@ def milliseconds(at: datetime) -> int:
     return int(at.timestamp() * 1000)
 
 
-def _digest(*parts: Any) -> str:
-    """Return the keyed digest of JSON values in their canonical form."""
+def _digests(*parts: Any) -> tuple[str, ...]:
+    """Return the digest of JSON values in canonical form under each key, the newest first."""
     raw = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str).encode()
-    return mac("deed", hashlib.sha256(raw).digest())
+    return macs("deed", hashlib.sha256(raw).digest())

@@ -1,7 +1,7 @@
 """The installation's secret keys and what is made with them: sealing, keyed digests, MACs.
 
 The newest key seals and signs; older ones (CONTINUITY_SECRET_KEYS) still open and check what they
-made.
+made. What a keyed digest finds, it finds under any of them: `macs`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,14 @@ def _hex(states: tuple[hashlib._Hash, hashlib._Hash], message: bytes) -> str:
 def mac(purpose: str, message: bytes) -> str:
     """Return the message's MAC under the newest key, 64 hex digits."""
     return _hex(_states(tuple(settings.CONTINUITY_SECRET_KEYS), purpose)[0], message)
+
+
+def macs(purpose: str, message: bytes) -> tuple[str, ...]:
+    """Return the message's MAC under each configured key, the newest first: what a digest that was
+    stored before a change of keys is looked up and compared with.
+    """
+    keys = tuple(settings.CONTINUITY_SECRET_KEYS)
+    return tuple(_hex(states, message) for states in _states(keys, purpose))
 
 
 def mac_matches(purpose: str, message: bytes, given: str) -> bool:

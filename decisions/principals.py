@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from django.db import IntegrityError, connection, transaction
 
 from decisions.audit import Deed, record
 from decisions.errors import Forbidden, InvalidInput, NotAuthenticated
-from decisions.keys import mac
+from decisions.keys import mac, macs
 from decisions.models import Tenant, Token, User, Workspace
 
 TrustLevel = Literal["local", "remote"]
@@ -22,8 +23,12 @@ SCOPES = frozenset(
     for area in ("runs", "artifacts", "sessions", "tools", "continuity", "tasks", "audit")
     for verb in ("read", "write")
 ) | {"targets:admin", "confirm"}
+_AUDIT_SCOPES = frozenset({"audit:read", "audit:write"})
 DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm"}
+# No white space, slash, control character or leading dot: a user_id stands in paths.
+USER_ID_PATTERN = r"^[^\s./\\\x00-\x1f\x7f][^\s/\\\x00-\x1f\x7f]*$"
 LOCAL = "local"  # names of the tenant and workspace that stdio, the demo and the admin act in
+_PURPOSE = "token"  # what their digests are keyed for
 _TOKEN_PREFIX = "cty_"  # noqa: S105  (a public prefix: secret scanners find leaked tokens by it)
 
 
@@ -107,8 +112,11 @@ def admin_principal(username: str, *, tenant_id: str, workspace_id: str) -> Prin
     return Principal(f"admin:{username}", tenant_id, workspace_id, SCOPES, "local")
 
 
-def _digest(token: str) -> str:
-    return mac("token", token.encode())
+def default_scopes(acts_for: Collection[str]) -> frozenset[str]:
+    """Return the scopes of a token that was made without naming any: where it names users, without
+    those of the audit log, which tells of others too.
+    """
+    return DEFAULT_SCOPES - _AUDIT_SCOPES if acts_for else DEFAULT_SCOPES
 
 
 def create_token(
@@ -117,7 +125,7 @@ def create_token(
     workspace: str = LOCAL,
     tenant: str = LOCAL,
     users: Collection[str] = (),
-    scopes: frozenset[str] = DEFAULT_SCOPES,
+    scopes: frozenset[str] | None = None,
     trust: TrustLevel = "remote",
     actor: str = "command",
 ) -> str:
@@ -126,20 +134,22 @@ def create_token(
 
     Args:
         users: the user_ids that it may act for; none means any user of the workspace.
+        scopes: by default `default_scopes`.
 
     Raises:
         InvalidInput: An empty name, a scope that does not exist (details.unknown), or a user_id
             that is none.
     """
-    _check_wish(name, scopes)
     acts_for = sorted({checked_user_id(user_id) for user_id in users if user_id.strip()})
+    scopes = default_scopes(acts_for) if scopes is None else scopes
+    _check_wish(name, scopes)
     secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         place = ensure_workspace(workspace, tenant)
         for user_id in acts_for:
             ensure_user(workspace_id=place.id, user_id=user_id)
         token = Token.objects.create(
-            name=name, digest=_digest(secret), workspace=place, acts_for=acts_for,
+            name=name, digest=mac(_PURPOSE, secret.encode()), workspace=place, acts_for=acts_for,
             scopes=sorted(scopes), trust=trust,
         )  # fmt: skip
         told = {"name": name, "scopes": sorted(scopes), "trust": trust, "actsFor": acts_for}
@@ -163,11 +173,16 @@ def checked_user_id(text: str) -> str:
     """Return a user_id without the blanks around it.
 
     Raises:
-        InvalidInput: It is empty, too long, or holds characters that nobody sees.
+        InvalidInput: It is empty or too long, the API would take it in no call, or it holds
+            characters that nobody sees.
     """
     user_id = text.strip()
-    if not 1 <= len(user_id) <= 128 or not user_id.isprintable():
-        raise InvalidInput("A user_id is 1 to 128 printable characters.")
+    fits = len(user_id) <= 128 and re.fullmatch(USER_ID_PATTERN, user_id)
+    if not fits or not user_id.isprintable():
+        raise InvalidInput(
+            "A user_id is 1 to 128 printable characters, without blanks and slashes, and does not"
+            " begin with a dot."
+        )
     return user_id
 
 
@@ -176,7 +191,7 @@ _BY_DIGEST = """
     SELECT token.id, token.scopes, token.trust, place.id, place.tenant_id, token.acts_for
     FROM decisions_token token
     JOIN decisions_workspace place ON place.id = token.workspace_id
-    WHERE token.digest = %s AND token.revoked_at IS NULL
+    WHERE token.digest IN ({}) AND token.revoked_at IS NULL
 """
 
 
@@ -189,8 +204,9 @@ def authenticate(secret: str) -> Principal:
     refused = NotAuthenticated("The bearer token is not valid here.")
     if not secret.startswith(_TOKEN_PREFIX) or len(secret) > 128 or not secret.isascii():
         raise refused
+    digests = macs(_PURPOSE, secret.encode())
     with connection.cursor() as cursor:
-        cursor.execute(_BY_DIGEST, [_digest(secret)])
+        cursor.execute(_BY_DIGEST.format(", ".join(["%s"] * len(digests))), digests)
         found = cursor.fetchone()
     if found is None:
         raise refused

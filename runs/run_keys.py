@@ -19,7 +19,7 @@ def claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
     """
     scope = _scope(submission)
     RunKey.objects.bulk_create(
-        [RunKey(**scope, run_id=run_id, inputs_digest=submission.inputs_digest)],
+        [RunKey(**scope, run_id=run_id, inputs_digest=submission.inputs_digests[0])],
         ignore_conflicts=True,
     )
     row = RunKey.objects.get(**scope)
@@ -29,7 +29,7 @@ def claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
             return known, row.inputs_digest
         # Its time is over: exactly one of those who see that takes it.
         RunKey.objects.filter(id=row.id, run_id=row.run_id).update(
-            run_id=run_id, inputs_digest=submission.inputs_digest
+            run_id=run_id, inputs_digest=submission.inputs_digests[0]
         )
         row.refresh_from_db()
     return None

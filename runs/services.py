@@ -69,7 +69,7 @@ def submit_run(
         if first is None:
             return _answer(run, asked_auto=asked_auto, inputs_match=None)
     known, digest = first
-    return _answer(known, asked_auto=asked_auto, inputs_match=digest == submission.inputs_digest)
+    return _answer(known, asked_auto=asked_auto, inputs_match=digest in submission.inputs_digests)
 
 
 def _write_once(
@@ -128,7 +128,7 @@ def _write(run: Run, submission: Submission) -> None:
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
     if run.retry_of:
         data["retryOf"] = run.retry_of
-    told = {**data, "inputsDigest": submission.inputs_digest}
+    told = {**data, "inputsDigest": submission.inputs_digests[0]}
     place = run.tenant_id, run.workspace_id
     deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)
     hit("before_submit")
@@ -156,7 +156,7 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
     """
     principal.require("runs:write")
     visible_run(principal, run_id)
-    begin(admit_call(use_of(principal, "cancel_task_run", {"runId": run_id})))
+    approval = admit_call(use_of(principal, "cancel_task_run", {"runId": run_id}))
     while True:
         run = visible_run(principal, run_id)
         if run.status in TERMINAL:
@@ -170,10 +170,14 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
             details={"statusBefore": run.status, "doneSteps": run.done_steps},
         )
         values = {"error": error, "result_summary": error["message"][:500]}
-        change = Transition(run, {"status": RunStatus(run.status)}, values)
+        # Its epoch too: a worker that comes to ask a person meanwhile raises it, and its question,
+        # which was not there to be withdrawn, would stay open.
+        guard = {"status": RunStatus(run.status), "epoch": run.epoch}
+        change = Transition(run, guard, values)
         about = {"reason": reason, "actor": principal.id}
         try:
             with transaction.atomic():
+                begin(approval)
                 # Before the run's row, as whoever answers does: no two wait for each other.
                 withdraw(run_id=run.id, by=principal.id)
                 move(change, RunStatus.CANCELED, actor=principal.id, data=about)

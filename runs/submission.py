@@ -19,7 +19,7 @@ from decisions.errors import (
     TemplateVersionUnsupported,
     TrustNotAllowed,
 )
-from decisions.keys import mac
+from decisions.keys import macs
 from decisions.principals import Principal
 from decisions.schemas import check
 from runners.models import BrowserSession
@@ -47,7 +47,8 @@ class Submission:
         secrets: the secret inputs by dotted path; never written but sealed.
         session: the named session that the run uses.
         makes_session: that one's row is new, and written with the run.
-        inputs_digest: of the inputs without their secrets.
+        inputs_digests: of the inputs without their secrets, under each configured key, the newest
+            first.
     """
 
     principal: Principal
@@ -61,7 +62,7 @@ class Submission:
     session: BrowserSession | None
     makes_session: bool
     key: str | None
-    inputs_digest: str
+    inputs_digests: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def judge_submission(
         session=session,
         makes_session=session is not None and session_id is None,
         key=options.get("idempotencyKey"),
-        inputs_digest=digest_of(shown, session_id),
+        inputs_digests=_digests(shown, session_id),
     )
 
 
@@ -154,10 +155,10 @@ def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, An
     return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def digest_of(inputs: Mapping[str, Any], session_id: str | None) -> str:
-    """Return a keyed digest of inputs, for telling whether two submits ask for the same."""
+def _digests(inputs: Mapping[str, Any], session_id: str | None) -> tuple[str, ...]:
+    """Return keyed digests of inputs, for telling whether two submits ask for the same."""
     raw = orjson.dumps([inputs, session_id], option=orjson.OPT_SORT_KEYS)
-    return mac("inputs", hashlib.sha256(raw).digest())
+    return macs("inputs", hashlib.sha256(raw).digest())
 
 
 def _template(template_id: str, version: str | None) -> TaskTemplate:

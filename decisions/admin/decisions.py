@@ -168,11 +168,11 @@ class DecisionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="What")
     def what(self, decision: Decision) -> SafeString:
-        """Return the tool that is to be called, or that it was about words."""
+        """Return the tool that is to be called and its arguments, or the words it was about."""
         return format_html(
             '<span class="cty-run"><b>{}</b><span class="cty-clip cty-dim">{}</span></span>',
             title_of(decision),
-            one_line(decision.arguments, 80) if decision.tool else decision.task_type,
+            one_line(decision.arguments, 80) if decision.tool else words_of(decision, 80),
         )
 
     @admin.display(description="Asked by")
@@ -219,6 +219,11 @@ def title_of(decision: Decision) -> str:
     return f"{decision.tool} → {decision.target_id}" if decision.target_id else decision.tool
 
 
+def words_of(decision: Decision, length: int) -> str:
+    """Return what was said where the decision was about words, cut to a length."""
+    return shorten(str(decision.arguments.get("message", decision.task_type)), length)
+
+
 def time_left(confirmation: Confirmation) -> str:
     """Return how long a person may still decide."""
     left = (confirmation.expires_at - datetime.now(UTC)).total_seconds()
@@ -236,7 +241,7 @@ def _shown(decision: Decision) -> dict[str, Any]:
         "state": state_pill(decision),
         "waits": state == "waiting",
         "confirmation": confirmation,
-        "arguments": exact_json(decision.arguments),
+        "arguments": exact_json(decision.arguments) if decision.arguments else "",
         "who": _link_to_principal(decision.principal_id),
         "rule": _rule(decision.rule),
         "expires": time_left(confirmation) if confirmation and state == "waiting" else "",

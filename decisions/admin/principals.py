@@ -17,20 +17,25 @@ from decisions.admin.continuity import kept_of, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit import Deed, record
+from decisions.errors import InvalidInput
 from decisions.labels import code, link_to, moment
 from decisions.models import Tenant, User, Workspace
-from decisions.principals import ensure_workspace
+from decisions.principals import checked_user_id, ensure_workspace
 
 
 class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A new one; its name may not hold what nobody sees."""
+    """A new one; its name may not hold what nobody sees, its user_id is one for every door."""
 
     def clean(self) -> dict[str, Any]:
         """Refuse such names."""
         given = super().clean() or {}
-        for name in ("name", "user_id"):
-            if not str(given.get(name, "")).isprintable():
-                self.add_error(name, "Only characters that can be seen.")
+        if not str(given.get("name", "")).isprintable():
+            self.add_error("name", "Only characters that can be seen.")
+        if "user_id" in given:
+            try:
+                given["user_id"] = checked_user_id(given["user_id"])
+            except InvalidInput as refused:
+                self.add_error("user_id", refused.message)
         return given
 
 

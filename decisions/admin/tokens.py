@@ -29,7 +29,14 @@ from decisions.admin.read_only import plain_id
 from decisions.errors import Refused
 from decisions.labels import code, link_to, moment, page_of, pill
 from decisions.models import Token
-from decisions.principals import DEFAULT_SCOPES, LOCAL, SCOPES, TrustLevel, create_token
+from decisions.principals import (
+    DEFAULT_SCOPES,
+    LOCAL,
+    SCOPES,
+    TrustLevel,
+    create_token,
+    default_scopes,
+)
 from decisions.tokens import let_act_for, revoke_token
 from decisions.wording import shorten
 
@@ -212,7 +219,7 @@ class TokenAdmin(MakingAdmin):
     @admin.display(description="Scopes")
     def may(self, token: Token) -> SafeString:
         """Return the scopes, shortened to a word where they are the usual ones."""
-        if set(token.scopes) == DEFAULT_SCOPES:
+        if set(token.scopes) == default_scopes(token.acts_for):
             return format_html('<span title="{}">{}</span>', ", ".join(token.scopes), "default")
         chips = format_html_join(
             " ", '<span class="cty-chip">{}</span>', ((one,) for one in token.scopes)

@@ -16,7 +16,7 @@ from django.db import connection
 
 from decisions.chat.responder import TIMEOUT_S
 from decisions.errors import IdempotencyConflict
-from decisions.keys import mac
+from decisions.keys import macs
 from decisions.models import ChatAnswer
 from decisions.owner import Owner
 
@@ -28,17 +28,26 @@ _GRACE_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as its key tells it from others."""
+    """A call as its key tells it from others.
+
+    Attributes:
+        digests: of its whole body, under each configured key, the newest first.
+    """
 
     owner: Owner
     key: str
-    digest: str
+    digests: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """The digest that is kept."""
+        return self.digests[0]
 
 
 def call_of(owner: Owner, said: Mapping[str, Any]) -> Call:
-    """Return a call's key with a keyed digest of its whole body."""
+    """Return a call's key with the keyed digests of its whole body."""
     raw = orjson.dumps(dict(said), option=orjson.OPT_SORT_KEYS)
-    return Call(owner, said["idempotency_key"], mac("chat", hashlib.sha256(raw).digest()))
+    return Call(owner, said["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
 
 
 def find_answer(call: Call) -> dict[str, Any] | None:
@@ -50,7 +59,7 @@ def find_answer(call: Call) -> dict[str, Any] | None:
     row = _rows(call).filter(created_at__gt=datetime.now(UTC) - KEY_LIFE).first()
     if row is None:
         return None
-    if row.call_digest != call.digest:
+    if row.call_digest not in call.digests:
         raise IdempotencyConflict("This idempotency_key came before with another body.")
     answer: dict[str, Any] = _once_worded(row).answer
     return answer

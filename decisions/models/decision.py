@@ -40,7 +40,7 @@ class Decision(models.Model):
         rule: the rule that decided: of the gate (chat), or of policy (a deed).
         subject_digest: what a confirmation is bound to: of a deed tool, target and canonical
             arguments, of words what `decisions.chat` says; 64 hex digits.
-        arguments: those of a deed, secrets masked, as people are shown them.
+        arguments: those of a deed, or what was said; secrets masked, as people are shown them.
         deed_key: of a deed, which call this is; a second decision on it cannot be opened while it
             stands.
     """

@@ -7,10 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
 
 from decisions.bundle_check import check_bundle
+from decisions.confirm_links import link_to_confirm
 from decisions.confirmations import open_confirmation
-from decisions.models import Decision
+from decisions.models import Confirmation, Decision
 from decisions.principals import Principal
 from runs.models import Run, RunStep
 from tests.support.visiting import Visitor
@@ -120,13 +124,18 @@ def test_evidence_and_audit_rows_are_saved_as_files_that_prove_themselves(
     assert (audit.faults, audit.lines["audit"]) == (0, 1)
 
 
-def test_a_person_says_yes_in_the_inbox(visitor: Visitor, principal: Principal) -> None:
+def a_deed_that_waits(principal: Principal) -> Confirmation:
+    """Return what a person is asked about one call of a tool."""
     decision = Decision.objects.create(
         tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, principal_id="local",
         kind="tool", mode="confirm", subject_digest="d" * 64, tool="submit_form",
         arguments={"text": "<b>x</b>"}, created_at=datetime.now(UTC),
     )  # fmt: skip
-    waiting = open_confirmation(decision).confirmation
+    return open_confirmation(decision).confirmation
+
+
+def test_a_person_says_yes_in_the_inbox(visitor: Visitor, principal: Principal) -> None:
+    waiting = a_deed_that_waits(principal)
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")
     visitor.click("#result_list a:has-text('waiting')")
@@ -136,3 +145,17 @@ def test_a_person_says_yes_in_the_inbox(visitor: Visitor, principal: Principal) 
     waiting.refresh_from_db()
     assert (waiting.status, waiting.decided_by) == ("confirmed", "admin:admin")
     assert visitor.complaints == []
+
+
+@pytest.mark.parametrize("answer", ["confirm", "refuse"])
+def test_a_person_who_is_not_signed_in_decides_by_the_link(
+    visitor: Visitor, principal: Principal, answer: str
+) -> None:
+    waiting = a_deed_that_waits(principal)
+    visitor.do(visitor.page.context.clear_cookies())
+    visitor.open(urlsplit(link_to_confirm(waiting)).path)
+    visitor.sees("pre:has-text('<b>x</b>')")
+    visitor.click(f"button[value={answer}]")
+    visitor.sees("text=Decided by link")
+    waiting.refresh_from_db()
+    assert waiting.status == {"confirm": "confirmed", "refuse": "refused"}[answer]

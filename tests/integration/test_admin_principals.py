@@ -38,6 +38,15 @@ def test_a_wrong_or_a_taken_name_makes_nothing(boss: Client, name: str) -> None:
     assert not AuditEntry.objects.filter(action="tenant.created").exists()
 
 
+@pytest.mark.parametrize("user_id", ["", "Alice Smith", "a/b", ".x", "a\u202eb"])
+def test_a_user_id_that_no_call_could_name_makes_no_user(
+    boss: Client, principal: Principal, user_id: str
+) -> None:
+    form = {"workspace": principal.workspace_id, "user_id": user_id}
+    assert boss.post(f"{PLACE}user/add/", form).status_code == 200
+    assert not User.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("model", "fields"), [("tenant", {"name": "x"}), ("workspace", {"name": "x"}),
                           ("user", {"user_id": "x"})],

@@ -69,6 +69,22 @@ def test_several_processes_find_what_one_does(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("look", ["head_of_chain", "kept_heads"])
+def test_rows_that_are_sealed_between_two_looks_are_no_fault(
+    sealed: list[int], look: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = getattr(audit_check, look)
+
+    def after_one_more() -> object:
+        record(Deed("run.ended", "local", "run", "run_late", "ten_1", "ws_1"))
+        Sealer().seal_all()
+        return really()
+
+    monkeypatch.setattr(audit_check, look, after_one_more)
+    report = check_audit_log()
+    assert (report.sealed, report.told) == (11, [])
+
+
 def test_an_empty_log_is_whole(principal: Principal) -> None:
     assert check_audit_log() == Report()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from decisions.audit import Deed, entry_for, record, record_all
 from decisions.audit_log import list_audit_entries
 from decisions.models import AuditEntry
 from decisions.principals import Principal
+from tests.support.continuity import decision_of
 from tests.support.rest import refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -51,6 +53,27 @@ def test_rows_come_newest_first_as_the_contract_shows_them(
         "action": "run.ended", "actor": "worker:wrk_1", "resourceType": "run",
         "resourceId": "run_new", "metadata": {"n": 1},
     }  # fmt: skip
+
+
+def test_a_token_that_names_users_reads_what_is_theirs_and_its_own(
+    principal: Principal, tell: Callable[..., int]
+) -> None:
+    agent = replace(principal, id="token:tok_a", acts_for=frozenset({"alice"}))
+    place, written = (principal.tenant_id, principal.workspace_id), {}
+    for user in ("alice", "bob"):
+        decision = decision_of(principal, user_id=user)
+        record(Deed("decision.made", "local", "decision", str(decision.pk), *place))
+        record(Deed("access.refused", "token:tok_b", "user", user, *place))
+        written[user] = set(AuditEntry.objects.values_list("id", flat=True))
+    own = {tell("run.submitted", "run_a", "token:tok_a"), tell("run.ended", "run_a", "worker:w")}
+    tell("run.submitted", "run_b", "token:tok_b")
+    tell("run.ended", "run_b", "worker:w")
+    items = list_audit_entries(principal=agent)["items"]
+    assert {item["id"] for item in items} == written["alice"] | own
+    newest = list_audit_entries(principal=agent, limit=1)
+    assert newest["items"] == items[:1]
+    rest = list_audit_entries(principal=agent, cursor=newest["nextCursor"])["items"]
+    assert rest == items[1:]
 
 
 def test_each_filter_keeps_what_it_says(

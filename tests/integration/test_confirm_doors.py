@@ -11,12 +11,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from decisions.confirm_links import link_to_confirm
-from decisions.confirmations import refuse
-from decisions.models import AuditEntry, Confirmation, PolicyRule
+from decisions.confirm_page import TRIES_TOLD
+from decisions.confirmations import open_confirmation, refuse
+from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runs.models import Run
 from runs.worker import WorkerPlace
+from tests.support.continuity import decision_of
 from tests.support.people import asked, fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.admin_fixtures"]
@@ -37,6 +39,10 @@ def page(run: Run, *rest: str) -> str:
 
 def link() -> str:
     return link_to_confirm(Confirmation.objects.get())
+
+
+def asked_once() -> int:
+    return Confirmation.objects.get().decision_id
 
 
 def status() -> str:
@@ -111,6 +117,11 @@ def test_a_link_shows_on_get_and_decides_on_post(
     assert Confirmation.objects.get().decided_by == "link"
 
 
+def test_a_link_tells_its_address_to_its_own_site_alone(waiting: Run) -> None:
+    """Where it told nobody at all, a browser would post from the origin `null`."""
+    assert Client().get(link())["Referrer-Policy"] == "same-origin"
+
+
 def test_a_link_refuses_too_and_names_who_is_signed_in(
     boss: Client, waiting: Run, place: WorkerPlace
 ) -> None:
@@ -132,6 +143,37 @@ def test_a_link_with_another_signature_decides_nothing(waiting: Run) -> None:
         assert Client().post(broken, {"answer": "confirm"}).status_code == 404
     assert status() == "waiting"
     assert AuditEntry.objects.filter(action="confirmation.tried", actor="anonymous").exists()
+
+
+@pytest.mark.parametrize("answer", ["confirm", "refuse"])
+def test_a_link_shows_what_it_was_about_only_while_that_waits(waiting: Run, answer: str) -> None:
+    assert "test_risk" in Client().get(link()).content.decode()
+    decided = Client().post(link(), {"answer": answer}).content.decode()
+    for shown in (decided, Client().get(link()).content.decode()):
+        assert f"Decision</dt><dd>{asked_once()}" in shown
+        assert "test_risk" not in shown
+        assert "script" not in shown
+        assert waiting.id not in shown
+
+
+def test_wrong_signatures_fill_no_log(waiting: Run) -> None:
+    tried = AuditEntry.objects.filter(action="confirmation.tried")
+    for _ in range(TRIES_TOLD + 3):
+        assert Client().get(link()[:-1] + "x").status_code == 404
+    assert tried.count() == TRIES_TOLD
+    assert "more" in tried.latest("id").metadata
+
+
+def test_a_wrong_signature_of_what_no_longer_waits_is_not_told(waiting: Run) -> None:
+    say(waiting)
+    assert Client().get(link()[:-1] + "x").status_code == 404
+    assert not AuditEntry.objects.filter(action="confirmation.tried").exists()
+
+
+@pytest.mark.parametrize("name", ["%00", "cnf_%00", "cnf_", "cnf_%ED%A0%80", "cnf_" + "x" * 5000])
+def test_a_link_that_names_nothing_is_not_found(principal: Principal, name: str) -> None:
+    assert Client().get(f"/confirm/{name}/x").status_code == 404
+    assert Client().post(f"/confirm/{name}/x", {"answer": "confirm"}).status_code == 404
 
 
 def test_a_used_or_late_link_says_so(waiting: Run) -> None:
@@ -159,6 +201,36 @@ def test_the_command_confirms_and_refuses(
         call_command("confirm", str(number), stdout=out, stderr=StringIO())
     with pytest.raises(CommandError, match="No decision 999"):
         call_command("confirm", "999", stdout=out, stderr=StringIO())
+
+
+@pytest.fixture
+def words(principal: Principal) -> Decision:
+    """A message that a person has to confirm."""
+    decision = decision_of(principal, mode="confirm")
+    decision.arguments = {"message": "Delete the <b>orders</b> table", "slots": {"target": "prod"}}
+    decision.save()
+    open_confirmation(decision)
+    return decision
+
+
+def test_every_door_shows_the_message_that_is_confirmed(boss: Client, words: Decision) -> None:
+    inbox = f"/admin/decisions/decision/{words.pk}/change/"
+    for address in (link(), inbox, "/admin/decisions/decision/?status=waiting"):
+        assert "Delete the &lt;b&gt;orders" in boss.get(address).content.decode(), address
+    assert "What was said" in boss.get(link()).content.decode()
+    assert "What was said" in boss.get(inbox).content.decode()
+
+
+def test_the_command_says_what_it_is_about_before_it_decides(
+    words: Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
+    refuse(decision_id=words.pk, by="admin:ann", how="admin")
+    told = StringIO()
+    with pytest.raises(CommandError, match="refused already"):
+        call_command("confirm", str(words.pk), stderr=told)
+    assert "chat" in told.getvalue()
+    assert '"message": "Delete the <b>orders</b> table"' in told.getvalue()
 
 
 def test_the_dashboard_says_what_waits(boss: Client, waiting: Run) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.confirm_tokens import confirm_with_token
+from decisions.confirm_tokens import confirm_decision, confirm_with_token
 from decisions.confirmations import (
     Opened,
     confirm,
@@ -219,6 +219,18 @@ def test_a_credential_cannot_confirm_what_it_asked_for(decide: Callable[..., Dec
         confirm(decision_id=made.confirmation.decision_id, by="token:tok_1", how="api")
     assert Confirmation.objects.get().status == "waiting"
     assert tries() == ["own"]
+
+
+def test_every_failed_try_by_scope_is_told_as_such(
+    principal: Principal, decide: Callable[..., Decision]
+) -> None:
+    ops = replace(principal, id="token:ops", scopes=principal.scopes | {"confirm"})
+    for number in (999_999, decide(mode="act").pk):
+        with pytest.raises(ConfirmTokenInvalid):
+            confirm_decision(principal=ops, call={"decision_id": number, "user_id": "alice"})
+    assert tries() == ["unknown", "nothing waits"]
+    rows = AuditEntry.objects.filter(action="confirmation.tried")
+    assert {(row.actor, row.metadata["how"]) for row in rows} == {("token:ops", "api")}
 
 
 def test_nobody_can_decide_what_waits_for_nobody(decide: Callable[..., Decision]) -> None:

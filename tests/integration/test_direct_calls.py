@@ -185,6 +185,19 @@ def test_a_cancel_may_need_a_person_too(make_run: Callable[..., Run], principal:
     assert cancel_run(principal=principal, run_id=run.id)["success"]
 
 
+def test_an_approved_cancel_that_cancels_nothing_uses_no_approval_up(
+    make_run: Callable[..., Run], principal: Principal
+) -> None:
+    make_rule(RuleSays("confirm", tool="cancel_task_run"), actor="t")
+    run = make_run()
+    say(refused(cancel_run, principal=principal, run_id=run.id))
+    Run.objects.filter(id=run.id).update(
+        status="succeeded", ready=False, ended_at=datetime.now(UTC)
+    )
+    assert not cancel_run(principal=principal, run_id=run.id)["success"]
+    assert Confirmation.objects.get().used_at is None
+
+
 def test_a_person_at_the_admin_site_asks_nobody_else(
     hand_in: Callable[..., Submitted], principal: Principal
 ) -> None:

@@ -51,7 +51,10 @@ def test_a_token_without_users_and_this_machine_act_for_any(principal: Principal
     assert not User.objects.exists()
 
 
-@pytest.mark.parametrize("user_id", ["x" * 129, "a\0b", "a\nb", "\u202ea"])
+@pytest.mark.parametrize(
+    "user_id",
+    ["x" * 129, "a\0b", "a\nb", "\u202ea", "Alice Smith", "a\u2003b", "a/b", "a\\b", ".x"],
+)
 def test_a_user_id_that_is_none_makes_no_token(principal: Principal, user_id: str) -> None:
     with pytest.raises(InvalidInput):
         create_token(name="ci", users=["ann", user_id])
@@ -113,6 +116,15 @@ def test_unknown_scopes_are_refused_by_name(principal: Principal) -> None:
 def test_a_new_token_may_neither_confirm_nor_manage_targets(principal: Principal) -> None:
     assert not {"confirm", "targets:admin"} & DEFAULT_SCOPES
     assert "confirm" not in local_principal().scopes
+
+
+def test_a_token_that_names_users_reads_the_audit_log_only_where_it_was_meant_to(
+    principal: Principal,
+) -> None:
+    assert "audit:read" in authenticate(create_token(name="ci")).scopes
+    assert "audit:read" not in authenticate(create_token(name="ci", users=["ann"])).scopes
+    meant = create_token(name="ci", users=["ann"], scopes=frozenset({"audit:read"}))
+    assert authenticate(meant).scopes == {"audit:read"}
 
 
 def test_a_missing_scope_is_named(principal: Principal) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 from django.test import override_settings
 
 from artifacts import blobs
@@ -56,6 +58,14 @@ def test_bytes_are_sent_once_and_found_afterwards(
     assert bucket.deeds() == ["HeadObject", "CopyObject"]
     assert bucket.keys() == ["kept/here/" + blob_name(hashlib.sha256(b"the same").hexdigest())]
     assert read_chunk(principal=principal, artifact_id=first)["data"] == "the same"
+
+
+def test_a_thread_that_kept_bytes_is_left_without_a_connection(
+    bucket: Bucket, principal: Principal
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(keep_blob, b"x", name="x", mime_type="text/plain").result(60)
+        assert pool.submit(lambda: connection.connection).result(60) is None
 
 
 def test_a_chunk_fetches_its_own_bytes_alone(

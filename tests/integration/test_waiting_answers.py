@@ -8,17 +8,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
-from decisions.confirmations import confirm, refuse
+from decisions.confirmations import confirm, refuse, withdraw
+from decisions.deeds import rule_on, use_of
 from decisions.errors import Conflict, InvalidInput
 from decisions.models import AuditEntry, Confirmation, Decision
 from decisions.policy_rules import RuleSays, make_rule, retire_rule
 from decisions.principals import Principal
 from runs.models import Run
+from runs.pausing import pause
 from runs.resuming import look_after_waiting
 from runs.services import answer_run, cancel_run
+from runs.step_context import NeedsPerson
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once
+from tests.integration.workers import must_take
 from tests.support.people import asked, fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures"]
@@ -105,6 +110,26 @@ def test_a_run_can_be_canceled_while_it_waits(
     with pytest.raises(Conflict):
         confirm(decision_id=number, by="admin:ann", how="admin")
     assert (place.work(), notes(), fresh(run).status) == (0, "", "canceled")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+def test_a_question_that_comes_while_its_run_is_canceled_is_withdrawn_too(
+    principal: Principal, asks: str, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit("ok")
+    held = must_take("w1")
+    use = use_of(principal, "test_risk", {"text": "b"}, run_id=run_id, step_index=0)
+
+    def withdraw_and_ask(**named: str) -> None:
+        withdraw(**named)
+        if not Confirmation.objects.exists():
+            needs = NeedsPerson(use, rule_on(use))
+            at_once([lambda: pause(held, needs, ([], []), active_ms=1, keeps_page=False)])
+
+    monkeypatch.setattr("runs.services.withdraw", withdraw_and_ask)
+    assert cancel_run(principal=principal, run_id=run_id)["success"]
+    assert Run.objects.get(id=run_id).status == "canceled"
+    assert Confirmation.objects.get().status == "withdrawn"
 
 
 def test_cancel_and_confirm_at_once_end_one_way(

@@ -7,7 +7,7 @@ import hmac
 import pytest
 from django.test import override_settings
 
-from decisions.keys import mac, mac_matches, seal, unseal
+from decisions.keys import mac, mac_matches, macs, seal, unseal
 
 OLD, NEW = "o" * 40, "n" * 40
 
@@ -36,6 +36,7 @@ def test_an_older_key_still_opens_and_checks_but_no_longer_seals() -> None:
         assert unseal(sealed) == b"x"
         assert mac_matches("audit", b"m", made)
         assert mac("audit", b"m") != made
+        assert macs("audit", b"m") == (mac("audit", b"m"), made)
     with override_settings(CONTINUITY_SECRET_KEYS=[NEW]):
         assert not mac_matches("audit", b"m", made)
         with pytest.raises(ValueError, match="altered"):

@@ -26,13 +26,14 @@ class Command(BaseCommand):
         parser.add_argument("--refuse", action="store_true", help="say no instead of yes")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Decide, and print what was decided."""
+        """Print what it is about, decide, and print what was decided."""
         prepare_home()
         number, deed = options["decision"], refuse if options["refuse"] else confirm
+        decision = Decision.objects.filter(pk=number).first()
+        if decision is not None:
+            self.stderr.write(f"{decision.tool or 'chat'} {exact_json(decision.arguments)}")
         try:
             done = deed(decision_id=number, by=f"command:{getpass.getuser()}", how="command")
         except Refused as refusal:
             raise CommandError(refusal.message) from None
-        decision = Decision.objects.get(pk=number)
-        self.stderr.write(f"{decision.tool or 'chat'} {exact_json(decision.arguments)}")
         self.stdout.write(f"decision {number} {done.status}")

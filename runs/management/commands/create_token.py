@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.errors import Refused
-from decisions.principals import DEFAULT_SCOPES, LOCAL, create_token
+from decisions.principals import LOCAL, create_token
 from runs.stack.prepare import prepare_home
 
 
@@ -38,7 +38,9 @@ class Command(BaseCommand):
             " (default: any user of the workspace)",
         )
         parser.add_argument(
-            "--scopes", help="comma-separated; default: all but targets:admin and confirm"
+            "--scopes",
+            help="comma-separated; default: all but targets:admin and confirm, and with --user"
+            " without those of the audit log",
         )
         parser.add_argument("--trust", choices=["local", "remote"], default="remote")
 
@@ -49,9 +51,9 @@ class Command(BaseCommand):
         wanted = (
             frozenset(filter(None, scopes.replace(" ", "").split(",")))
             if scopes is not None
-            else DEFAULT_SCOPES
+            else None
         )
-        if not wanted:
+        if wanted is not None and not wanted:
             raise CommandError("--scopes names none; leave it out for the usual ones.")
         try:
             token = create_token(

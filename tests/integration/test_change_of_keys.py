@@ -1,0 +1,100 @@
+"""A new key goes first in CONTINUITY_SECRET_KEYS: what was made under the old one stays good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from django.conf import settings
+from django.test import Client, override_settings
+
+from decisions.confirmations import confirm
+from decisions.errors import ConfirmationRequired, NotAuthenticated
+from decisions.models import Confirmation
+from decisions.one_time_login import make_login_path
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal, authenticate, create_token
+from runs.models import Run
+from runs.services import submit_run
+from runs.submission import Submitted
+from runs.worker import WorkerPlace
+from tests.support.people import fresh, say
+
+pytest_plugins = ["tests.support.people_fixtures", "tests.support.rest_fixtures"]
+NEW = "n" * 40
+
+
+@contextmanager
+def new_key_first() -> Iterator[None]:
+    with override_settings(CONTINUITY_SECRET_KEYS=[NEW, *settings.CONTINUITY_SECRET_KEYS]):
+        yield
+
+
+def hand_in(principal: Principal) -> Submitted:
+    return submit_run(
+        principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+        options={"mode": "async", "idempotencyKey": "k"},
+    )  # fmt: skip
+
+
+def test_a_token_stays_good_until_its_key_goes(principal: Principal) -> None:
+    secret = create_token(name="ci")
+    with new_key_first():
+        caller = authenticate(secret)
+        assert authenticate(create_token(name="new")).id != caller.id
+    assert caller == authenticate(secret)
+    with override_settings(CONTINUITY_SECRET_KEYS=[NEW]), pytest.raises(NotAuthenticated):
+        authenticate(secret)
+
+
+def test_a_waiting_run_goes_on_under_its_approval(
+    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+) -> None:
+    run = call("note:a,risk:b", effect="once")
+    place.work()
+    say(run)
+    with new_key_first():
+        place.work()
+    assert (fresh(run).status, notes()) == ("succeeded", "ab")
+    assert Confirmation.objects.count() == 1
+
+
+def test_an_approved_call_is_good_once_all_the_same(principal: Principal) -> None:
+    make_rule(RuleSays("confirm", tool="run_task_template"), actor="t")
+    with pytest.raises(ConfirmationRequired) as asked:
+        hand_in(principal)
+    number = asked.value.details["decisionId"]
+    with new_key_first():
+        with pytest.raises(ConfirmationRequired) as again:
+            hand_in(principal)
+        assert again.value.details["decisionId"] == number
+        confirm(decision_id=number, by="admin:ann", how="admin")
+        first, second = hand_in(principal), hand_in(principal)
+    assert (first.deduplicated, second.deduplicated) == (False, True)
+    assert Run.objects.count() == 1
+
+
+def test_a_repeated_submit_still_reads_as_the_same(principal: Principal) -> None:
+    first = hand_in(principal)
+    with new_key_first():
+        again = hand_in(principal)
+    assert (again.run_id, again.inputs_match) == (first.run_id, True)
+
+
+def test_a_repeated_message_still_gets_its_answer(api: httpx.Client) -> None:
+    said = {"user_id": "alice", "message": "What came of it?", "idempotency_key": "k"}
+    first = api.post("/api/v1/chat", json=said)
+    with new_key_first():
+        again = api.post("/api/v1/chat", json=said)
+        other = api.post("/api/v1/chat", json={**said, "message": "And now?"})
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert other.status_code == 409
+
+
+def test_a_link_that_signs_in_still_does(principal: Principal) -> None:
+    with override_settings(ONE_TIME_LOGIN=True):
+        path = make_login_path()
+    with new_key_first(), override_settings(ONE_TIME_LOGIN=True):
+        assert Client().post(path).status_code == 302
