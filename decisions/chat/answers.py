@@ -62,17 +62,24 @@ def _rows(call: Call) -> Any:
     )
 
 
-def keep_answer(call: Call, *, worded: bool) -> ChatAnswer:
-    """Take the key, in the caller's transaction; an old answer under it goes.
+def is_alive(created_at: datetime) -> bool:
+    """Tell whether an answer of that time still stands for its key."""
+    return created_at > datetime.now(UTC) - KEY_LIFE
 
-    Raises:
-        IntegrityError: Somebody else took it meanwhile.
+
+def keep_answer(
+    call: Call, answer: Mapping[str, Any], *, worded: bool, replaces: bool
+) -> ChatAnswer:
+    """Take the key for an answer, in the caller's transaction, under the lock of the user.
+
+    Args:
+        replaces: an answer whose time is over stands under the key; it goes.
     """
-    now = datetime.now(UTC)
-    _rows(call).filter(created_at__lte=now - KEY_LIFE).delete()
+    if replaces:
+        _rows(call).delete()
     return ChatAnswer.objects.create(
         workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key,
-        call_digest=call.digest, worded=worded, created_at=now,
+        call_digest=call.digest, answer=answer, worded=worded, created_at=datetime.now(UTC),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from decisions.chat.gate import added_class
 from decisions.chat.intake import (
     REQUIRED,
     TaskType,
@@ -18,7 +19,7 @@ from decisions.chat.intake import (
 )
 from decisions.chat.language import Language, language_of
 from decisions.chat.reality_first import has_had_enough
-from decisions.chat.risk.judge import judge
+from decisions.chat.risk.judge import Finding, judge
 from decisions.ids import new_id
 from decisions.logs import redact
 from decisions.models import Conversation
@@ -38,6 +39,8 @@ class Turn:
         answers: what was said to these questions, this message included.
         slots: what is known of the request.
         missing: the slots that have to be asked for first.
+        finding: what is risky about it; of one that is asked back, about the request alone.
+        seen_at: when the conversation, as it was read, had changed last; None of a new one.
     """
 
     conversation: Conversation
@@ -48,6 +51,8 @@ class Turn:
     task_type: TaskType
     missing: list[str]
     language: Language
+    finding: Finding | None
+    seen_at: datetime | None
 
     def save(self, *, asked: Sequence[str]) -> None:
         """Write the conversation, in the caller's transaction: what was asked for, or that nothing
@@ -65,7 +70,7 @@ class Turn:
 
 
 def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
-    """Return a message in its conversation, made when new. The caller has locked the user."""
+    """Return a message in its conversation, made when new. Reads alone."""
     row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
     row.hints_off = row.hints_off or has_had_enough(message)
     given = {slot: redact(str(value)) for slot, value in call.get("slots", {}).items()}
@@ -74,13 +79,19 @@ def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
         slots = {**row.slots, **answers_in(message, row.asked), **given}
     else:
         request, answers, slots = message, (), given
-    risky = judge(request, said_before=row.last_message) is not None
-    task_type = task_type_of(request, risky=risky)
+    finding = judge(request, said_before=row.last_message)
+    task_type = task_type_of(request, risky=finding is not None)
     slots = {**slots_in(request, REQUIRED[task_type]), **slots}
+    missing = missing_slots(task_type, slots)
+    if finding is None and not missing:
+        finding = added_class(
+            request, answers, said_before=row.last_message,
+            environment=slots.get("environment", ""),
+        )  # fmt: skip
     return Turn(
         conversation=row, message=message, request=request, answers=answers, slots=slots,
-        task_type=task_type, missing=missing_slots(task_type, slots),
-        language=language_of(request),
+        task_type=task_type, missing=missing, language=language_of(request), finding=finding,
+        seen_at=row.updated_at if row.pk else None,
     )  # fmt: skip
 
 

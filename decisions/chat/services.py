@@ -1,7 +1,9 @@
-"""POST /chat: one message taken in, decided on and answered, in one transaction with its audit row.
+"""POST /chat: one message taken in, decided on and answered.
 
-intake ──> questions (clarify_first): nothing is kept but the conversation
-   └─────> impact, retrieval, score, gate, reality_first ──> act | clarify | confirm
+draft    intake ──> questions (clarify_first): nothing is kept but the conversation
+            └─────> impact, retrieval, score, gate ──> act | clarify | confirm
+write    all rows of it, their audit row and the answer, in one transaction under the user's lock,
+         if nothing came since that changes the draft
 """
 
 from __future__ import annotations
@@ -10,15 +12,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from decisions.audit import Deed, record
-from decisions.chat.answers import Call, call_of, find_answer, keep_answer, put_wording
+from decisions.chat.answers import (
+    Call,
+    call_of,
+    find_answer,
+    is_alive,
+    keep_answer,
+    put_wording,
+)
 from decisions.chat.contract import MESSAGE_BYTES
-from decisions.chat.conversation import take_turn
+from decisions.chat.draft import Draft, draft_of, with_what_came_since
 from decisions.chat.intake import MAX_QUESTIONS
 from decisions.chat.protocol import Answer, ask_back, decide
 from decisions.chat.responder import is_built_in, reply_of
+from decisions.chat.since import look_since
 from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.models import ChatAnswer
 from decisions.owner import Owner, owner_of
@@ -52,26 +62,39 @@ def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
 def _answer(
     owner: Owner, principal: Principal, call: Mapping[str, Any], asked: Call
 ) -> dict[str, Any]:
-    try:
-        with transaction.atomic():
-            row = keep_answer(asked, worded=is_built_in())
-            made = _converse(owner, principal, call)
-            row.answer = made.kept()
-            row.save(update_fields=["answer"])
-    except IntegrityError:  # the same key came at the same moment, and was first
+    while True:  # again only where another message of the session, or of the key, got in first
+        made = _write(owner, principal, draft_of(owner, call), asked)
+        if made is not None:
+            return _worded(*made)
         stored = find_answer(asked)
-        if stored is None:
-            raise
-        return stored
-    return _worded(row, made)
+        if stored is not None:
+            return stored
 
 
-def _converse(owner: Owner, principal: Principal, call: Mapping[str, Any]) -> Answer:
-    owner.lock()  # one message of a user at a time
-    turn = take_turn(owner, call)
-    made = ask_back(turn) if turn.missing else decide(owner, principal, turn)
-    turn.save(asked=turn.missing[:MAX_QUESTIONS] if made.decision_id is None else ())
-    return made
+def _write(
+    owner: Owner, principal: Principal, draft: Draft, asked: Call
+) -> tuple[ChatAnswer, Answer] | None:
+    """Write a draft and its answer; nothing where the key was taken, or the conversation went on,
+    since it was made. Commits.
+    """
+    turn = draft.turn
+    with transaction.atomic():
+        owner.lock()  # one message of a user at a time
+        since = look_since(asked, turn.conversation.session_id)
+        taken = since.answered_at is not None and is_alive(since.answered_at)
+        if taken or since.said_at != turn.seen_at:
+            return None
+        if since.last_event_id != draft.last_event_id:
+            draft = with_what_came_since(owner, draft)
+        if draft.judged is None:
+            made = ask_back(turn)
+        else:
+            made = decide(owner, principal, turn, draft.judged)
+        turn.save(asked=turn.missing[:MAX_QUESTIONS])
+        row = keep_answer(
+            asked, made.kept(), worded=is_built_in(), replaces=since.answered_at is not None
+        )
+    return row, made
 
 
 def _worded(row: ChatAnswer, made: Answer) -> dict[str, Any]:
