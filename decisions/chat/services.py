@@ -21,6 +21,7 @@ from decisions.chat.answers import (
     find_answer,
     is_alive,
     keep_answer,
+    once_worded,
     put_wording,
 )
 from decisions.chat.contract import MESSAGE_BYTES
@@ -33,42 +34,55 @@ from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.models import ChatAnswer
 from decisions.owner import Owner, owner_of
 from decisions.principals import Principal
+from decisions.threads import in_thread, to_its_end
 
 
-def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
+async def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
     """Answer `POST /chat`. `call` is valid by CHAT_INPUT.
 
     Commits before returning. The same key with the same body again returns the same answer without
-    the confirm token, also while the first call is under way.
+    the confirm token, also while the first call is under way. While the installation's own
+    responder is waited for, no thread and no connection is held.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
         InvalidInput: A blank key or message, or a message of more than 64 KiB.
         IdempotencyConflict: The key came with another body within 24 hours.
     """
+    return await to_its_end(_chat(principal, call))
+
+
+async def _chat(principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
+    row, made = await in_thread(take_in, principal=principal, call=call)
+    if made is None:
+        return await once_worded(row)
+    if not row.worded:
+        words = await in_thread(put_wording, row, await reply_of(made.decided))
+        made = replace(made, response=words)
+    return made.told()
+
+
+def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswer, Answer | None]:
+    """Decide on a call, and return the answer as it is kept and as it is told the first time; of a
+    call that came before what is kept alone. Raises as `chat`. Commits.
+    """
     require_key(call)
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     check_message(call["message"])
     asked = call_of(owner, call)
     try:
-        return find_answer(asked) or _answer(owner, principal, call, asked)
+        while True:  # again only where another message of the session, or of the key, got in first
+            stored = find_answer(asked)
+            if stored is not None:
+                return stored, None
+            written = _write(owner, principal, draft_of(owner, call), asked)
+            if written is not None:
+                return written
     except IdempotencyConflict as refusal:
         place = owner.tenant_id, owner.workspace_id
         told = {"errorCode": refusal.code}
         record(Deed("chat.refused", principal.id, "user", owner.user_id, *place, told))
         raise
-
-
-def _answer(
-    owner: Owner, principal: Principal, call: Mapping[str, Any], asked: Call
-) -> dict[str, Any]:
-    while True:  # again only where another message of the session, or of the key, got in first
-        made = _write(owner, principal, draft_of(owner, call), asked)
-        if made is not None:
-            return _worded(*made)
-        stored = find_answer(asked)
-        if stored is not None:
-            return stored
 
 
 def _write(
@@ -95,14 +109,6 @@ def _write(
             asked, made.kept(), worded=is_built_in(), replaces=since.answered_at is not None
         )
     return row, made
-
-
-def _worded(row: ChatAnswer, made: Answer) -> dict[str, Any]:
-    """Return the answer in the words of the installation's own responder, if it has one."""
-    if not row.worded:
-        words = put_wording(row, reply_of(made.decided))
-        made = replace(made, response=words)
-    return made.told()
 
 
 def require_key(call: Mapping[str, Any]) -> None:

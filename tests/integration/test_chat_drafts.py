@@ -4,6 +4,7 @@ and nobody waits for reading and reckoning.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -36,7 +37,7 @@ def say(principal: Principal) -> Say:
     def send(message: str, **changed: Any) -> dict[str, Any]:
         call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
                 "slots": KNOWN, **changed}  # fmt: skip
-        return services.chat(principal=principal, call=call)
+        return asyncio.run(services.chat(principal=principal, call=call))
 
     return send
 
@@ -120,8 +121,9 @@ def test_nothing_is_read_or_compared_while_the_user_is_locked(
     assert sum(name == "judge" for name, _ in done) == 2
 
 
-def test_a_decision_takes_few_statements_and_fewer_under_the_lock(say: Say) -> None:
-    say(HARMLESS, session_id="s")
+def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Principal) -> None:
+    call = {"user_id": "alice", "message": HARMLESS, "slots": KNOWN, "session_id": "s"}
+    services.take_in(principal=principal, call={**call, "idempotency_key": "one"})
     sent: list[bool] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -130,7 +132,7 @@ def test_a_decision_takes_few_statements_and_fewer_under_the_lock(say: Say) -> N
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):
-        say(HARMLESS, session_id="s")
+        services.take_in(principal=principal, call={**call, "idempotency_key": "two"})
     assert (len(sent), sum(sent)) == (16, 9)
 
 
