@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from decisions.chat.gate import added_class
+from decisions.chat.gate import Gate, added_class
 from decisions.chat.intake import (
     REQUIRED,
     TaskType,
@@ -22,10 +22,11 @@ from decisions.chat.reality_first import has_had_enough
 from decisions.chat.risk.judge import Finding, judge
 from decisions.ids import new_id
 from decisions.logs import redact
-from decisions.models import Conversation
+from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.owner import Owner
 
 REMEMBERED = 4000  # characters of the last message that the next one may be about
+CLAUSE = 500  # characters of what waits for a person that "do it" may be about
 
 
 @dataclass(slots=True)
@@ -54,9 +55,9 @@ class Turn:
     finding: Finding | None
     seen_at: datetime | None
 
-    def save(self, *, asked: Sequence[str]) -> None:
+    def save(self, *, asked: Sequence[str], gate: Gate | None, decision_id: int | None) -> None:
         """Write the conversation, in the caller's transaction: what was asked for, or that nothing
-        waits any more.
+        waits any more; and what a person has to confirm before a later "do it" may mean it.
         """
         row, now = self.conversation, datetime.now(UTC)
         waits = bool(asked)
@@ -64,9 +65,17 @@ class Turn:
         row.answers = list(self.answers) if waits else []
         row.slots = self.slots if waits else {}
         row.asked = list(asked)
+        risk = self._risk(gate)
+        if risk is not None:
+            row.risk = {**asdict(risk), "decision_id": decision_id}
         row.last_message = self.message[-REMEMBERED:]
         row.updated_at = now
         row.save()
+
+    def _risk(self, gate: Gate | None) -> Finding | None:
+        if self.finding is None and gate is not None and gate.hit:
+            return Finding(gate.rule, self.request[:CLAUSE])
+        return self.finding and Finding(str(self.finding.rule), self.finding.clause[:CLAUSE])
 
 
 def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
@@ -79,13 +88,14 @@ def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
         slots = {**row.slots, **answers_in(message, row.asked), **given}
     else:
         request, answers, slots = message, (), given
-    finding = judge(request, said_before=row.last_message)
+    waiting = _waiting(row)
+    finding = judge(request, said_before=row.last_message, waiting=waiting)
     task_type = task_type_of(request, risky=finding is not None)
     slots = {**slots_in(request, REQUIRED[task_type]), **slots}
     missing = missing_slots(task_type, slots)
     if finding is None and not missing:
         finding = added_class(
-            request, answers, said_before=row.last_message,
+            request, answers, said_before=row.last_message, waiting=waiting,
             environment=slots.get("environment", ""),
         )  # fmt: skip
     return Turn(
@@ -93,6 +103,21 @@ def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
         task_type=task_type, missing=missing, language=language_of(request), finding=finding,
         seen_at=row.updated_at if row.pk else None,
     )  # fmt: skip
+
+
+def _waiting(row: Conversation) -> Finding | None:
+    """Return what was found in the conversation and no person has confirmed; what one has is
+    forgotten.
+    """
+    if not row.risk:
+        return None
+    confirmed = Confirmation.objects.filter(
+        decision_id=row.risk["decision_id"], status=ConfirmationStatus.CONFIRMED
+    )
+    if row.risk["decision_id"] is not None and confirmed.exists():
+        row.risk = {}
+        return None
+    return Finding(row.risk["rule"], row.risk["clause"])
 
 
 def _conversation(owner: Owner, session_id: str | None) -> Conversation:

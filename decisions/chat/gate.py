@@ -58,7 +58,12 @@ class Gate:
 
 
 def added_class(
-    request: str, answers: tuple[str, ...], *, said_before: str, environment: str
+    request: str,
+    answers: tuple[str, ...],
+    *,
+    said_before: str,
+    waiting: Finding | None,
+    environment: str,
 ) -> Finding | None:
     """Return what is risky about the answers to questions about a request, or about where it is to
     be done, whatever the request is by itself.
@@ -67,7 +72,7 @@ def added_class(
     makes one of production is the request's own.
     """
     for said in answers:
-        found = judge(said, said_before=said_before)
+        found = judge(said, said_before=said_before, waiting=waiting)
         if found is not None:
             return found
     lowered = request.lower()

@@ -104,7 +104,8 @@ def _write(
             made = ask_back(turn)
         else:
             made = decide(owner, principal, turn, draft.judged)
-        turn.save(asked=turn.missing[:MAX_QUESTIONS])
+        gate = draft.judged.gate if draft.judged else None
+        turn.save(asked=turn.missing[:MAX_QUESTIONS], gate=gate, decision_id=made.decision_id)
         row = keep_answer(
             asked, made.kept(), worded=is_built_in(), replaces=since.answered_at is not None
         )
