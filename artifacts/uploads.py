@@ -21,6 +21,7 @@ from artifacts.upload_places import Ticket, make_ticket, place_of
 from decisions.audit import Deed, record
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
 from decisions.ids import new_id
+from decisions.portions import AT_ONCE, until_done
 from decisions.principals import Principal
 from decisions.storable import storable_text
 from decisions.threads import in_long_thread, in_thread, to_its_end
@@ -244,8 +245,11 @@ def forget_uploads() -> int:
     for them; return how many.
     """
     over = ArtifactUpload.objects.filter(expires_at__lte=datetime.now(UTC) - TIME_TO_SEND)
-    ids = list(over.values_list("id", flat=True)[:500])
-    for upload_id in ids:
-        blob_storage().delete(place_of(upload_id))
-    ArtifactUpload.objects.filter(id__in=ids).delete()
-    return len(ids)
+
+    def forget_some() -> int:
+        ids = list(over.values_list("id", flat=True)[:AT_ONCE])
+        for upload_id in ids:
+            blob_storage().delete(place_of(upload_id))
+        return over.filter(id__in=ids).delete()[0]
+
+    return until_done(forget_some, full=AT_ONCE)

@@ -20,10 +20,10 @@ from decisions.errors import IdempotencyConflict
 from decisions.keys import mac
 from decisions.models import ChatAnswer
 from decisions.owner import Owner
+from decisions.portions import AT_ONCE, until_done
 from decisions.threads import in_thread
 
 KEY_LIFE = timedelta(hours=24)
-AT_ONCE = 500  # answers that one transaction of the scheduler forgets
 _LOOK_EVERY_S = 0.1
 _GRACE_S = 3.0
 
@@ -111,6 +111,9 @@ async def once_worded(row: ChatAnswer) -> dict[str, Any]:
 
 def forget_answers(now: datetime | None = None) -> int:
     """Delete answers whose 24 hours are over; return how many. Commits."""
-    over = (now or datetime.now(UTC)) - KEY_LIFE
-    old = ChatAnswer.objects.filter(created_at__lte=over).values_list("pk", flat=True)[:AT_ONCE]
-    return ChatAnswer.objects.filter(pk__in=list(old)).delete()[0]
+    old = ChatAnswer.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFE)
+
+    def forget_some() -> int:
+        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
+
+    return until_done(forget_some, full=AT_ONCE)

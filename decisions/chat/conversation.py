@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from decisions.chat.gate import Gate, added_class
@@ -24,8 +24,10 @@ from decisions.ids import new_id
 from decisions.logs import redact
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.owner import Owner
+from decisions.portions import AT_ONCE, until_done
 
 REMEMBERED = 4000  # characters of the last message that the next one may be about
+LIFE = timedelta(days=30)  # of a conversation, from its last message
 CLAUSE = 500  # characters of what waits for a person that "do it" may be about
 
 
@@ -131,3 +133,15 @@ def _conversation(owner: Owner, session_id: str | None) -> Conversation:
     return Conversation(
         **owner.columns, session_id=session_id or new_id("chat_"), created_at=now, updated_at=now
     )
+
+
+def forget_conversations() -> int:
+    """Delete conversations that nobody went on with for 30 days; return how many. Commits. What was
+    decided in them stays.
+    """
+    old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - LIFE)
+
+    def forget_some() -> int:
+        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
+
+    return until_done(forget_some, full=AT_ONCE)

@@ -42,6 +42,7 @@ class Conversation(models.Model):
                 fields=["workspace_id", "user_id", "session_id"], name="conversation_per_user"
             )
         ]
+        indexes = [models.Index(fields=["updated_at"], name="conversation_age")]
 
     def __str__(self) -> str:
         return self.session_id
