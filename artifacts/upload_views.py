@@ -12,7 +12,6 @@ from artifacts.upload_places import read_ticket
 from decisions.api_view import ApiView, OpenView, json_answer, principal_of
 from decisions.arguments import Arguments
 from decisions.openapi import component, operation
-from decisions.threads import in_thread
 
 DOOR = "/api/v1/artifacts/upload/"
 _START = Arguments(contract.START_UPLOAD_INPUT)
@@ -57,14 +56,13 @@ class CompleteView(ApiView):
         "completeUpload", "Make what was sent an artifact", tag="artifacts", answer=_ARTIFACT,
         path={"uploadId": "From the answer to startUpload."}, refusals=(*_REFUSALS, 404, 410),
     )  # fmt: skip
-    def post(self, request: Request, **path: str) -> HttpResponse:
+    async def post(self, request: Request, **path: str) -> HttpResponse:
         """Reads the bytes; where size and sha256 are those announced, answers the artifact. Twice
         is the same one.
         """
-        upload_id = self.arguments(_UPLOAD_ID)["uploadId"]
-        return json_answer(
-            uploads.complete_upload(principal=principal_of(request), upload_id=upload_id)
-        )
+        upload_id = (await self.arguments_of_body(_UPLOAD_ID))["uploadId"]
+        done = uploads.complete_upload(principal=principal_of(request), upload_id=upload_id)
+        return json_answer(await done)
 
 
 class DoorView(OpenView):
@@ -77,8 +75,8 @@ class DoorView(OpenView):
     )  # fmt: skip
     async def put(self, request: Request, ticket: str) -> HttpResponse:
         """Takes the bytes, as many as were announced and of the type that was."""
-        await in_thread(
-            uploads.receive, ticket=read_ticket(ticket), body=request._request,
+        await uploads.receive(
+            ticket=read_ticket(ticket), body=request._request,
             mime_type=request.headers.get("Content-Type", ""),
         )  # fmt: skip
         return HttpResponse(status=HTTPStatus.NO_CONTENT)

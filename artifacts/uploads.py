@@ -21,8 +21,10 @@ from artifacts.upload_places import Ticket, make_ticket, place_of
 from decisions.audit import Deed, record
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
 from decisions.ids import new_id
+from decisions.portions import AT_ONCE, until_done
 from decisions.principals import Principal
 from decisions.storable import storable_text
+from decisions.threads import in_long_thread, in_thread, to_its_end
 
 KIND = "upload"
 OPEN_MAX = 100  # uploads of a workspace that are announced and not complete
@@ -125,7 +127,7 @@ class _Sent(File):  # type: ignore[type-arg]
             raise InvalidInput(f"The body has to have {self._announced} bytes, as announced.")
 
 
-def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
+async def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
     """Take the bytes of an upload; sent again, they replace what was sent before.
 
     Raises:
@@ -133,6 +135,12 @@ def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
         Conflict: The upload is complete.
         InvalidInput: Another length or another type than announced; nothing is kept.
     """
+    upload = await in_thread(_awaited, ticket, mime_type)
+    sent = _Sent(body, upload.size_bytes)
+    await in_long_thread(blob_storage().save, place_of(upload.id), sent)
+
+
+def _awaited(ticket: Ticket | None, mime_type: str) -> ArtifactUpload:
     upload = ticket and ArtifactUpload.objects.filter(id=ticket.upload_id).first()
     if not upload:
         raise ArtifactNotFound("There is no upload at this address, or its time is over.")
@@ -140,10 +148,10 @@ def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
         raise Conflict(f"The upload {upload.id} is complete.")
     if mime_type != upload.mime_type:
         raise InvalidInput(f"Content-Type: it has to be {upload.mime_type}, as announced.")
-    blob_storage().save(place_of(upload.id), _Sent(body, upload.size_bytes))
+    return upload
 
 
-def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, Any]:
+async def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, Any]:
     """Read what was sent; where it is what was announced, make it an artifact and return it.
 
     Twice is the same artifact. It lives as long as artifacts do, from now on.
@@ -154,29 +162,38 @@ def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, Any]:
         NothingSent: The bytes are not there yet.
         InvalidInput: They are not those that were announced; they are gone then.
     """
-    principal.require("artifacts:write")
-    upload = _upload(principal, upload_id)
+    return await to_its_end(_complete(principal, upload_id))
+
+
+async def _complete(principal: Principal, upload_id: str) -> dict[str, Any]:
+    upload = await in_thread(_upload, principal, upload_id)
     if upload.artifact_id is None:
-        if upload.expires_at <= datetime.now(UTC):
-            raise ArtifactExpired(f"The time to complete the upload {upload_id} is over.")
         try:
-            _take_in(upload)
+            await in_long_thread(_take_in, upload)
         except FileNotFoundError:
-            upload.refresh_from_db()  # somebody else may have completed it meanwhile
-            if upload.artifact_id is None:
-                raise NothingSent(f"Nothing has been sent for the upload {upload_id}.") from None
+            await in_thread(_require_complete, upload)
         else:
-            _make_artifact(principal, upload)
-            blob_storage().delete(place_of(upload.id))
-    return describe(Artifact.objects.get(id=upload.artifact_id))
+            await in_thread(_make_artifact, principal, upload)
+            await in_long_thread(blob_storage().delete, place_of(upload.id))
+    return await in_thread(lambda: describe(Artifact.objects.get(id=upload.artifact_id)))
 
 
 def _upload(principal: Principal, upload_id: str) -> ArtifactUpload:
+    principal.require("artifacts:write")
     found = ArtifactUpload.objects.filter(id=upload_id, workspace_id=principal.workspace_id)
     upload = found.first()
     if upload is None:
         raise ArtifactNotFound(f"There is no upload {upload_id[:64]}.")
+    if upload.artifact_id is None and upload.expires_at <= datetime.now(UTC):
+        raise ArtifactExpired(f"The time to complete the upload {upload_id} is over.")
     return upload
+
+
+def _require_complete(upload: ArtifactUpload) -> None:
+    """Refuse an upload of which nothing is there, unless somebody else completed it meanwhile."""
+    upload.refresh_from_db()
+    if upload.artifact_id is None:
+        raise NothingSent(f"Nothing has been sent for the upload {upload.id}.")
 
 
 def _take_in(upload: ArtifactUpload) -> None:
@@ -228,8 +245,11 @@ def forget_uploads() -> int:
     for them; return how many.
     """
     over = ArtifactUpload.objects.filter(expires_at__lte=datetime.now(UTC) - TIME_TO_SEND)
-    ids = list(over.values_list("id", flat=True)[:500])
-    for upload_id in ids:
-        blob_storage().delete(place_of(upload_id))
-    ArtifactUpload.objects.filter(id__in=ids).delete()
-    return len(ids)
+
+    def forget_some() -> int:
+        ids = list(over.values_list("id", flat=True)[:AT_ONCE])
+        for upload_id in ids:
+            blob_storage().delete(place_of(upload_id))
+        return over.filter(id__in=ids).delete()[0]
+
+    return until_done(forget_some, full=AT_ONCE)

@@ -24,9 +24,13 @@ class Owner:
 
     def lock(self) -> None:
         """Let nobody else write of this user until the transaction ends; made when new."""
-        user = ensure_user(workspace_id=self.workspace_id, user_id=self.user_id)
         # SQLite's transactions exclude each other anyway.
-        User.objects.select_for_update().get(pk=user.pk)
+        mine = User.objects.select_for_update().filter(
+            workspace_id=self.workspace_id, user_id=self.user_id
+        )
+        if not mine.values_list("pk"):
+            ensure_user(workspace_id=self.workspace_id, user_id=self.user_id)
+            mine.get()
 
 
 def owner_of(principal: Principal, user_id: str, *, scope: str) -> Owner:

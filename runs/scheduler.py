@@ -26,6 +26,8 @@ from django.db.models import QuerySet
 from artifacts.services import collect_blobs, expire_artifacts, expire_artifacts_of
 from artifacts.uploads import forget_uploads
 from decisions.chat.answers import forget_answers
+from decisions.chat.conversation import forget_conversations
+from decisions.portions import AT_ONCE, until_done
 from runs import claims, outbox, portions
 from runs.changes import Transition
 from runs.endings import error_object
@@ -40,7 +42,6 @@ from runs.task_templates.outcomes import next_actions
 from runs.totals import fold_totals
 from runs.unchanged import Watch
 
-AT_ONCE = 500  # rows that one transaction of a duty takes
 log = logging.getLogger(__name__)
 
 
@@ -62,6 +63,7 @@ class Scheduler:
             (60.0, claims.free_stale_slots), (15.0, forget_left_secrets), (60.0, expire_sessions),
             (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),
             (3600.0, forget_uploads), (300.0, forget_answers),
+            (3600.0, forget_conversations),
         ]  # fmt: skip
         due = [0.0] * len(duties)
         while not self.stopping.is_set():
@@ -147,7 +149,7 @@ def hide_runs() -> int:
         ids = list(due.order_by("ended_at").values_list("id", flat=True)[:AT_ONCE])
         return due.filter(id__in=ids).update(hidden_at=now)
 
-    return _until_done(hide_some)
+    return until_done(hide_some, full=AT_ONCE)
 
 
 def delete_old_runs() -> int:
@@ -168,13 +170,4 @@ def delete_old_runs() -> int:
     hide_runs()
     Worker.objects.filter(lost_at__lte=over).delete()
     WebhookDelivery.objects.filter(run__isnull=True, created_at__lte=over).delete()
-    return _until_done(delete_some)
-
-
-def _until_done(do_some: Callable[[], int]) -> int:
-    """Do something in portions, each a short transaction of its own; return how much was done."""
-    done = some = do_some()
-    while some >= AT_ONCE:
-        some = do_some()
-        done += some
-    return done
+    return until_done(delete_some, full=AT_ONCE)

@@ -4,6 +4,7 @@ token, which is told once.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Mapping
@@ -12,16 +13,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection
+from django.db.models import QuerySet
 
 from decisions.chat.responder import TIMEOUT_S
 from decisions.errors import IdempotencyConflict
 from decisions.keys import macs
 from decisions.models import ChatAnswer
 from decisions.owner import Owner
+from decisions.portions import AT_ONCE, until_done
+from decisions.threads import in_thread
 
 KEY_LIFE = timedelta(hours=24)
-AT_ONCE = 500  # answers that one transaction of the scheduler forgets
 _LOOK_EVERY_S = 0.1
 _GRACE_S = 3.0
 
@@ -50,38 +52,42 @@ def call_of(owner: Owner, said: Mapping[str, Any]) -> Call:
     return Call(owner, said["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
 
 
-def find_answer(call: Call) -> dict[str, Any] | None:
-    """Return what the key was answered, once it is worded; None for a key that is free.
+def find_answer(call: Call) -> ChatAnswer | None:
+    """Return what the key was answered, worded or not yet; None for a key that is free.
 
     Raises:
         IdempotencyConflict: The key came with another body.
     """
     row = _rows(call).filter(created_at__gt=datetime.now(UTC) - KEY_LIFE).first()
-    if row is None:
-        return None
-    if row.call_digest not in call.digests:
+    if row is not None and row.call_digest not in call.digests:
         raise IdempotencyConflict("This idempotency_key came before with another body.")
-    answer: dict[str, Any] = _once_worded(row).answer
-    return answer
+    return row
 
 
-def _rows(call: Call) -> Any:
+def _rows(call: Call) -> QuerySet[ChatAnswer]:
     return ChatAnswer.objects.filter(
         workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key
     )
 
 
-def keep_answer(call: Call, *, worded: bool) -> ChatAnswer:
-    """Take the key, in the caller's transaction; an old answer under it goes.
+def is_alive(created_at: datetime) -> bool:
+    """Tell whether an answer of that time still stands for its key."""
+    return created_at > datetime.now(UTC) - KEY_LIFE
 
-    Raises:
-        IntegrityError: Somebody else took it meanwhile.
+
+def keep_answer(
+    call: Call, answer: Mapping[str, Any], *, worded: bool, replaces: bool
+) -> ChatAnswer:
+    """Take the key for an answer, in the caller's transaction, under the lock of the user.
+
+    Args:
+        replaces: an answer whose time is over stands under the key; it goes.
     """
-    now = datetime.now(UTC)
-    _rows(call).filter(created_at__lte=now - KEY_LIFE).delete()
+    if replaces:
+        _rows(call).delete()
     return ChatAnswer.objects.create(
         workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key,
-        call_digest=call.digest, worded=worded, created_at=now,
+        call_digest=call.digest, answer=answer, worded=worded, created_at=datetime.now(UTC),
     )  # fmt: skip
 
 
@@ -98,21 +104,25 @@ def put_wording(row: ChatAnswer, response: str) -> str:
     return str(row.answer["response"])
 
 
-def _once_worded(row: ChatAnswer) -> ChatAnswer:
-    """Return the row when its words are final: repeated calls get the same ones. Where the process
-    that asked for them is gone, those that stand are final.
+async def once_worded(row: ChatAnswer) -> dict[str, Any]:
+    """Return an answer when its words are final: repeated calls get the same ones. Where the
+    process that asked for them is gone, those that stand are final.
     """
     until = time.monotonic() + TIMEOUT_S + _GRACE_S
-    while not row.worded and time.monotonic() < until and not connection.in_atomic_block:
-        time.sleep(_LOOK_EVERY_S)
-        row.refresh_from_db()
+    while not row.worded and time.monotonic() < until:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        await in_thread(row.refresh_from_db)
     if not row.worded:
-        put_wording(row, str(row.answer["response"]))
-    return row
+        await in_thread(put_wording, row, str(row.answer["response"]))
+    answer: dict[str, Any] = row.answer
+    return answer
 
 
 def forget_answers(now: datetime | None = None) -> int:
     """Delete answers whose 24 hours are over; return how many. Commits."""
-    over = (now or datetime.now(UTC)) - KEY_LIFE
-    old = ChatAnswer.objects.filter(created_at__lte=over).values_list("pk", flat=True)[:AT_ONCE]
-    return ChatAnswer.objects.filter(pk__in=list(old)).delete()[0]
+    old = ChatAnswer.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFE)
+
+    def forget_some() -> int:
+        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
+
+    return until_done(forget_some, full=AT_ONCE)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from decisions.chat.gate import Gate, added_class
 from decisions.chat.intake import (
     REQUIRED,
     TaskType,
@@ -18,13 +19,16 @@ from decisions.chat.intake import (
 )
 from decisions.chat.language import Language, language_of
 from decisions.chat.reality_first import has_had_enough
-from decisions.chat.risk.judge import judge
+from decisions.chat.risk.judge import Finding, judge
 from decisions.ids import new_id
 from decisions.logs import redact
-from decisions.models import Conversation
+from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.owner import Owner
+from decisions.portions import AT_ONCE, until_done
 
 REMEMBERED = 4000  # characters of the last message that the next one may be about
+LIFE = timedelta(days=30)  # of a conversation, from its last message
+CLAUSE = 500  # characters of what waits for a person that "do it" may be about
 
 
 @dataclass(slots=True)
@@ -38,6 +42,8 @@ class Turn:
         answers: what was said to these questions, this message included.
         slots: what is known of the request.
         missing: the slots that have to be asked for first.
+        finding: what is risky about it; of one that is asked back, about the request alone.
+        seen_at: when the conversation, as it was read, had changed last; None of a new one.
     """
 
     conversation: Conversation
@@ -48,10 +54,12 @@ class Turn:
     task_type: TaskType
     missing: list[str]
     language: Language
+    finding: Finding | None
+    seen_at: datetime | None
 
-    def save(self, *, asked: Sequence[str]) -> None:
+    def save(self, *, asked: Sequence[str], gate: Gate | None, decision_id: int | None) -> None:
         """Write the conversation, in the caller's transaction: what was asked for, or that nothing
-        waits any more.
+        waits any more; and what a person has to confirm before a later "do it" may mean it.
         """
         row, now = self.conversation, datetime.now(UTC)
         waits = bool(asked)
@@ -59,13 +67,21 @@ class Turn:
         row.answers = list(self.answers) if waits else []
         row.slots = self.slots if waits else {}
         row.asked = list(asked)
+        risk = self._risk(gate)
+        if risk is not None:
+            row.risk = {**asdict(risk), "decision_id": decision_id}
         row.last_message = self.message[-REMEMBERED:]
         row.updated_at = now
         row.save()
 
+    def _risk(self, gate: Gate | None) -> Finding | None:
+        if self.finding is None and gate is not None and gate.hit:
+            return Finding(gate.rule, self.request[:CLAUSE])
+        return self.finding and Finding(str(self.finding.rule), self.finding.clause[:CLAUSE])
+
 
 def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
-    """Return a message in its conversation, made when new. The caller has locked the user."""
+    """Return a message in its conversation, made when new. Reads alone."""
     row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
     row.hints_off = row.hints_off or has_had_enough(message)
     given = {slot: redact(str(value)) for slot, value in call.get("slots", {}).items()}
@@ -74,14 +90,36 @@ def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
         slots = {**row.slots, **answers_in(message, row.asked), **given}
     else:
         request, answers, slots = message, (), given
-    risky = judge(request, said_before=row.last_message) is not None
-    task_type = task_type_of(request, risky=risky)
+    waiting = _waiting(row)
+    finding = judge(request, said_before=row.last_message, waiting=waiting)
+    task_type = task_type_of(request, risky=finding is not None)
     slots = {**slots_in(request, REQUIRED[task_type]), **slots}
+    missing = missing_slots(task_type, slots)
+    if finding is None and not missing:
+        finding = added_class(
+            request, answers, said_before=row.last_message, waiting=waiting,
+            environment=slots.get("environment", ""),
+        )  # fmt: skip
     return Turn(
         conversation=row, message=message, request=request, answers=answers, slots=slots,
-        task_type=task_type, missing=missing_slots(task_type, slots),
-        language=language_of(request),
+        task_type=task_type, missing=missing, language=language_of(request), finding=finding,
+        seen_at=row.updated_at if row.pk else None,
     )  # fmt: skip
+
+
+def _waiting(row: Conversation) -> Finding | None:
+    """Return what was found in the conversation and no person has confirmed; what one has is
+    forgotten.
+    """
+    if not row.risk:
+        return None
+    confirmed = Confirmation.objects.filter(
+        decision_id=row.risk["decision_id"], status=ConfirmationStatus.CONFIRMED
+    )
+    if row.risk["decision_id"] is not None and confirmed.exists():
+        row.risk = {}
+        return None
+    return Finding(row.risk["rule"], row.risk["clause"])
 
 
 def _conversation(owner: Owner, session_id: str | None) -> Conversation:
@@ -95,3 +133,15 @@ def _conversation(owner: Owner, session_id: str | None) -> Conversation:
     return Conversation(
         **owner.columns, session_id=session_id or new_id("chat_"), created_at=now, updated_at=now
     )
+
+
+def forget_conversations() -> int:
+    """Delete conversations that nobody went on with for 30 days; return how many. Commits. What was
+    decided in them stays.
+    """
+    old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - LIFE)
+
+    def forget_some() -> int:
+        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
+
+    return until_done(forget_some, full=AT_ONCE)

@@ -57,16 +57,22 @@ class Gate:
         return {"hit": self.hit, "threshold": THRESHOLD, "reason": self.reason, "top": self.top}
 
 
-def intrinsic_class(
-    request: str, answers: tuple[str, ...], *, said_before: str, environment: str
+def added_class(
+    request: str,
+    answers: tuple[str, ...],
+    *,
+    said_before: str,
+    waiting: Finding | None,
+    environment: str,
 ) -> Finding | None:
-    """Return what is risky about a request and what was answered to questions about it.
+    """Return what is risky about the answers to questions about a request, or about where it is to
+    be done, whatever the request is by itself.
 
     Slots make no message risky by themselves (mechanisms 23); an operation that an environment
     makes one of production is the request's own.
     """
-    for said in (request, *answers):
-        found = judge(said, said_before=said_before)
+    for said in answers:
+        found = judge(said, said_before=said_before, waiting=waiting)
         if found is not None:
             return found
     lowered = request.lower()

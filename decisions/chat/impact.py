@@ -14,7 +14,7 @@ from decisions.chat.language import READ
 from decisions.chat.risk.classes import Class
 from decisions.models import Axis
 
-_BY_CLASS: Mapping[Class, Mapping[str, float]] = {
+_BY_CLASS: Mapping[str, Mapping[str, float]] = {
     Class.DELETION: {Axis.ASSET: -0.9, Axis.RELIABILITY: -0.3},
     Class.MONEY: {Axis.MONEY: -0.9},
     Class.PRODUCTION: {Axis.RELIABILITY: -0.9, Axis.TIME: -0.2},
@@ -66,16 +66,14 @@ class Impact:
         return next((name for below, name in _LAYERS if largest < below), "L4")
 
 
-def impact_of(
-    message: str, task_type: TaskType, risk: Class | None, *, slots_known: bool
-) -> Impact:
-    """Return the forecast of a message."""
+def impact_of(message: str, task_type: TaskType, risk: str | None, *, slots_known: bool) -> Impact:
+    """Return the forecast of a message; `risk` is a class, or another rule of the gate."""
     vector = dict(_BY_TASK[task_type])
     amount = amount_in(message)
     if amount:
         vector[Axis.MONEY] = -min(0.85, math.log10(1 + amount) / 8)
     if risk is not None:
-        vector |= _BY_CLASS[risk]
+        vector |= _BY_CLASS.get(risk, {})
     sure = _SURE_WITH_SLOTS if slots_known else _SURE_OF_TALK
     return Impact(
         vector={str(axis): round(delta, 4) for axis, delta in vector.items()},

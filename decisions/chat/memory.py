@@ -1,7 +1,8 @@
 """The signatures of users' past events, kept in this process so that each is read once.
 
-Events are only added, and a user's only under the lock of that user: what was read stays true, and
-what is new has a higher id. The database is the truth; a process that starts reads it again.
+Events are only added, and a user's only under the lock of that user: whoever reads them without it
+reads all up to some id, and what is new has a higher one. The database is the truth; a process that
+starts reads it again.
 """
 
 from __future__ import annotations
@@ -10,11 +11,27 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from decisions.chat.similarity import nearest
 from decisions.models import Event
 from decisions.owner import Owner
 
 USERS = 32  # whose past is kept; of ten thousand events about 2 MB
 GRAVE = "L4"
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """The events that may be like a message.
+
+    Attributes:
+        ids: the most similar first.
+        grave: those of them that are L4, in the same order.
+        last_id: of the user's events, the newest that was looked at; 0 where there is none.
+    """
+
+    ids: list[int]
+    grave: list[int]
+    last_id: int
 
 
 @dataclass(slots=True)
@@ -24,9 +41,18 @@ class Remembered:
     ids: list[int] = field(default_factory=list)
     signatures: list[int] = field(default_factory=list)
     grave: set[int] = field(default_factory=set)
+    _one_reads: threading.Lock = field(default_factory=threading.Lock)
 
-    def catch_up(self, owner: Owner) -> None:
-        """Read what came since. The caller has locked the user."""
+    def near(self, owner: Owner, wanted: bytes, *, at_least: float) -> Near:
+        """Read what came since, and return what a signature is near to."""
+        with self._one_reads:
+            self._catch_up(owner)
+            found = nearest(wanted, self.ids, self.signatures, at_least=at_least)
+            ids = [number for _, number in found]
+            grave = [number for number in ids if number in self.grave]
+            return Near(ids, grave, self.ids[-1] if self.ids else 0)
+
+    def _catch_up(self, owner: Owner) -> None:
         rows = Event.objects.filter(
             workspace_id=owner.workspace_id, user_id=owner.user_id,
             pk__gt=self.ids[-1] if self.ids else 0,
@@ -43,12 +69,11 @@ _kept: OrderedDict[tuple[str, str], Remembered] = OrderedDict()
 
 
 def past_of(owner: Owner) -> Remembered:
-    """Return a user's past as it is now. The caller has locked the user."""
+    """Return what this process remembers of a user, whatever came since. Any thread may ask."""
     whose = owner.workspace_id, owner.user_id
     with _lock:
         found = _kept.setdefault(whose, Remembered())
         _kept.move_to_end(whose)
         if len(_kept) > USERS:
             _kept.popitem(last=False)
-    found.catch_up(owner)
     return found

@@ -13,21 +13,17 @@ from django.conf import settings
 
 from decisions.audit import Deed, record
 from decisions.chat.conversation import Turn
-from decisions.chat.gate import Gate, intrinsic_class, judge_gate
-from decisions.chat.impact import Impact, impact_of
+from decisions.chat.draft import Judged
 from decisions.chat.intake import questions_for
 from decisions.chat.reality_first import RealityCheck, check_reality
 from decisions.chat.responder import Composed, Decided
-from decisions.chat.retrieval import Past, recall
-from decisions.chat.score import Score, score_of
 from decisions.confirmations import Opened, open_confirmation
 from decisions.ids import new_id
 from decisions.learning import Forecast
-from decisions.models import Decision, DecisionKind, DecisionMode, Event
+from decisions.models import Decision, DecisionKind, Event
 from decisions.outcomes import open_outcome
 from decisions.owner import Owner
 from decisions.principals import Principal
-from decisions.user_state import UserState, cost_of, state_of
 
 INTENT = 500  # characters of a request that later ones are told of it
 
@@ -66,26 +62,6 @@ class Answer:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What the steps made of a turn."""
-
-    state: UserState
-    impact: Impact
-    cost: float
-    layer: str
-    past: Past
-    score: Score
-    gate: Gate
-
-    @property
-    def mode(self) -> DecisionMode:
-        """A gate hit wins over the score."""
-        if self.gate.hit:
-            return DecisionMode.CONFIRM
-        return DecisionMode.ACT if self.score.value >= 0 else DecisionMode.CLARIFY
-
-
 def ask_back(turn: Turn) -> Answer:
     """Return the questions that come first (Ask-Then-Act); nothing is decided."""
     reality = _reality(turn)
@@ -105,11 +81,10 @@ def ask_back(turn: Turn) -> Answer:
     return Answer(turn.conversation.session_id, decided, words, trace)
 
 
-def decide(owner: Owner, principal: Principal, turn: Turn) -> Answer:
-    """Decide on a turn and write it down: decision, event, outcome to come, confirmation, audit
+def decide(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> Answer:
+    """Write down what is decided on a turn: decision, event, outcome to come, confirmation, audit
     row; in the caller's transaction.
     """
-    judged = _judge(owner, turn)
     decision = _write_decision(owner, principal, turn, judged)
     opened = open_confirmation(decision) if judged.gate.hit else None
     event = _write_event(owner, turn, judged, decision)
@@ -149,27 +124,7 @@ def _reality(turn: Turn) -> RealityCheck:
     )  # fmt: skip
 
 
-def _judge(owner: Owner, turn: Turn) -> _Judged:
-    finding = intrinsic_class(
-        turn.request, turn.answers, said_before=turn.conversation.last_message,
-        environment=turn.slots.get("environment", ""),
-    )  # fmt: skip
-    state = state_of(owner)
-    risk = finding.rule if finding else None
-    impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
-    cost = cost_of(impact.vector, state, irreversible=impact.irreversible)
-    past = recall(
-        owner, turn.request, is_risky=finding is not None, slots=turn.slots,
-        main_constraint=state.main_constraint,
-    )  # fmt: skip
-    gate = judge_gate(finding, past.top_l4)
-    return _Judged(
-        state=state, impact=impact, cost=cost, layer="L4" if finding else impact.layer, past=past,
-        score=score_of(past, cost=cost, confidence=impact.confidence), gate=gate,
-    )  # fmt: skip
-
-
-def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: _Judged) -> Decision:
+def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> Decision:
     return Decision.objects.create(
         **owner.columns, principal_id=principal.id, session_id=turn.conversation.session_id,
         kind=DecisionKind.CHAT, mode=judged.mode, task_type=turn.task_type,
@@ -188,7 +143,7 @@ def _subject(turn: Turn) -> str:
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _write_event(owner: Owner, turn: Turn, judged: _Judged, decision: Decision) -> Event:
+def _write_event(owner: Owner, turn: Turn, judged: Judged, decision: Decision) -> Event:
     return Event.objects.create(
         **owner.columns, decision=decision, text=turn.request, task_type=turn.task_type,
         signature=judged.past.signature, impact=judged.impact.vector,
@@ -198,7 +153,7 @@ def _write_event(owner: Owner, turn: Turn, judged: _Judged, decision: Decision) 
     )  # fmt: skip
 
 
-def _forecast(turn: Turn, judged: _Judged) -> Forecast:
+def _forecast(turn: Turn, judged: Judged) -> Forecast:
     return Forecast(
         impact=judged.impact.vector, confidence=judged.impact.confidence, cost=judged.cost,
         layer=judged.layer, irreversible=judged.impact.irreversible,
@@ -221,7 +176,7 @@ def _confirmation(decision: Decision, opened: Opened | None) -> dict[str, Any]:
     return told
 
 
-def _decided(turn: Turn, judged: _Judged, reality: RealityCheck, opened: Opened | None) -> Decided:
+def _decided(turn: Turn, judged: Judged, reality: RealityCheck, opened: Opened | None) -> Decided:
     path: Mapping[str, Any] = judged.past.best_path or {}
     return Decided(
         mode=str(judged.mode), language=turn.language, message=turn.request,

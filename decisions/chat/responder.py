@@ -10,10 +10,10 @@ built-in one's text stands where it fails.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TooLate
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
@@ -147,14 +147,15 @@ def _backend(name: str) -> Responder:
     return made
 
 
-def reply_of(decided: Decided) -> str:
+async def reply_of(decided: Decided) -> str:
     """Return the configured backend's reply, or the built-in one's where it is late, fails, or says
-    nothing. Not to be called inside a transaction.
+    nothing. A backend that had not begun when it was late is not asked any more.
     """
-    work: Future[str] = _pool.submit(_compose, settings.CONTINUITY_RESPONDER, decided)
+    name, loop = settings.CONTINUITY_RESPONDER, asyncio.get_running_loop()
     try:
-        told = work.result(TIMEOUT_S)
-    except TooLate:
+        work = loop.run_in_executor(_pool, _compose, name, decided)
+        told = await asyncio.wait_for(work, TIMEOUT_S)
+    except TimeoutError:
         log.warning("the responder took longer than %s s", TIMEOUT_S)
         told = ""
     return told or Composed().compose(decided)

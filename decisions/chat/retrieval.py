@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from django.db.models import F, QuerySet
+from django.db.models.fields.json import KT
 
 from decisions.chat.language import READ
 from decisions.chat.memory import past_of
-from decisions.chat.similarity import nearest, signature, similarity
+from decisions.chat.similarity import rough_similarity, signature, similarity
 from decisions.models import Event, ObjectType, Outcome, OutcomeStatus
 from decisions.objects import current_versions
 from decisions.owner import Owner
@@ -23,6 +28,7 @@ _HALF_LIFE_DAYS = 30.0
 _FAILURES_LOOKED_AT = 200
 _FAILURES_FOR = timedelta(days=180)
 _MOST_PATHS = 200
+_ABOUT_IT = 0.2  # below, a path has nothing to do with the message
 PENALTY_OF_A_FAILURE, MOST_PENALTY = 3.0, 30.0
 _CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 _KINDS = {
@@ -59,7 +65,7 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What retrieval found."""
+    """What retrieval found; `last_event_id` is the newest event that was looked at, or 0."""
 
     events: Sequence[PastEvent]
     matched_failure_types: Sequence[str]
@@ -67,6 +73,7 @@ class Past:
     failures: Sequence[Mapping[str, Any]]
     best_path: Mapping[str, Any] | None
     signature: bytes = field(repr=False)
+    last_event_id: int
 
     @property
     def top_l4(self) -> float:
@@ -84,33 +91,38 @@ def recall(
 ) -> Past:
     """Return what the user's past says of a message."""
     wanted = signature(message)
-    events = _events_like(owner, message, wanted)
+    near = past_of(owner).near(owner, wanted, at_least=_SIFT)
+    # Of L4 events the nearest are compared in full whatever else is near.
+    events = _alike(message, Event.objects.filter(pk__in={*near.grave[:_MOST], *near.ids[:_MOST]}))
     matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
     return Past(
         events=events, matched_failure_types=matched, feature_penalty=penalty, failures=failures,
         best_path=_best_path(owner, message, slots, main_constraint), signature=wanted,
+        last_event_id=near.last_id,
     )  # fmt: skip
 
 
-def _events_like(owner: Owner, message: str, wanted: bytes) -> list[PastEvent]:
-    """Return the events that are alike, the most similar first; of L4 events the nearest are
-    compared in full whatever else is near.
-    """
-    past = past_of(owner)
-    near = nearest(wanted, past.ids, past.signatures, at_least=_SIFT)
-    worst = [number for _, number in near if number in past.grave][:_MOST]
-    chosen = {*worst, *(number for _, number in near[:_MOST])}
-    rows = Event.objects.filter(pk__in=chosen)
+def caught_up(past: Past, owner: Owner, message: str) -> Past:
+    """Return the past with the events that came since, each compared in full."""
+    newer = Event.objects.filter(
+        workspace_id=owner.workspace_id, user_id=owner.user_id, pk__gt=past.last_event_id
+    )
+    return replace(past, events=_most_alike_first([*past.events, *_alike(message, newer)]))
+
+
+def _alike(message: str, rows: QuerySet[Event]) -> list[PastEvent]:
     now = datetime.now(UTC)
-    found = [
+    found = (
         PastEvent(number, round(similarity(message, text), 4), layer, decision_id, _days(now - at))
         for number, text, layer, decision_id, at in rows.values_list(
             "pk", "text", "layer", "decision_id", "created_at"
         )
-    ]
-    return sorted(
-        (one for one in found if one.similarity >= ALIKE), key=lambda one: -one.similarity
     )
+    return _most_alike_first(one for one in found if one.similarity >= ALIKE)
+
+
+def _most_alike_first(events: Iterable[PastEvent]) -> list[PastEvent]:
+    return sorted(events, key=lambda one: -one.similarity)
 
 
 def _days(span: timedelta) -> float:
@@ -147,34 +159,62 @@ def _failures(
     return sorted(matched), told[:5], round(min(MOST_PENALTY, penalty), 4)
 
 
+class _Path(NamedTuple):
+    """What of a success path says how well it serves; its procedure stays where it is."""
+
+    object_id: str
+    name: str
+    intent: str
+    required: list[str]
+    tags: list[str]
+    confidence: str
+    written_at: datetime
+
+    def overlap(self, message: str, measure: Callable[[str, str], float]) -> float:
+        """Return how much a message has to do with what the path is for."""
+        return max(measure(message, self.intent), measure(message, self.name))
+
+    def score(self, overlap: float, slots: Mapping[str, Any], main_constraint: str) -> float:
+        """Return its retrieval score (S2)."""
+        required = self.required
+        covered = sum(slot in slots for slot in required) / len(required) if required else 1.0
+        age = _days(datetime.now(UTC) - self.written_at)
+        score = 3.0 * overlap + 2.5 * covered + 1.5 * (main_constraint in self.tags)
+        return round(score + _CONFIDENCE[self.confidence] + 0.5 * recency(age), 4)
+
+
 def _best_path(
     owner: Owner, message: str, slots: Mapping[str, Any], main_constraint: str
 ) -> dict[str, Any] | None:
-    """Return the user's success path that serves a message best; one that has nothing to do with it
-    serves nothing.
+    """Return the user's success path that serves a message best: of those that do so by a rough
+    look, the best by a close one.
     """
-    best: dict[str, Any] | None = None
-    for version in current_versions(owner, ObjectType.SUCCESS_PATH)[:_MOST_PATHS]:
-        score = _path_score(version, message, slots, main_constraint)
-        if score and (best is None or score > best["retrieval_score"]):
-            best = {"object_id": version.object.id, "name": version.object.name,
-                    "retrieval_score": score}  # fmt: skip
-    return best
+
+    def served(
+        paths: Iterable[_Path], measure: Callable[[str, str], float], at_least: float
+    ) -> list[tuple[float, _Path]]:
+        by_overlap = ((path.overlap(message, measure), path) for path in paths)
+        return heapq.nlargest(
+            _MOST,
+            ((path.score(overlap, slots, main_constraint), path)
+             for overlap, path in by_overlap if overlap >= at_least),
+            key=itemgetter(0),
+        )  # fmt: skip
+
+    likely = [path for _, path in served(_paths_of(owner), rough_similarity, _ABOUT_IT / 2)]
+    found = served(likely, similarity, _ABOUT_IT)
+    if not found:
+        return None
+    score, best = found[0]
+    return {"object_id": best.object_id, "name": best.name, "retrieval_score": score}
 
 
-_ABOUT_IT = 0.2
-
-
-def _path_score(
-    version: Any, message: str, slots: Mapping[str, Any], main_constraint: str
-) -> float:
-    payload = version.payload
-    overlap = max(similarity(message, payload["intent"]), similarity(message, version.object.name))
-    if overlap < _ABOUT_IT:
-        return 0.0
-    required = payload["required_slots"]
-    covered = sum(slot in slots for slot in required) / len(required) if required else 1.0
-    fits = main_constraint in payload["tags"]
-    age = _days(datetime.now(UTC) - version.created_at)
-    score = 3.0 * overlap + 2.5 * covered + 1.5 * fits
-    return round(score + _CONFIDENCE[version.confidence] + 0.5 * recency(age), 4)
+def _paths_of(owner: Owner) -> Iterable[_Path]:
+    """Yield the user's paths, last written first. A payload may have 256 KiB; these parts of it do
+    not.
+    """
+    rows = current_versions(owner, ObjectType.SUCCESS_PATH).values_list(
+        "object_id", "object__name", KT("payload__intent"), F("payload__required_slots"),
+        F("payload__tags"), "confidence", "created_at",
+    )  # fmt: skip
+    return (_Path(*row) for row in rows[:_MOST_PATHS])

@@ -1,7 +1,9 @@
-"""POST /chat: one message taken in, decided on and answered, in one transaction with its audit row.
+"""POST /chat: one message taken in, decided on and answered.
 
-intake ──> questions (clarify_first): nothing is kept but the conversation
-   └─────> impact, retrieval, score, gate, reality_first ──> act | clarify | confirm
+draft    intake ──> questions (clarify_first): nothing is kept but the conversation
+            └─────> impact, retrieval, score, gate ──> act | clarify | confirm
+write    all rows of it, their audit row and the answer, in one transaction under the user's lock,
+         if nothing came since that changes the draft
 """
 
 from __future__ import annotations
@@ -10,38 +12,72 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from decisions.audit import Deed, record
-from decisions.chat.answers import Call, call_of, find_answer, keep_answer, put_wording
+from decisions.chat.answers import (
+    Call,
+    call_of,
+    find_answer,
+    is_alive,
+    keep_answer,
+    once_worded,
+    put_wording,
+)
 from decisions.chat.contract import MESSAGE_BYTES
-from decisions.chat.conversation import take_turn
+from decisions.chat.draft import Draft, draft_of, with_what_came_since
 from decisions.chat.intake import MAX_QUESTIONS
 from decisions.chat.protocol import Answer, ask_back, decide
 from decisions.chat.responder import is_built_in, reply_of
+from decisions.chat.since import look_since
 from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.models import ChatAnswer
 from decisions.owner import Owner, owner_of
 from decisions.principals import Principal
+from decisions.threads import in_thread, to_its_end
 
 
-def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
+async def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
     """Answer `POST /chat`. `call` is valid by CHAT_INPUT.
 
     Commits before returning. The same key with the same body again returns the same answer without
-    the confirm token, also while the first call is under way.
+    the confirm token, also while the first call is under way. While the installation's own
+    responder is waited for, no thread and no connection is held.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
         InvalidInput: A blank key or message, or a message of more than 64 KiB.
         IdempotencyConflict: The key came with another body within 24 hours.
     """
+    return await to_its_end(_chat(principal, call))
+
+
+async def _chat(principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
+    row, made = await in_thread(take_in, principal=principal, call=call)
+    if made is None:
+        return await once_worded(row)
+    if not row.worded:
+        words = await in_thread(put_wording, row, await reply_of(made.decided))
+        made = replace(made, response=words)
+    return made.told()
+
+
+def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswer, Answer | None]:
+    """Decide on a call, and return the answer as it is kept and as it is told the first time; of a
+    call that came before what is kept alone. Raises as `chat`. Commits.
+    """
     require_key(call)
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     check_message(call["message"])
     asked = call_of(owner, call)
     try:
-        return find_answer(asked) or _answer(owner, principal, call, asked)
+        while True:  # again only where another message of the session, or of the key, got in first
+            stored = find_answer(asked)
+            if stored is not None:
+                return stored, None
+            written = _write(owner, principal, draft_of(owner, call), asked)
+            if written is not None:
+                return written
     except IdempotencyConflict as refusal:
         place = owner.tenant_id, owner.workspace_id
         told = {"errorCode": refusal.code}
@@ -49,37 +85,31 @@ def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
         raise
 
 
-def _answer(
-    owner: Owner, principal: Principal, call: Mapping[str, Any], asked: Call
-) -> dict[str, Any]:
-    try:
-        with transaction.atomic():
-            row = keep_answer(asked, worded=is_built_in())
-            made = _converse(owner, principal, call)
-            row.answer = made.kept()
-            row.save(update_fields=["answer"])
-    except IntegrityError:  # the same key came at the same moment, and was first
-        stored = find_answer(asked)
-        if stored is None:
-            raise
-        return stored
-    return _worded(row, made)
-
-
-def _converse(owner: Owner, principal: Principal, call: Mapping[str, Any]) -> Answer:
-    owner.lock()  # one message of a user at a time
-    turn = take_turn(owner, call)
-    made = ask_back(turn) if turn.missing else decide(owner, principal, turn)
-    turn.save(asked=turn.missing[:MAX_QUESTIONS] if made.decision_id is None else ())
-    return made
-
-
-def _worded(row: ChatAnswer, made: Answer) -> dict[str, Any]:
-    """Return the answer in the words of the installation's own responder, if it has one."""
-    if not row.worded:
-        words = put_wording(row, reply_of(made.decided))
-        made = replace(made, response=words)
-    return made.told()
+def _write(
+    owner: Owner, principal: Principal, draft: Draft, asked: Call
+) -> tuple[ChatAnswer, Answer] | None:
+    """Write a draft and its answer; nothing where the key was taken, or the conversation went on,
+    since it was made. Commits.
+    """
+    turn = draft.turn
+    with transaction.atomic():
+        owner.lock()  # one message of a user at a time
+        since = look_since(asked, turn.conversation.session_id)
+        taken = since.answered_at is not None and is_alive(since.answered_at)
+        if taken or since.said_at != turn.seen_at:
+            return None
+        if since.last_event_id != draft.last_event_id:
+            draft = with_what_came_since(owner, draft)
+        if draft.judged is None:
+            made = ask_back(turn)
+        else:
+            made = decide(owner, principal, turn, draft.judged)
+        gate = draft.judged.gate if draft.judged else None
+        turn.save(asked=turn.missing[:MAX_QUESTIONS], gate=gate, decision_id=made.decision_id)
+        row = keep_answer(
+            asked, made.kept(), worded=is_built_in(), replaces=since.answered_at is not None
+        )
+    return row, made
 
 
 def require_key(call: Mapping[str, Any]) -> None:

@@ -54,12 +54,12 @@ class ChatView(ContinuityView):
         body=component("Chat", contract.CHAT_INPUT), body_example=_EXAMPLE,
         refusals=(400, 401, 403, 409, 413, 415, 429),
     )  # fmt: skip
-    def post(self, request: Request) -> HttpResponse:
+    async def post(self, request: Request) -> HttpResponse:
         """Asks first where something has to be known (`trace.mode` is `clarify_first`, no
         decision); else decides: `act`, `clarify`, or `confirm`, where
         `trace.high_risk_confirmation` says how a person confirms.
 
         The same key with the same body again returns the same answer, without the confirm token.
         """
-        call = self.arguments(_CHAT)
-        return json_answer(chat(principal=principal_of(request), call=call))
+        call = await self.arguments_of_body(_CHAT)
+        return json_answer(await chat(principal=principal_of(request), call=call))

@@ -17,6 +17,8 @@ class Conversation(models.Model):
         slots: what is known of it, by the slots' names.
         asked: the slots that were asked for last.
         last_message: what "do it" is about.
+        risk: what is risky in what was asked for last of that kind, until a person confirmed it:
+            {rule, clause, decision_id}, the last null where it was not decided yet.
         hints_off: the user understood, or does not want them: no more hints.
     """
 
@@ -29,6 +31,7 @@ class Conversation(models.Model):
     slots = models.JSONField(default=dict)
     asked = models.JSONField(default=list)
     last_message = models.TextField(default="", blank=True)
+    risk = models.JSONField(default=dict)
     hints_off = models.BooleanField(default=False)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -39,6 +42,7 @@ class Conversation(models.Model):
                 fields=["workspace_id", "user_id", "session_id"], name="conversation_per_user"
             )
         ]
+        indexes = [models.Index(fields=["updated_at"], name="conversation_age")]
 
     def __str__(self) -> str:
         return self.session_id

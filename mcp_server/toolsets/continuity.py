@@ -23,6 +23,10 @@ Service = Callable[..., dict[str, Any]]
 _OBJECT_TYPE = {"type": "object_type"}
 
 
+async def _chat(call: Call) -> dict[str, Any]:
+    return await chat(principal=call.principal, call=call.arguments)
+
+
 async def _state(call: Call) -> dict[str, Any]:
     return await in_thread(get_state, principal=call.principal, user_id=call.arguments["user_id"])
 
@@ -52,7 +56,7 @@ TOOLS = (
         ),
         input_schema=CHAT_INPUT,
         output_schema=CHAT_OUTPUT,
-        handler=partial(_carry, chat),
+        handler=_chat,
         idempotent=True,
     ),
     _tool(

@@ -7,6 +7,7 @@ conversation, intake, past, score, gate, every row, the answer.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import statistics
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -58,7 +60,13 @@ def decide(principal: Any) -> None:
     number = next(_number)
     call = {"user_id": "alice", "idempotency_key": f"bench-{number}", "slots": SLOTS,
             "message": f"Count the rows of table number {number} and tell me."}  # fmt: skip
-    assert chat(principal=principal, call=call)["trace"]["mode"] == "act"
+    answer = _loop().run_until_complete(chat(principal=principal, call=call))
+    assert answer["trace"]["mode"] == "act"
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
 
 
 def write(owner: Any) -> None:

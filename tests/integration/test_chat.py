@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +32,7 @@ def say(principal: Principal) -> Say:
     def send(message: str, **changed: Any) -> dict[str, Any]:
         call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
                 "slots": KNOWN, **changed}  # fmt: skip
-        return chat(principal=principal, call=call)
+        return asyncio.run(chat(principal=principal, call=call))
 
     return send
 
@@ -243,7 +244,7 @@ def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
     say(HARMLESS)
     for user_id in ("alice", "nobody"):
         with pytest.raises(ForbiddenUser) as refused:
-            chat(principal=bound, call={**call, "user_id": user_id})
+            asyncio.run(chat(principal=bound, call={**call, "user_id": user_id}))
         told.add(refused.value.message)
     assert len(told) == 1
     assert AuditEntry.objects.filter(action="access.refused", actor="token:bound").count() == 2
@@ -254,8 +255,9 @@ def test_the_scope_is_asked_for(principal: Principal) -> None:
         "token:reader", principal.tenant_id, principal.workspace_id,
         frozenset({"continuity:read"}), "local",
     )  # fmt: skip
+    call = {"user_id": "a", "message": "x", "idempotency_key": "k"}
     with pytest.raises(Forbidden):
-        chat(principal=reader, call={"user_id": "a", "message": "x", "idempotency_key": "k"})
+        asyncio.run(chat(principal=reader, call=call))
 
 
 def test_an_old_failure_weighs_less(principal: Principal, say: Say) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ RISKY = {
 @pytest.fixture
 def ask(principal: Principal) -> Callable[..., dict[str, Any]]:
     """Send the risky message: `ask(idempotency_key="other")`."""
-    return lambda **changed: chat(principal=principal, call={**RISKY, **changed})
+    return lambda **changed: asyncio.run(chat(principal=principal, call={**RISKY, **changed}))
 
 
 Ask = Callable[..., dict[str, Any]]

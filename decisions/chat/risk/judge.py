@@ -22,24 +22,31 @@ REMEMBERED = 2000  # characters of what was said before that a pronoun may be ab
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A risky class, and the clause that asks for it."""
+    """What is risky: its class, or the rule of the gate that waits for a person to confirm it, and
+    the clause that asks for it.
+    """
 
-    rule: Class
+    rule: str
     clause: str
 
 
-def judge(message: str, *, said_before: str = "") -> Finding | None:
+def judge(message: str, *, said_before: str = "", waiting: Finding | None = None) -> Finding | None:
     """Return the first risky thing that a message asks for now, or None.
 
     Args:
         message: as it came.
         said_before: the message before it in the session, which "do it" is about.
+        waiting: what was found in the session and no person has confirmed, which "do it" is about
+            whatever was said since.
     """
-    before = read(said_before[-REMEMBERED:])
-    return next(_findings(read(message), before), None)
+    context = said_before[-REMEMBERED:]
+    before = read(f"{waiting.clause}\n{context}" if waiting else context)
+    return next(_findings(read(message), before, waiting), None)
 
 
-def _findings(reading: Reading, before: Reading, *, nested: bool = False) -> Iterator[Finding]:
+def _findings(
+    reading: Reading, before: Reading, waiting: Finding | None, *, nested: bool = False
+) -> Iterator[Finding]:
     talked_about = [clause for sentence in before.sentences for clause in sentence.clauses]
     does = False
     for sentence in reading.sentences:
@@ -49,13 +56,14 @@ def _findings(reading: Reading, before: Reading, *, nested: bool = False) -> Ite
                 yield Finding(rule, clause)
             if english.says_do_it(clause) or chinese.says_do_it(clause):
                 does = True
+                yield from filter(None, [waiting])
                 yield from _talk(talked_about)
             does = does or english.carries_out(clause) or chinese.carries_out(clause)
             talked_about = [*talked_about, clause][-_CLAUSES:]
     yield from _commands(reading.text)
     if (does or reading.is_quotation) and not nested:
         for quotation in reading.quotations:
-            yield from _findings(read(quotation), before, nested=True)
+            yield from _findings(read(quotation), before, waiting, nested=True)
 
 
 def _clauses(sentence: Sentence) -> list[str]:

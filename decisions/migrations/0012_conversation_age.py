@@ -1,0 +1,12 @@
+"""Conversations that nobody goes on with are forgotten, and have to be found for it."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("decisions", "0011_conversation_risk")]
+    operations = [
+        migrations.AddIndex(
+            "conversation", models.Index(fields=["updated_at"], name="conversation_age")
+        ),
+    ]

@@ -1,0 +1,16 @@
+"""Tidying in portions: each a short transaction of its own, so that nobody waits for it long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+AT_ONCE = 500  # rows that one transaction of a duty takes
+
+
+def until_done(do_some: Callable[[], int], *, full: int) -> int:
+    """Do something in portions until one is not full; return how much was done."""
+    done = some = do_some()
+    while some >= full:
+        some = do_some()
+        done += some
+    return done

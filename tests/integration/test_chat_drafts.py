@@ -1,0 +1,169 @@
+"""A message is worked out before its user's row is locked: what came meanwhile is not overlooked,
+and nobody waits for reading and reckoning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from decisions.chat import conversation, draft, retrieval, services
+from decisions.chat.memory import Remembered
+from decisions.chat.similarity import signature
+from decisions.models import ChatAnswer, Decision, Event
+from decisions.objects import put_success_path
+from decisions.owner import Owner
+from decisions.principals import Principal
+from tests.integration.racing import at_once
+from tests.support.continuity import PATH
+
+Say = Callable[..., dict[str, Any]]
+KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is told"}
+RISKY = "Delete all rows of the orders table."
+HARMLESS = "Count the rows of the orders table."
+
+
+@pytest.fixture
+def say(principal: Principal) -> Say:
+    """Say something as alice: `say("…", session_id="s")`."""
+    count = iter(range(1000))
+
+    def send(message: str, **changed: Any) -> dict[str, Any]:
+        call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
+                "slots": KNOWN, **changed}  # fmt: skip
+        return asyncio.run(services.chat(principal=principal, call=call))
+
+    return send
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Have something happen after the next message was drafted: `meanwhile(partial(say, "…"))`."""
+    todo: list[Callable[[], object]] = []
+
+    def drafted(*args: Any) -> draft.Draft:
+        made = draft.draft_of(*args)
+        if todo:
+            todo.pop()()
+        return made
+
+    monkeypatch.setattr(services, "draft_of", drafted)
+    return todo.append
+
+
+def test_a_message_that_was_overtaken_in_its_session_is_worked_out_again(
+    say: Say, meanwhile: Callable[..., None]
+) -> None:
+    meanwhile(partial(say, "How would I empty the orders table?", session_id="s"))
+    assert say("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
+
+
+def test_one_that_was_overtaken_in_a_known_session_too(
+    say: Say, meanwhile: Callable[..., None]
+) -> None:
+    say(HARMLESS, session_id="s")
+    meanwhile(partial(say, "How would I empty the orders table?", session_id="s"))
+    assert say("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
+    assert Decision.objects.count() == 3
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_grave_event_of_another_session_that_came_meanwhile_counts(
+    say: Say, meanwhile: Callable[..., None], before: int
+) -> None:
+    def grave() -> None:
+        entry = say(HARMLESS, session_id="other")["trace"]["entry_id"]
+        Event.objects.filter(pk=entry).update(layer="L4")
+
+    for _ in range(before):
+        say("Read the notes.")
+    meanwhile(grave)
+    gate = say(HARMLESS, session_id="s")["trace"]["l4_gate"]
+    assert (gate["hit"], gate["top"]) == (True, 1.0)
+
+
+def test_a_key_that_was_taken_meanwhile_has_its_answer(
+    say: Say, meanwhile: Callable[..., None]
+) -> None:
+    first: list[dict[str, Any]] = []
+    meanwhile(lambda: first.append(say(HARMLESS, idempotency_key="one")))
+    assert say(HARMLESS, idempotency_key="one") == first[0]
+    assert Decision.objects.count() == ChatAnswer.objects.count() == 1
+
+
+def test_nothing_is_read_or_compared_while_the_user_is_locked(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, bool]] = []
+
+    def watched(module: Any, name: str) -> None:
+        genuine = getattr(module, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            done.append((name, connection.in_atomic_block))
+            return genuine(*args, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in ((conversation, "judge"), (conversation, "redact"),
+                         (retrieval, "signature"), (retrieval, "similarity")):  # fmt: skip
+        watched(module, name)
+    say(HARMLESS)
+    say(HARMLESS)
+    assert {name for name, _ in done} == {"judge", "redact", "signature", "similarity"}
+    assert [one for one in done if one[1]] == []
+    assert sum(name == "judge" for name, _ in done) == 2
+
+
+def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Principal) -> None:
+    call = {"user_id": "alice", "message": HARMLESS, "slots": KNOWN, "session_id": "s"}
+    services.take_in(principal=principal, call={**call, "idempotency_key": "one"})
+    sent: list[bool] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not sql.startswith("BEGIN"):
+            sent.append(connection.in_atomic_block)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        services.take_in(principal=principal, call={**call, "idempotency_key": "two"})
+    assert (len(sent), sum(sent)) == (16, 9)
+
+
+def test_many_threads_read_a_users_past_once(say: Say, principal: Principal) -> None:
+    for number in range(30):
+        say(f"Count the rows of table {number}.")
+    owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), Remembered()
+    wanted = signature(HARMLESS)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that they get into each other's way
+    try:
+        near = at_once([partial(past.near, owner, wanted, at_least=0.4)] * 12)
+    finally:
+        sys.setswitchinterval(before)
+    assert all(one == near[0] for one in near)
+    assert past.ids == sorted(set(past.ids))
+    assert len(past.ids) == len(past.signatures) == 30
+
+
+@pytest.mark.parametrize("intent", ["123", "[1]", "null", '{"a": 1}', "true"])
+def test_an_intent_that_looks_like_json_is_a_text(
+    say: Say, principal: Principal, intent: str
+) -> None:
+    path = {**PATH, "intent": intent, "name": "n"}
+    put_success_path(principal=principal, call={"user_id": "alice", **path})
+    assert say(f"{intent} {intent}")["trace"]["best_success_path"]["name"] == "n"
+
+
+def test_of_many_paths_the_one_that_serves_best_is_named(say: Say, principal: Principal) -> None:
+    for number in range(30):
+        path = {**PATH, "intent": f"Count the rows of table {number}", "name": f"way {number}"}
+        put_success_path(principal=principal, call={"user_id": "alice", **path})
+    best = say("Count the rows of table 17")["trace"]["best_success_path"]
+    assert best["name"] == "way 17"

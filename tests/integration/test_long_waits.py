@@ -1,0 +1,170 @@
+"""While words are waited for, or bytes are hashed, the short calls of the process go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import io
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, ClassVar
+
+import pytest
+from django.db import connections
+from django.test import override_settings
+
+from artifacts import uploads
+from artifacts.models import ArtifactUpload
+from artifacts.upload_places import read_ticket
+from decisions.chat import answers, responder
+from decisions.chat.responder import Decided, reply_of
+from decisions.chat.services import chat
+from decisions.models import ChatAnswer
+from decisions.principals import Principal
+from decisions.threads import in_long_thread, in_thread
+
+PATIENCE_S = 60  # for what takes milliseconds, of waits that would take longer
+ASKED = {"user_id": "alice", "message": "What is an index?", "idempotency_key": "k"}
+
+
+class Slow:
+    """A responder that words nothing before it is let go."""
+
+    go, began = threading.Event(), threading.Semaphore(0)
+    asked: ClassVar[list[str]] = []
+
+    def compose(self, decided: Decided) -> str:
+        """Wait, and word it."""
+        Slow.asked.append(decided.message)
+        Slow.began.release()
+        Slow.go.wait(PATIENCE_S * 3)
+        return "in my own words"
+
+
+SLOW = override_settings(CONTINUITY_RESPONDER=f"{__name__}.Slow")
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A responder that is waited for as long as the test takes."""
+    monkeypatch.setattr(responder, "TIMEOUT_S", PATIENCE_S * 2)
+    monkeypatch.setattr(answers, "TIMEOUT_S", PATIENCE_S * 2)
+    Slow.go.clear()
+    Slow.began, Slow.asked = threading.Semaphore(0), []
+    yield
+    Slow.go.set()
+
+
+async def others_get_through(*waiting: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Begin what waits, see that a short call is answered meanwhile, let go, and return the
+    answers.
+    """
+    tasks = [asyncio.create_task(one) for one in waiting]
+    await asyncio.to_thread(Slow.began.acquire, timeout=PATIENCE_S)
+    with contextlib.suppress(TimeoutError):  # all that are going to wait do so then
+        await asyncio.wait_for(asyncio.gather(*map(asyncio.shield, tasks)), 1)
+    assert not any(task.done() for task in tasks)
+    assert await asyncio.wait_for(in_thread(ChatAnswer.objects.count), PATIENCE_S) >= 0
+    Slow.go.set()
+    return await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+
+
+@SLOW
+@pytest.mark.usefixtures("slow")
+def test_many_who_wait_for_words_hold_up_nobody(principal: Principal) -> None:
+    calls = [{**ASKED, "idempotency_key": f"k{n}", "user_id": f"u{n}"} for n in range(10)]
+    made = asyncio.run(others_get_through(*(chat(principal=principal, call=one) for one in calls)))
+    assert {one["response"] for one in made} == {"in my own words"}
+
+
+@SLOW
+@pytest.mark.usefixtures("slow")
+def test_many_who_repeat_a_call_whose_words_are_awaited_hold_up_nobody(
+    principal: Principal,
+) -> None:
+    made = asyncio.run(
+        others_get_through(*(chat(principal=principal, call=ASKED) for _ in range(12)))
+    )
+    assert all(one == made[0] for one in made)
+    assert len(Slow.asked) == 1
+
+
+@SLOW
+@pytest.mark.usefixtures("slow")
+def test_a_caller_that_goes_away_leaves_the_words_to_who_asks_again(principal: Principal) -> None:
+    async def leave_and_ask_again() -> dict[str, Any]:
+        first = asyncio.create_task(chat(principal=principal, call=ASKED))
+        await asyncio.to_thread(Slow.began.acquire, timeout=PATIENCE_S)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        Slow.go.set()
+        return await chat(principal=principal, call=ASKED)
+
+    assert asyncio.run(leave_and_ask_again())["response"] == "in my own words"
+    assert len(Slow.asked) == 1
+
+
+@SLOW
+@pytest.mark.usefixtures("slow")
+def test_a_responder_that_had_not_begun_when_it_was_late_is_not_asked_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(responder, "TIMEOUT_S", 0.3)
+    decided = Decided(mode="act", language="en", message="m", task_type="execution")
+    busy = responder._pool._max_workers
+
+    async def ask() -> None:
+        told = await asyncio.gather(*(reply_of(decided) for _ in range(busy + 3)))
+        assert set(told) == {"Nothing speaks against going ahead."}
+
+    asyncio.run(ask())
+    Slow.go.set()
+    responder._pool.submit(int).result(PATIENCE_S)  # what was queued before it has begun
+    assert 0 < len(Slow.asked) <= busy
+
+
+@pytest.mark.usefixtures("slow")
+def test_many_uploads_that_are_hashed_hold_up_nobody(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine = uploads._take_in
+
+    def take_in(upload: ArtifactUpload) -> None:
+        Slow.began.release()
+        Slow.go.wait(PATIENCE_S * 3)
+        genuine(upload)
+
+    monkeypatch.setattr(uploads, "_take_in", take_in)
+    ids = [_sent(principal, str(number).encode()) for number in range(10)]
+    made = asyncio.run(
+        others_get_through(
+            *(uploads.complete_upload(principal=principal, upload_id=one) for one in ids)
+        )
+    )
+    assert len({one["artifactId"] for one in made}) == 10
+
+
+def _sent(principal: Principal, data: bytes) -> str:
+    told = uploads.start_upload(
+        principal=principal, name="a", mime_type="text/plain", size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(), door="/",
+    )  # fmt: skip
+    sent = uploads.receive(
+        ticket=read_ticket(told["url"][1:]), body=io.BytesIO(data), mime_type="text/plain"
+    )
+    asyncio.run(sent)
+    return str(told["uploadId"])
+
+
+@pytest.mark.usefixtures("principal")
+def test_long_work_leaves_no_connection_open() -> None:
+    used = []
+
+    def ask() -> int:
+        used.append(connections["default"])
+        return ChatAnswer.objects.count()
+
+    assert asyncio.run(in_long_thread(ask)) == 0
+    assert used[0].connection is None

@@ -1,0 +1,55 @@
+"""What is over is forgotten all of it, however much came since the last time; the rest stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from artifacts.models import ArtifactUpload
+from artifacts.uploads import forget_uploads
+from decisions.chat.answers import forget_answers
+from decisions.chat.conversation import forget_conversations
+from decisions.models import ChatAnswer, Conversation
+from decisions.portions import AT_ONCE
+from decisions.principals import Principal
+
+MANY = 2 * AT_ONCE + 1
+pytestmark = pytest.mark.usefixtures("principal")
+
+
+def ago(**time: int) -> datetime:
+    return datetime.now(UTC) - timedelta(**time)
+
+
+def test_all_answers_that_are_over_go_at_once_and_no_other() -> None:
+    old, young = ago(hours=25), ago(hours=23)
+    ChatAnswer.objects.bulk_create(
+        ChatAnswer(workspace_id="w", user_id="u", idempotency_key=str(number),
+                   created_at=old if number else young)
+        for number in range(MANY + 1)
+    )  # fmt: skip
+    assert (forget_answers(), forget_answers()) == (MANY, 0)
+    assert ChatAnswer.objects.get().idempotency_key == "0"
+
+
+def test_all_uploads_that_were_abandoned_go_at_once_and_no_other(principal: Principal) -> None:
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    ArtifactUpload.objects.bulk_create(
+        ArtifactUpload(id=f"upl_{number}", **place, principal_id="p", name="n", mime_type="a/b",
+                       sha256="0" * 64, size_bytes=1, created_at=ago(hours=3),
+                       expires_at=ago(hours=2) if number else ago(minutes=5))
+        for number in range(MANY + 1)
+    )  # fmt: skip
+    assert (forget_uploads(), forget_uploads()) == (MANY, 0)
+    assert ArtifactUpload.objects.get().id == "upl_0"
+
+
+def test_conversations_of_long_ago_go_and_those_that_go_on_stay() -> None:
+    Conversation.objects.bulk_create(
+        Conversation(tenant_id="t", workspace_id="w", user_id="u", session_id=str(number),
+                     created_at=ago(days=90), updated_at=ago(days=31 if number else 29))
+        for number in range(MANY + 1)
+    )  # fmt: skip
+    assert (forget_conversations(), forget_conversations()) == (MANY, 0)
+    assert Conversation.objects.get().session_id == "0"
