@@ -81,6 +81,13 @@ def blobs_at(place: str) -> bool:
     return True
 
 
+def test_a_size_in_floating_point_opens_the_same_door(api: httpx.Client) -> None:
+    upload = start(api, sizeBytes=float(len(DATA)))
+    assert upload["headers"]["Content-Length"] == str(len(DATA))
+    assert send(upload).status_code == 204
+    assert told(complete(api, upload))["sizeBytes"] == len(DATA)
+
+
 def test_nothing_is_an_artifact_before_it_was_completed(api: httpx.Client, storage: str) -> None:
     upload = start(api)
     assert refusal(complete(api, upload), 409)["retryable"]
