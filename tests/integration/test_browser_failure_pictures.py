@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
+from decisions.masking import Masker
 from decisions.principals import Principal
+from runners.browser.page_scripts import showing_script
+from runners.browser.screenshot import keep_picture
 from runs.models import Run
 from runs.services import submit_run
 from tests.integration.workers import error_of
+from tests.support.browsing import Reader
 from tests.support.pages import PageServer, serve_pages
 
+pytest_plugins = ["tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]
+CANARY = "canary-4471"
 
 
 @pytest.fixture
@@ -43,6 +50,55 @@ def test_a_field_that_is_not_there_is_shown_by_the_page(
     chunk = read_chunk(principal=principal, artifact_id=picture.id)
     assert chunk["mimeType"] == "image/jpeg"
     assert picture.step_index == error_of(run)["step"]["step"]
+
+
+def shadow(markup: str) -> str:
+    return f"<div><template shadowrootmode=open>{markup}</template></div>"
+
+
+def frame(markup: str) -> str:
+    return f"<iframe srcdoc='{markup}'></iframe>"
+
+
+def pictured(reader: Reader, pages: PageServer, markup: str) -> bool:
+    """Tell whether a picture was kept of a page, in a run whose secret is the canary."""
+    context = replace(reader.context(), mask=Masker([CANARY]).text)
+    url = pages.add("/page", f"<title>Page</title><h1>Page</h1>{markup}")
+    assert reader.call("open_page", url=url).ok
+    return reader.wait(keep_picture(context)) is not None
+
+
+@pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: shadow(frame(markup))])
+@pytest.mark.parametrize(
+    "field",
+    [
+        f"<input value={CANARY}>",
+        f"<textarea>{CANARY}</textarea>",
+        f"<input placeholder={CANARY}>",
+        f"<select><option>{CANARY}</select>",
+        f"<p contenteditable>{CANARY}</p>",
+        f"<p role=textbox><b>{CANARY}</b></p>",
+    ],
+)
+def test_a_field_that_holds_a_secret_is_emptied_wherever_it_is(
+    open_reader: Callable[..., Reader], page_server: PageServer, field: str,
+    wrap: Callable[[str], str],
+) -> None:  # fmt: skip
+    reader = open_reader()
+    assert pictured(reader, page_server, wrap(field))
+    [tab] = reader.session.open_tabs()
+    shown = reader.wait(tab.call(showing_script(), [], lambda: 10.0))
+    assert CANARY not in str(shown)
+    assert len(shown["fields"]) == 1
+
+
+@pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: frame(shadow(markup))])
+@pytest.mark.parametrize("text", [CANARY, f"<p>{CANARY}", f"<button>{CANARY}</button>"])
+def test_a_page_that_says_a_secret_is_not_shown(
+    open_reader: Callable[..., Reader], page_server: PageServer, text: str,
+    wrap: Callable[[str], str],
+) -> None:  # fmt: skip
+    assert not pictured(open_reader(), page_server, wrap(text))
 
 
 def test_an_address_that_leads_nowhere_has_no_picture(principal: Principal, ended: Ended) -> None:
