@@ -49,24 +49,29 @@ class SnapshotCleaner:
         return {
             **snapshot,
             "frameUrl": self._clean_address(snapshot.get("frameUrl", "")),
-            "html": self._node(snapshot["html"], is_hidden=False),
+            "html": self._node(snapshot["html"]),
             "resourceOverrides": overrides,
         }
 
-    def _node(self, node: Any, *, is_hidden: bool) -> Any:
+    def _node(self, node: Any, *, is_hidden: bool = False, is_in_secret: bool = False) -> Any:
         if isinstance(node, str):
-            return self._hide(node) if is_hidden else node
+            self._note([node] if is_in_secret else [])
+            return MASK if is_hidden or is_in_secret else node
         if not node or not isinstance(node[0], str):
             return node  # one that has not changed
         name, attributes, children = node[0].upper(), *_parts(node)
         is_secret = _is_secret_field(name, attributes)
-        hides = is_hidden or name == "TEXTAREA" or (is_secret and _is_editable(attributes))
+        inside = {
+            "is_hidden": is_hidden or name == "TEXTAREA",
+            "is_in_secret": is_in_secret
+            or (is_secret and (name == "TEXTAREA" or _is_editable(attributes))),
+        }
         if is_secret:
             self._note(attributes[key] for key in VALUES & attributes.keys())
         clean = {
             key: self._attribute(name, attributes, key, value) for key, value in attributes.items()
         }
-        return [node[0], clean, *(self._node(child, is_hidden=hides) for child in children)]
+        return [node[0], clean, *(self._node(child, **inside) for child in children)]
 
     def _attribute(self, name: str, attributes: dict[str, Any], key: str, value: Any) -> Any:
         if not isinstance(value, str):
@@ -82,10 +87,6 @@ class SnapshotCleaner:
         if lower in ADDRESSES:
             return self._clean_address(value)
         return MASK if lower in ("srcdoc", "nonce") else value
-
-    def _hide(self, text: str) -> str:
-        self._note([text])
-        return MASK
 
     def _note(self, values: Iterable[Any]) -> None:
         found = (str(value).strip() for value in values)

@@ -93,6 +93,41 @@ def test_the_value_of_a_secret_field_is_masked_elsewhere_and_nothing_breaks(tmp_
     assert second["snapshot"]["html"][3] == ["P", {"title": "***"}, "It was ***."]
 
 
+def test_what_people_write_in_a_plain_field_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    area, secret = ["TEXTAREA", {"name": "note"}, "word"], ["TEXTAREA", {"name": "token"}, "echoed"]
+    assert body(tmp_path, area, secret, "word echoed")[2] == "word ***"
+
+
+@pytest.mark.parametrize(
+    "children",
+    [
+        [["INPUT", {"type": "password", "value": f"{n} is my secret"}] for n in range(3000)],
+        [["TEXTAREA", {"name": "token"}, f"{n} is my secret"] for n in range(3000)],
+        [["P", {}, "x" * 50_000_000], *[["INPUT", {"type": "password", "value": "abc" + c}]
+                                        for c in "defgh"]],
+    ],
+)  # fmt: skip
+def test_a_page_that_makes_masking_long_work_has_no_trace(
+    tmp_path: Path, children: list[Any]
+) -> None:
+    assert cleaned(tmp_path, snapshot(*children)) is None
+
+
+def test_as_many_plain_fields_as_a_page_likes_cost_nothing(tmp_path: Path) -> None:
+    areas = [["TEXTAREA", {}, f"{n} {'a' * 300}"] for n in range(30_000)]
+    told = body(tmp_path, *areas, "a" * 10_000_000)
+    assert told[0] == ["TEXTAREA", {}, "***"]
+
+
+def test_a_page_that_is_nested_beyond_measure_has_no_trace(tmp_path: Path) -> None:
+    nested = '["B", {}, ' * 5000 + '"x"' + "]" * 5000
+    line = json.dumps(snapshot("HERE")).replace('"HERE"', nested)
+    raw = tmp_path / "raw.zip"
+    with zipfile.ZipFile(raw, "w") as made:
+        made.writestr("trace.trace", line)
+    assert clean_trace(raw, MEBIBYTE) is None
+
+
 def test_a_line_of_an_unknown_kind_is_left_out(tmp_path: Path) -> None:
     files = cleaned(tmp_path, {"type": "stdout", "text": "secret"}, snapshot()) or {}
     assert b"secret" not in files["trace.trace"]
