@@ -39,15 +39,16 @@ async def picture_of(tab: Tab, *, seconds: float) -> bytes:
 
 
 async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | None:
-    """Save a picture as an artifact and return its id: of the tab that was used last, or of the one
-    that was asked for `url`.
+    """Save a picture as an artifact and return its id: of the run's tab that was used last, or of
+    the one that was asked for `url`.
 
     Fields that hold a secret of the run are emptied first, in open shadow roots and in frames too.
     None where there is no such page any more, it does not paint, or it still shows a secret, which
     nothing covers.
     """
-    tabs = [] if ctx.browser is None else ctx.browser.open_tabs()
-    tab = next((tab for tab in tabs if url is None or tab.requested_url == url), None)
+    tabs = [] if ctx.browser is None else ctx.browser.own_tabs()
+    usable = (tab for tab in tabs if tab.is_usable)
+    tab = next((tab for tab in usable if url is None or tab.requested_url == url), None)
     if tab is None:
         return None
     end = time.monotonic() + FAILURE_SECONDS

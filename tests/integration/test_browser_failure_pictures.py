@@ -11,11 +11,13 @@ import pytest
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
 from decisions.masking import Masker
+from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runners.browser.page_scripts import showing_script
 from runners.browser.screenshot import keep_picture
 from runs.models import Run
 from runs.services import submit_run
+from runs.sessions.services import create_session
 from tests.integration.workers import error_of
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer, serve_pages
@@ -36,6 +38,15 @@ def start(principal: Principal, template_id: str, **inputs: Any) -> str:
     return submit_run(
         principal=principal, template_id=template_id, inputs=inputs, options=options
     ).run_id
+
+
+def start_in(
+    principal: Principal, session_id: str, template_id: str, inputs: dict[str, Any]
+) -> str:
+    options = {"mode": "async", "timeoutMs": 60000}
+    made = submit_run(principal=principal, template_id=template_id, inputs=inputs,
+                      session_id=session_id, options=options)  # fmt: skip
+    return made.run_id
 
 
 def test_a_field_that_is_not_there_is_shown_by_the_page(
@@ -99,6 +110,23 @@ def test_a_page_that_says_a_secret_is_not_shown(
     wrap: Callable[[str], str],
 ) -> None:  # fmt: skip
     assert not pictured(open_reader(), page_server, wrap(text))
+
+
+@pytest.mark.parametrize("template_id", ["submit_and_verify", "batch_extract_pages"])
+def test_a_run_that_is_denied_its_first_page_shows_no_earlier_runs_page(
+    principal: Principal, ended: Ended, pages: PageServer, settings: Any, template_id: str
+) -> None:
+    settings.TRACE = "always"
+    session_id = create_session(principal=principal)["sessionId"]
+    url = pages.add("/page", "<title>Mine</title><form action=/page><input name=q></form>")
+    name = {"name": "q", "value": "a", "locator": {"mode": "selector", "selector": "input"}}
+    inputs = {"urls": [url]} if "batch" in template_id else {"startUrl": url, "fields": [name]}
+    assert ended(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
+    for tool in ("open_page", "read_page"):
+        make_rule(RuleSays("deny", tool=tool), actor="test")
+    denied = ended(start_in(principal, session_id, template_id, inputs))
+    assert denied.status == "failed"
+    assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()
 
 
 def test_an_address_that_leads_nowhere_has_no_picture(principal: Principal, ended: Ended) -> None:
