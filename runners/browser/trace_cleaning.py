@@ -48,6 +48,11 @@ LOGGED = frozenset({"error", "warning"})
 OF_THE_PAGE = frozenset({
     "html", "url", "frameUrl", "redirectURL", "value", "text", "message", "title",
 })  # fmt: skip
+# Names by which addresses carry what lets somebody in, besides those that fields have.
+_KEYS = re.compile(
+    r"sess|auth(?![a-z])|(?<![a-z])(?:sid|sig|signature|key|code|ticket)(?![a-z])", re.IGNORECASE
+)
+_PARAMETER = re.compile(r";([^/;=?#&]*)=[^/;?#&]*")  # of a path, such as ;jsessionid=…
 STANDS_OUT = 8  # characters from which on a secret is no common word
 LONG = 24  # characters of a query's value that is more likely a key than a word
 
@@ -189,7 +194,8 @@ def _without(line: Any, pattern: re.Pattern[str], key: str = "") -> Any:
 
 def clean_address(url: str) -> str:
     """Return an address without user and password, and with `***` for what looks like a key in its
-    query and fragment; of an address that is its own content (data:), the beginning.
+    query and fragment and for parameters of its path; of an address that is its own content
+    (data:), the beginning.
     """
     if url.startswith("data:"):
         return url if url.startswith("data:image/") else url.partition(",")[0] + ","
@@ -198,17 +204,22 @@ def clean_address(url: str) -> str:
     except ValueError:
         return MASK
     host = parts.netloc.rpartition("@")[2]
-    query, fragment = _query(parts.query), parts.fragment
-    fragment = _query(fragment) if "=" in fragment else fragment
-    return parts._replace(netloc=host, query=query, fragment=fragment).geturl()
+    path = _PARAMETER.sub(rf";\1={MASK}", parts.path)
+    query = _query(_PARAMETER.sub(rf";\1={MASK}", parts.query))
+    fragment = _query(parts.fragment) if "=" in parts.fragment else parts.fragment
+    return parts._replace(netloc=host, path=path, query=query, fragment=fragment).geturl()
 
 
 def _query(query: str) -> str:
     pairs = parse_qsl(query, keep_blank_values=True)
     clean = [
-        (name, MASK if looks_secret(name) or len(value) >= LONG else value) for name, value in pairs
+        (name, MASK if _is_key(name) or len(value) >= LONG else value) for name, value in pairs
     ]
     return query if clean == pairs else urlencode(clean, safe="*")
+
+
+def _is_key(name: str) -> bool:
+    return looks_secret(name) or _KEYS.search(name) is not None
 
 
 def _headers(headers: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:

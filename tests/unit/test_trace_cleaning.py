@@ -54,6 +54,10 @@ def body(folder: Path, *children: Any) -> list[Any]:
         ("/go?x=0123456789abcdef01234567", "/go?x=***"),
         ("http://x.test/cb#access_token=abc&state=1", "http://x.test/cb#access_token=***&state=1"),
         ("http://x.test/doc#part-2", "http://x.test/doc#part-2"),
+        ("http://x.test/a;jsessionid=1F2/b?c=d", "http://x.test/a;jsessionid=***/b?c=d"),
+        ("/a?sid=1F2&PHPSESSID=3&code=4", "/a?sid=***&PHPSESSID=***&code=***"),
+        ("/a?page=2;token=abc", "/a?page=2;token=***"),
+        ("/a?author=ann&keyword=x&unicode=y", "/a?author=ann&keyword=x&unicode=y"),
         ("data:text/html,<p>secret", "data:text/html,"),
         ("http://[broken", "***"),
     ],
@@ -76,6 +80,57 @@ def test_no_field_keeps_its_value_but_a_button(tmp_path: Path) -> None:
         button,
         ["TEXTAREA", {"name": "note"}, "***"],
     ]
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        ["IMG", {"srcset": "/a.png?token=SECRET 2x"}],
+        ["LINK", {"imagesrcset": "/a.png?token=SECRET 2x"}],
+        ["BUTTON", {"type": "submit", "value": "SECRET"}],
+        ["PARAM", {"name": "flashvars", "value": "SECRET"}],
+        ["DATA", {"value": "SECRET"}],
+        ["MY-FIELD", {"value": "SECRET"}],
+        ["MY-CHAT", {"token": "SECRET"}],
+        ["DIV", {"api-key": "SECRET", "data-access-token": "SECRET"}],
+        ["A", {"href": "/next;jsessionid=SECRET"}],
+    ],
+)
+def test_an_attribute_that_may_hold_a_key_is_masked(tmp_path: Path, node: list[Any]) -> None:
+    [kept] = body(tmp_path, node)
+    assert kept[0] == node[0]
+    assert "SECRET" not in str(kept)
+
+
+PLAIN = {"id": "f", "name": "f", "value": "canary-55"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [["LABEL", {}, "API ", ["B", {}, "key"], ["INPUT", PLAIN]]],
+        [["INPUT", PLAIN], ["LABEL", {"for": "f"}, "API key"]],
+        [["INPUT", {**PLAIN, "aria-labelledby": "x y"}], ["I", {"id": "y"}, "API key"]],
+        [["P", {"contenteditable": "true", "aria-labelledby": "y"}, "canary-55"],
+         ["I", {"id": "y"}, "API key"]],
+        [["LABEL", {}, "API key", ["TEXTAREA", {}, "canary-55"]]],
+    ],
+)  # fmt: skip
+def test_a_field_that_a_label_names_secret_is_one(tmp_path: Path, fields: list[Any]) -> None:
+    told = body(tmp_path, *fields, ["P", {}, "You typed canary-55."])
+    assert told[-1] == ["P", {}, "You typed ***."]
+    assert "canary" not in str(told)
+    named = json.loads(json.dumps(fields).replace("key", "name"))
+    assert body(tmp_path, *named, "canary-55")[-1] == "canary-55"
+
+
+def test_a_label_that_has_not_changed_still_names_its_field(tmp_path: Path) -> None:
+    before = snapshot(["LABEL", {}, ["B", {}, "API key"], ["INPUT", {}]], frameId="f")
+    other = snapshot("elsewhere", frameId="g")
+    typed = ["LABEL", {}, [[1, 1]], ["INPUT", {"value": "canary-55"}]]
+    after = snapshot(typed, "canary-55", frameId="f")
+    files = cleaned(tmp_path, before, other, after) or {}
+    assert b"canary" not in files["trace.trace"]
 
 
 def test_unchanged_nodes_stay_in_their_places(tmp_path: Path) -> None:
