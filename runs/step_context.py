@@ -104,6 +104,8 @@ class StepRun:
         ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use)))
         if ruling.decision == "confirm":
             self.tool = self.args_digest = ""  # it was not called
+            if self.browser is not None:  # what is recorded while a run waits fills the disk
+                await self.browser.tracer.drop()
             raise NeedsPerson(use, ruling)
         if ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
