@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import IO, Any
 
+from django.db.models import Case, When, Window
+from django.db.models.functions import RowNumber
+
 from artifacts.blobs import open_blob
 from artifacts.models import Artifact
 from artifacts.services import RESULT
@@ -167,10 +170,12 @@ def artifact_briefs_of(
     rows = Artifact.objects.filter(
         run_id__in=run_ids, workspace_id=principal.workspace_id, expired_at__isnull=True
     )
+    is_result = Case(When(kind=RESULT, then=0), default=1)
+    place = Window(RowNumber(), partition_by="run_id", order_by=[is_result, "created_at", "id"])
     found: dict[str, list[Artifact]] = {run_id: [] for run_id in run_ids}
-    for row in sorted(rows, key=_in_order):
+    for row in sorted(rows.alias(place=place).filter(place__lte=each), key=_in_order):
         found[row.run_id].append(row)
-    return [describe(row) for run_id in run_ids for row in found[run_id][:each]]
+    return [describe(row) for run_id in run_ids for row in found[run_id]]
 
 
 def _in_order(row: Artifact) -> tuple[bool, Any, str]:

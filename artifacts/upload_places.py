@@ -34,7 +34,7 @@ def read_ticket(text: str) -> Ticket | None:
     facts, _, proof = text.rpartition(".")
     if not facts.isascii() or not mac_matches("upload", facts.encode(), proof):
         return None
-    upload_id, size_bytes, expires = facts.split(".")
+    upload_id, size_bytes, expires = facts.rsplit(".", 2)
     if int(expires) <= datetime.now(UTC).timestamp():
         return None
     return Ticket(upload_id, int(size_bytes))

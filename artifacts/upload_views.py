@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -42,9 +43,16 @@ class UploadsView(ApiView):
         answer = uploads.start_upload(
             principal=principal_of(request), name=asked["name"], mime_type=asked["mimeType"],
             size_bytes=asked["sizeBytes"], sha256=asked["sha256"],
-            door=request.build_absolute_uri(DOOR),
+            door=_door(request),
         )  # fmt: skip
         return json_answer(answer, status=HTTPStatus.CREATED)
+
+
+def _door(request: Request) -> str:
+    """Return the address of our door: behind a proxy the request does not tell by which scheme and
+    name its caller came.
+    """
+    return settings.PUBLIC_URL + DOOR if settings.PUBLIC_URL else request.build_absolute_uri(DOOR)
 
 
 class CompleteView(ApiView):

@@ -138,7 +138,8 @@ CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
 CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
 # Who words the replies to messages, and whether one question about reality may be asked.
 CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.Composed")
-# Where people reach this server: links in messages begin with it; empty: they are bare paths.
+# Where people reach this server: links in messages and the addresses of uploads begin with it;
+# empty: links are bare paths, and an upload goes where its announcement went.
 PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the

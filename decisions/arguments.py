@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 
 from decisions.errors import BodyTooLarge, InvalidInput, UnsupportedBody
 from decisions.gate import load_json
-from decisions.schemas import check, compile_schema
+from decisions.schemas import check, compile_schema, whole_numbers
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
@@ -103,7 +103,8 @@ class Arguments:
                 raise InvalidInput(f"{name}: it stands in the path already.")
             given[name] = self._typed(name, value)
         check(self._validator, given)
-        return given
+        arguments: dict[str, Any] = whole_numbers(given, self.schema)
+        return arguments
 
     def _typed(self, name: str, text: str) -> Any:
         """Return a path's or query's text as the JSON value that the schema wants there."""

@@ -22,7 +22,8 @@ from decisions.threads import in_thread
 
 Record = dict[str, Any]
 LINE_MAX = 16 * 1024 * 1024  # bytes; longer ones are none of ours
-AT_ONCE = 500  # lines that a stream hands over together
+AT_ONCE = 500  # lines that a stream hands over together,
+AT_ONCE_BYTES = 1024 * 1024  # or fewer, once they are so long
 JSON_LINES = "application/x-ndjson"
 _PURPOSE = "bundle"
 _PROVED = re.compile(rb'(\{.+),"proof":"([0-9a-f]{64})"\}\n', re.DOTALL)
@@ -87,8 +88,17 @@ async def in_portions(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the lines some at a time, made on the pool of database threads; for an answer that is
     streamed. What makes them may not keep a cursor open from one line to the next.
     """
-    while portion := await in_thread(lambda: b"".join(islice(lines, AT_ONCE))):
+    while portion := await in_thread(_portion, lines):
         yield portion
+
+
+def _portion(lines: Iterator[bytes]) -> bytes:
+    portion = bytearray()
+    for line in islice(lines, AT_ONCE):
+        portion += line
+        if len(portion) >= AT_ONCE_BYTES:
+            break
+    return bytes(portion)
 
 
 def file_headers(name: str) -> dict[str, str]:

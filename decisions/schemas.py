@@ -104,6 +104,30 @@ def check(validator: Draft202012Validator, value: Any, *, where: str = "") -> No
         raise InvalidInput(f"{place}: {first['message']}", details={"errors": errors})
 
 
+def whole_numbers(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value that the schema allows, with JSON's 5.0 as 5 wherever an integer is wanted:
+    to a schema both are one, to what counts and slices with it they are not.
+    """
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and _wants_integer(schema) else value
+    if isinstance(value, dict):
+        fields = schema.get("properties", {})
+        return {name: whole_numbers(item, fields.get(name, {})) for name, item in value.items()}
+    if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
+        return [whole_numbers(item, schema["items"]) for item in value]
+    return value
+
+
+def _wants_integer(schema: Mapping[str, Any]) -> bool:
+    wanted = schema.get("type")
+    choices = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
+    return (
+        wanted == "integer"
+        or (isinstance(wanted, list) and "integer" in wanted)
+        or any(map(_wants_integer, choices))
+    )
+
+
 def _told(error: ValidationError, where: str) -> dict[str, str]:
     path = ".".join(filter(None, [where, *map(str, error.instance_path)]))
     message = error.message

@@ -39,7 +39,9 @@ RequestId = str | int
 ID_TEXT_MAX = 256  # characters
 ID_MAX = 2**53
 OUTLINE_BYTES = 2 * 1024 * 1024
-_STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]+|[\]}]+', re.DOTALL)
+# A string without an end is taken as a string to the end of the text, and nothing is tried twice:
+# else each quote in it would be the start of another try.
+_STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]+|[\]}]+', re.DOTALL)
 # Where the usual clients put the id: near the start, or as the last member of the message.
 _ID = rb'"id"\s*:\s*(-?\d{1,16}|"[^"\\]{0,256}")'
 _ID_AT_START = re.compile(

@@ -7,7 +7,7 @@ It serves both protocol eras of the SDK and knows no transport; a Door tells who
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from decisions.errors import Refused
 from decisions.principals import Principal
-from decisions.schemas import check
+from decisions.schemas import check, whole_numbers
 from decisions.threads import in_thread
 from mcp_server import resources
 from mcp_server.answers import (
@@ -170,20 +170,13 @@ class ContinuityServer(Server[dict[str, Any]]):
         began = time.monotonic()
         check(tool.accepts, arguments)
         principal = await self._door.admit(incoming, needs_stack=tool.needs_stack)
-        call = Call(principal, _whole(arguments), reporter, time.monotonic() - began)
+        given = whole_numbers(arguments, tool.input_schema)
+        call = Call(principal, given, reporter, time.monotonic() - began)
         answer = await tool.handler(call)
         if not tool.answers.is_valid(answer):
             wrong = next(tool.answers.iter_errors(answer))
             raise BrokenAnswer(f"{list(wrong.instance_path)}: {wrong.message[:300]}")
         return answer
-
-
-def _whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with JSON's 5.0 as 5: the schemas count it as an integer."""
-    return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in arguments.items()
-    }
 
 
 def _listed(tool: Tool) -> types.Tool:

@@ -110,6 +110,8 @@ class StepRun:
         self._check_page_is_there(use)
         if ruling.decision == "confirm":
             self.tool = self.args_digest = ""  # it was not called
+            if self.browser is not None:  # what is recorded while a run waits fills the disk
+                await self.browser.tracer.drop()
             raise NeedsPerson(use, ruling)
         result = await invoke(ToolCall(use.tool, use.args), self._tool_context())
         return {"output": result.output or {}} if result.ok else {"error": result.error or {}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -15,7 +15,7 @@ from mcp_types.jsonrpc import (
     JSONRPCRequest,
 )
 
-from decisions.errors import Refused
+from decisions.errors import Refused, TooManyRequests
 from decisions.gate import CALL_LIMIT, load_json
 from mcp_server.gate import judge
 
@@ -30,15 +30,39 @@ def may_be_batch(revision: str, body: bytes) -> bool:
     return revision in ("", REVISION) and body.lstrip()[:1] == b"["
 
 
-def messages_of(body: bytes) -> list[SessionMessage | JSONRPCError] | JSONRPCError:
-    """Return what the gate makes of each message, or the error that answers them all."""
+def messages_of(
+    body: bytes, count: Callable[[], None]
+) -> list[SessionMessage | JSONRPCError] | JSONRPCError:
+    """Return what the gate makes of each message, or the error that answers them all.
+
+    Each message is a call like any other: `count` is asked for each but the first, which came
+    counted with its request. A message that it refuses is an error; a notification is left out.
+    """
     try:
         values = load_json(body, limit=CALL_LIMIT)
     except Refused as refused:
         return _error(PARSE_ERROR, refused.message)
     if not 1 <= len(values) <= MAX_MESSAGES:
         return _error(INVALID_REQUEST, f"A batch holds 1 to {MAX_MESSAGES} messages.")
-    return [_judged(value) for value in values]
+    messages = [_judged(values[0])]
+    for value in values[1:]:
+        verdict = _judged(value)
+        try:
+            count()
+        except TooManyRequests as refused:
+            verdict = _refused(verdict, refused)
+        messages += [] if verdict is None else [verdict]
+    return messages
+
+
+def _refused(
+    verdict: SessionMessage | JSONRPCError, refused: Refused
+) -> SessionMessage | JSONRPCError | None:
+    if isinstance(verdict, JSONRPCError):
+        return verdict
+    if not isinstance(verdict.message, JSONRPCRequest):
+        return None
+    return _error(INVALID_REQUEST, refused.message, verdict.message.id, refused.as_dict())
 
 
 def _judged(value: Any) -> SessionMessage | JSONRPCError:
@@ -50,8 +74,11 @@ def _judged(value: Any) -> SessionMessage | JSONRPCError:
     return verdict
 
 
-def _error(code: int, told: str, request_id: str | int | None = None) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=told))
+def _error(
+    code: int, told: str, request_id: str | int | None = None, data: Any = None
+) -> JSONRPCError:
+    error = ErrorData(code=code, message=told, data=data)
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 class Answers:

@@ -141,8 +141,7 @@ async def judged(body: bytes) -> SessionMessage | JSONRPCError:
 
 def as_error(error: JSONRPCError) -> dict[str, Any]:
     """Return a JSON-RPC error as it stands in a body: with an id, be it null."""
-    return {
-        "jsonrpc": "2.0",
-        "id": error.id,
-        "error": {"code": error.error.code, "message": error.error.message},
-    }
+    told = {"code": error.error.code, "message": error.error.message}
+    if error.error.data is not None:
+        told["data"] = error.error.data
+    return {"jsonrpc": "2.0", "id": error.id, "error": told}

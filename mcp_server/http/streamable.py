@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
 from decisions.gate import CALL_LIMIT
 from decisions.one_line import one_line
+from decisions.rest import count_call
 from mcp_server.http.batch import Answers, may_be_batch, messages_of
 from mcp_server.http.exchange import BOTH_TYPES, Exchange, as_error, judged
 from mcp_server.incoming import SCOPE_KEY, Incoming, incoming_of
@@ -85,7 +87,7 @@ class Streamable:
 
     async def _serve_batch(self, exchange: Exchange, body: bytes) -> None:
         """Answer a batch, which the revision 2025-03-26 alone knows, with a batch."""
-        found = await asyncio.to_thread(messages_of, body)
+        found = await asyncio.to_thread(messages_of, body, partial(count_call, exchange.request))
         if isinstance(found, JSONRPCError):
             await exchange.answer_json(as_error(found), HTTPStatus.BAD_REQUEST)
             return

@@ -18,6 +18,7 @@ READER = (
 )  # fmt: skip
 READ = "continuityRead"
 COVER = ("dom", "secrets", "cover")
+SHOWING = (*COVER, "showing")
 ACTOR = ("dom", "secrets", "elements", "settle", "words", "locate", "aim", "enter")
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
@@ -46,6 +47,14 @@ def reader_at_hand() -> str:
 def cover_script() -> str:
     """Return the function `(covered) => promise` that covers secret fields, or uncovers them."""
     return _function(COVER, "cover")
+
+
+@cache
+def showing_script() -> str:
+    """Return the function `(emptied) => promise` that empties some of the fields that it told
+    before, by number, and tells {fields[], texts[]}: what each field and each root shows.
+    """
+    return _function(SHOWING, "showing")
 
 
 @cache

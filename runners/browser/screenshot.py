@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runners.browser.failures import ContextLost
-from runners.browser.page_scripts import cover_script
+from runners.browser.page_scripts import cover_script, showing_script
 from runners.browser.tab import Tab
 from runners.errors import ToolFailed
 
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
 COVER_SECONDS = 2.0
 FAILURE_SECONDS = 5.0
-_FIELDS = '[...document.querySelectorAll("input, textarea")]'
-FIELD_VALUES = f"() => {_FIELDS}.map((field) => field.value)"
-# Empties some fields and returns what the page then says.
-CLEAR = f"""(some) => {{
-  const fields = {_FIELDS};
-  for (const at of some) fields[at].value = "";
-  return document.title + "\\n" + (document.body?.innerText ?? "");
-}}"""
 
 
 async def picture_of(tab: Tab, *, seconds: float) -> bytes:
@@ -47,14 +39,16 @@ async def picture_of(tab: Tab, *, seconds: float) -> bytes:
 
 
 async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | None:
-    """Save a picture as an artifact and return its id: of the tab that was used last, or of the one
-    that was asked for `url`.
+    """Save a picture as an artifact and return its id: of the run's tab that was used last, or of
+    the one that was asked for `url`.
 
-    Fields that hold a secret of the run are emptied first. None where there is no such page any
-    more, it does not paint, or it shows a secret in its text, which nothing covers.
+    Fields that hold a secret of the run are emptied first, in open shadow roots and in frames too.
+    None where there is no such page any more, it does not paint, or it still shows a secret, which
+    nothing covers.
     """
-    tabs = [] if ctx.browser is None else ctx.browser.open_tabs()
-    tab = next((tab for tab in tabs if url is None or tab.requested_url == url), None)
+    tabs = [] if ctx.browser is None else ctx.browser.own_tabs()
+    usable = (tab for tab in tabs if tab.is_usable)
+    tab = next((tab for tab in usable if url is None or tab.requested_url == url), None)
     if tab is None:
         return None
     end = time.monotonic() + FAILURE_SECONDS
@@ -62,10 +56,7 @@ async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | Non
     if tab.is_leaving:
         await tab.stop_loading()  # a page on its way to one that does not come answers nothing
     try:
-        values = await tab.call(FIELD_VALUES, None, left)
-        secret = [at for at, value in enumerate(values) if ctx.mask(value) != value]
-        text = str(await tab.call(CLEAR, secret, left))
-        if ctx.mask(text) != text:
+        if not await _hide_secrets(tab, ctx.mask, left):
             return None
         data = await picture_of(tab, seconds=left())
     except (ContextLost, TimeoutError, ToolFailed):
@@ -73,3 +64,13 @@ async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | Non
     return await ctx.save_artifact(
         data, name="screenshot.jpg", mime_type="image/jpeg", kind="screenshot"
     )
+
+
+async def _hide_secrets(tab: Tab, mask: Callable[[str], str], left: Callable[[], float]) -> bool:
+    """Empty the fields that show a secret; return whether nothing that can be looked at does."""
+    is_secret = lambda text: mask(text) != text  # noqa: E731
+    shown = await tab.call(showing_script(), [], left)
+    secret = [at for at, text in enumerate(shown["fields"]) if is_secret(text)]
+    if secret:
+        shown = await tab.call(showing_script(), secret, left)
+    return not any(map(is_secret, (*shown["fields"], *shown["texts"])))

@@ -85,7 +85,7 @@ class BrowserSession:
         """
         await self._seats.acquire()
         tab = self._reuse() or await self._wait_for_new()
-        tab.begin_lease()
+        tab.begin_lease(self.run_id)
         try:
             yield tab
         except PageCrashed:
@@ -118,7 +118,7 @@ class BrowserSession:
             tab = self._kept
             if tab is None:
                 raise browser_is_gone()
-            tab.begin_lease()
+            tab.begin_lease(self.run_id)
             yield tab
 
     async def _keep_another(self, *, fresh: bool) -> None:
@@ -133,6 +133,11 @@ class BrowserSession:
             self._kept = None
         await self._seats.acquire()
         self._kept = self._reuse() or await self._wait_for_new()
+
+    def own_tabs(self) -> list[Tab]:
+        """Return the tabs that show what the present run opened, last first; some may be dead."""
+        own = [tab for tab in self._tabs if tab.run_id == self.run_id]
+        return sorted(own, key=lambda tab: tab.used_at, reverse=True)
 
     def open_tabs(self) -> list[Tab]:
         """Return the tabs that can still be looked at, the one used last first."""
@@ -241,7 +246,8 @@ class BrowserSession:
                 return self._context
             if self._context is not None:
                 self.renewals += 1
-                self._forget_tabs()
+                self._free.clear()
+                self._tabs.clear()
             context = await self._new_context(browser)
             if self._closed.is_set():
                 await _ended(context.close())
@@ -267,10 +273,6 @@ class BrowserSession:
     async def _close_proxy(self) -> None:
         if self._proxy is not None:
             await self._proxy.close()
-
-    def _forget_tabs(self) -> None:
-        self._free.clear()
-        self._tabs.clear()
 
     def _give_back(self, tab: Tab) -> None:
         if tab.is_usable and not self._closed.is_set() and tab in self._tabs:

@@ -45,6 +45,7 @@ class Tab:
 
     Attributes:
         page: Playwright's page, for what a tool does beyond reading.
+        run_id: the run that the document it shows was opened for.
         requested_url: what it was last asked to open.
         used_at: `time.monotonic()` of its last lease.
         parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
@@ -56,6 +57,7 @@ class Tab:
         self, page: Page, line: CDPSession, frame_id: str, outcomes: Outcomes | None
     ) -> None:
         self.page = page
+        self.run_id = self._leased_for = ""
         self.requested_url = ""
         self.used_at = time.monotonic()
         self.parsed_at: float | None = None
@@ -108,9 +110,11 @@ class Tab:
         """Whether the tab can be leased again: alive, and at rest."""
         return self.is_alive and not self._is_dirty
 
-    def begin_lease(self) -> None:
+    def begin_lease(self, run_id: str) -> None:
         """Count dialogs and popups anew for the next caller."""
-        self.used_at = time.monotonic()
+        self.used_at, self._leased_for = time.monotonic(), run_id
+        if not self.requested_url:
+            self.run_id = run_id  # else it still shows what it was asked for before
         self._trouble.count_anew()
         if self._refusals is not None:
             self._refusals.begin_lease()
@@ -296,6 +300,7 @@ class Tab:
     def _note_document(self, told: dict[str, Any]) -> None:
         if told.get("frame", {}).get("id") == self._frame_id:
             self.documents += 1
+            self.run_id = self._leased_for
             self.is_leaving, self.parsed_at = False, None
 
     def _note_committed(self, frame: Frame) -> None:

@@ -30,8 +30,8 @@ TRACE_BYTES = 8 * 1024 * 1024
 
 
 class TraceFolder:
-    """Where the driver writes what it records. It leaves its files there, cookies and all, so that
-    they are deleted as soon as nobody in this process records.
+    """Where the driver writes what it records. It leaves its files there, cookies and all: the
+    lines of a recording are deleted when it ends, and what recordings share with the last of them.
     """
 
     def __init__(self) -> None:
@@ -42,11 +42,16 @@ class TraceFolder:
         """Keep the files from now on."""
         self._recording += 1
 
-    def end(self) -> None:
-        """Let go of the files; with the last who needs them they are deleted."""
+    def end(self, name: str) -> None:
+        """Delete the files of this name; with the last who records all are deleted."""
         self._recording -= 1
-        if self._recording == 0 and self.path is not None:
+        if self.path is None:
+            return
+        if self._recording == 0:
             shutil.rmtree(self.path, ignore_errors=True)
+            return
+        for file in self.path.glob(f"{name}*"):
+            file.unlink(missing_ok=True)
 
 
 class Tracer:
@@ -56,6 +61,7 @@ class Tracer:
         self._folder = folder
         self._context: BrowserContext | None = None
         self._is_on = False
+        self._name_of_files = ""
         self._step = ""  # what is under way, where the whole story is wanted
 
     async def follow(self, context: BrowserContext) -> None:
@@ -82,10 +88,10 @@ class Tracer:
         context, folder = self._context, self._folder
         if context is None or folder is None or folder.path is None:
             return None
-        raw = folder.path / f"{secrets.token_hex(8)}.zip"
         try:
             async with asyncio.timeout(TRACE_SECONDS):
                 await self._begin()
+                raw = folder.path / f"{self._name_of_files}.zip"
                 await self._name(told)
                 if page is not None:
                     await _snapshot(page)
@@ -110,11 +116,13 @@ class Tracer:
         if context is None or folder is None or self._is_on:
             return
         folder.begin()
-        self._is_on = True
+        self._is_on, self._name_of_files = True, secrets.token_hex(8)
         with contextlib.suppress(*browser_errors()):
             async with asyncio.timeout(SNAPSHOT_SECONDS):
                 # No pictures: they cost most, and nothing covers secret fields on them.
-                await context.tracing.start(snapshots=True, screenshots=False)
+                await context.tracing.start(
+                    name=self._name_of_files, snapshots=True, screenshots=False
+                )
         if self._step:
             await self._name(self._step)
 
@@ -129,7 +137,7 @@ class Tracer:
 
     def _end(self) -> None:
         if self._is_on and self._folder is not None:
-            self._folder.end()
+            self._folder.end(self._name_of_files)
         self._is_on = False
 
 

@@ -24,6 +24,9 @@ from runners.browser.trace_snapshots import MASK, SnapshotCleaner
 Line = dict[str, Any]
 
 RAW_BYTES = 64 * 1024 * 1024  # of lines; what is longer is not worth a worker's time
+# Bytes of lines times texts that are looked for in them: a third of a second or so, in which
+# nothing else of this process gets on.
+SEARCHED = 128 * 1024 * 1024
 RESOURCE_BYTES = 1024 * 1024
 FOR_THE_EYE = re.compile(r"text/css|image/|font/|application/(?:x-)?font")
 HEADERS = frozenset({
@@ -45,25 +48,41 @@ LOGGED = frozenset({"error", "warning"})
 OF_THE_PAGE = frozenset({
     "html", "url", "frameUrl", "redirectURL", "value", "text", "message", "title",
 })  # fmt: skip
+# Names by which addresses carry what lets somebody in, besides those that fields have.
+_KEYS = re.compile(
+    r"sess|auth(?![a-z])|(?<![a-z])(?:sid|sig|signature|key|code|ticket)(?![a-z])", re.IGNORECASE
+)
+_PARAMETER = re.compile(r";([^/;=?#&]*)=[^/;?#&]*")  # of a path, such as ;jsessionid=…
 STANDS_OUT = 8  # characters from which on a secret is no common word
 LONG = 24  # characters of a query's value that is more likely a key than a word
 
 
 def clean_trace(raw: Path, at_most: int) -> bytes | None:
     """Return a trace that the driver wrote without its secrets, as a zip; None where that is longer
-    than `at_most` bytes.
+    than `at_most` bytes, or the page makes it too much work: by its length, by how many secret
+    fields it has, or by how deep it is nested.
 
     Pictures and styles are left out, the largest first, where it would be too long with them.
     """
+    try:
+        return _clean(raw, at_most)
+    except RecursionError:
+        return None
+
+
+def _clean(raw: Path, at_most: int) -> bytes | None:
     with zipfile.ZipFile(raw) as whole:
         sizes = {entry.filename: entry.file_size for entry in whole.infolist()}
         texts = [name for name in sizes if name.endswith((".trace", ".network"))]
-        if sum(sizes[name] for name in texts) > RAW_BYTES:
+        if (length := sum(sizes[name] for name in texts)) > RAW_BYTES:
             return None
         cleaner = _Cleaner()
         kept = {name: cleaner.lines(whole.read(name)) for name in texts}
         # Only now is it known what all the secret fields held.
-        files = {name: cleaner.written(lines) for name, lines in kept.items()}
+        if length * len(cleaner.secrets) > SEARCHED:
+            return None
+        pattern = _pattern_of(cleaner.secrets)
+        files = {name: _written(lines, pattern) for name, lines in kept.items()}
         seen = sorted(cleaner.resources & sizes.keys(), key=lambda name: sizes[name])
         return _zipped(files, whole, [n for n in seen if sizes[n] <= RESOURCE_BYTES], at_most)
 
@@ -96,11 +115,11 @@ class _Cleaner:
         kept = (self._line(json.loads(line)) for line in text.splitlines() if line)
         return [line for line in kept if line is not None]
 
-    def written(self, lines: list[Line]) -> bytes:
-        """Return the lines as a file, with what secret fields held masked in them."""
-        pattern = _pattern_of(self._snapshots.secrets)
-        masked = lines if pattern is None else [_without(line, pattern) for line in lines]
-        return b"".join(json.dumps(line).encode() + b"\n" for line in masked)
+    @property
+    def secrets(self) -> set[str]:
+        """What secret fields held, as texts and addresses write it."""
+        held = self._snapshots.secrets
+        return {form for value in held for form in (value, quote(value), quote_plus(value))}
 
     def _line(self, line: Line) -> Line | None:
         clean = {
@@ -142,13 +161,18 @@ class _Cleaner:
 
 def _pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
     """Return what finds these in texts and addresses: short ones only where they stand alone."""
-    forms: list[str] = []
-    for value in sorted(secrets, key=len, reverse=True):
-        for form in sorted({value, quote(value), quote_plus(value)}):
-            literal = re.escape(form)
-            is_short = len(value) < STANDS_OUT
-            forms.append(rf"(?<![A-Za-z0-9]){literal}(?![A-Za-z0-9])" if is_short else literal)
+    forms = [
+        rf"(?<![A-Za-z0-9]){literal}(?![A-Za-z0-9])" if len(text) < STANDS_OUT else literal
+        for text in sorted(secrets, key=len, reverse=True)
+        for literal in (re.escape(text),)
+    ]
     return re.compile("|".join(forms)) if forms else None
+
+
+def _written(lines: list[Line], pattern: re.Pattern[str] | None) -> bytes:
+    """Return the lines as a file, with what secret fields held masked in them."""
+    masked = lines if pattern is None else [_without(line, pattern) for line in lines]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in masked)
 
 
 def _without(line: Any, pattern: re.Pattern[str], key: str = "") -> Any:
@@ -170,7 +194,8 @@ def _without(line: Any, pattern: re.Pattern[str], key: str = "") -> Any:
 
 def clean_address(url: str) -> str:
     """Return an address without user and password, and with `***` for what looks like a key in its
-    query and fragment; of an address that is its own content (data:), the beginning.
+    query and fragment and for parameters of its path; of an address that is its own content
+    (data:), the beginning.
     """
     if url.startswith("data:"):
         return url if url.startswith("data:image/") else url.partition(",")[0] + ","
@@ -179,17 +204,22 @@ def clean_address(url: str) -> str:
     except ValueError:
         return MASK
     host = parts.netloc.rpartition("@")[2]
-    query, fragment = _query(parts.query), parts.fragment
-    fragment = _query(fragment) if "=" in fragment else fragment
-    return parts._replace(netloc=host, query=query, fragment=fragment).geturl()
+    path = _PARAMETER.sub(rf";\1={MASK}", parts.path)
+    query = _query(_PARAMETER.sub(rf";\1={MASK}", parts.query))
+    fragment = _query(parts.fragment) if "=" in parts.fragment else parts.fragment
+    return parts._replace(netloc=host, path=path, query=query, fragment=fragment).geturl()
 
 
 def _query(query: str) -> str:
     pairs = parse_qsl(query, keep_blank_values=True)
     clean = [
-        (name, MASK if looks_secret(name) or len(value) >= LONG else value) for name, value in pairs
+        (name, MASK if _is_key(name) or len(value) >= LONG else value) for name, value in pairs
     ]
     return query if clean == pairs else urlencode(clean, safe="*")
+
+
+def _is_key(name: str) -> bool:
+    return looks_secret(name) or _KEYS.search(name) is not None
 
 
 def _headers(headers: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:

@@ -152,7 +152,8 @@ class LoginKeepSession(TaskTemplate):
             StepPlan("fill in the username", place, needs_secrets=True),
             StepPlan("fill in the password", place, needs_secrets=True),
             StepPlan("send the form", place, Effect.ONCE, needs_secrets=True),
-            StepPlan("check the login", place),
+            # Fills in nothing, but what it says of the page must be masked, also after a wait.
+            StepPlan("check the login", place, needs_secrets=True),
         ]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:

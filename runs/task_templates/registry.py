@@ -34,7 +34,8 @@ class StepPlan:
     """A step as it will stand in the journal before anything is done.
 
     Attributes:
-        needs_secrets: it uses the run's secret inputs; they are deleted after the last such step.
+        needs_secrets: it uses the run's secret inputs, or tells of a page that may show them; they
+            are deleted after the last such step, and nothing is masked once they are.
     """
 
     name: str

@@ -135,7 +135,12 @@ class SubmitAndVerify(TaskTemplate):
     limits = {"maxFields": 20, "maxValueLength": 20_000, "maxWaitMs": 120_000}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return the steps: open, one a field, submit (once), verify."""
+        """Return the steps: open, one a field, submit (once), verify.
+
+        Submit and verify use no secret, and need them all the same: the submit to fill in again
+        what a lost worker had filled in, both to keep what the page echoes out of what they say.
+        """
+        secret = _has_secrets(inputs)
         fills = [
             StepPlan(
                 f"fill {field['name']}",
@@ -148,8 +153,8 @@ class SubmitAndVerify(TaskTemplate):
         return [
             StepPlan("open the page", {"do": "open", "url": inputs["startUrl"]}),
             *fills,
-            StepPlan("submit the form", {"do": "submit"}, Effect.ONCE),
-            StepPlan("verify and read the page", {"do": "verify"}),
+            StepPlan("submit the form", {"do": "submit"}, Effect.ONCE, needs_secrets=secret),
+            StepPlan("verify and read the page", {"do": "verify"}, needs_secrets=secret),
         ]
 
     def secret_paths(self, inputs: Mapping[str, Any]) -> set[tuple[str | int, ...]]:

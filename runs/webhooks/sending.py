@@ -25,6 +25,7 @@ from runners.browser.address import (
     is_public,
 )
 from runners.browser.allowed import Address, is_metadata
+from runners.browser.egress import is_open_to_all
 from runners.errors import AddressNotAllowed, ToolFailed
 
 TIMEOUT_S = 10.0
@@ -129,10 +130,16 @@ async def _resolve(host: str, port: int, trust: TrustLevel) -> str:
 
 
 def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
-    """Tell whether a webhook of this trust level may be told at this address."""
+    """Tell whether a webhook of this trust level may be told at this address.
+
+    What remote callers register is judged by the rule for their pages. Local ones may also name
+    private networks and this machine, on any port, where their own programs listen.
+    """
+    if trust != "local":
+        return is_open_to_all(address, port)
     if is_public(address) or is_allowed(address, port):
         return True
-    if trust != "local" or is_metadata(address):
+    if is_metadata(address):
         return False
     if any(address in net for net in _LOCAL):
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import httpx
@@ -194,6 +195,21 @@ def test_a_batch_is_answered_as_a_batch_where_the_revision_has_them(client: http
     assert answers[1]["result"]["structuredContent"]["maxUrls"] == 1000
     assert answers[2]["error"]["code"] == -32600
     assert client.post("/mcp", content=b"[" + note + b"]").status_code == 202
+
+
+def test_each_message_of_a_batch_is_a_call(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = count(1)
+    monkeypatch.setattr(CallCounter, "is_over", lambda *_, **__: next(calls) > 5)
+    note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    pings = [PING.replace(b":1,", b":%d," % number) for number in range(1, 8)]
+    answers = client.post("/mcp", content=b"[" + b",".join([*pings, note, b"5"]) + b"]").json()
+    assert [answer["id"] for answer in answers] == [*range(1, 8), None]
+    assert [answer["id"] for answer in answers if "result" in answer] == [1, 2, 3, 4, 5]
+    error = answers[5]["error"]
+    assert (error["code"], error["data"]["errorCode"]) == (-32600, "TOO_MANY_REQUESTS")
+    assert client.post("/mcp", content=PING).status_code == 429
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", MODERN])

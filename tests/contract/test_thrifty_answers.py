@@ -114,7 +114,8 @@ def test_parts_of_a_result_are_read_alike_over_both_doors(
     host: Host, api: httpx.Client, kept: tuple[str, str], by: str
 ) -> None:
     named = {by: kept[by == "artifactId"]}
-    for wish in ({"outline": True}, {"grep": "pip"}, {"item": 1, "offset": 39_000}):
+    floating = {"maxChars": 200.0, "sections": [0.0], "item": 1.0}
+    for wish in ({"outline": True}, {"grep": "pip"}, {"item": 1, "offset": 39_000}, floating):
         answer = structured(host.call("read_page_content", named | wish))
         assert answer == told(api.post("/api/v1/page-content", json=named | wish))
         assert answer["artifactId"] == kept[1]

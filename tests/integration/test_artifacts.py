@@ -11,14 +11,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db.models.signals import post_init
 
 from artifacts import blobs, services
 from artifacts.blobs import blob_name
 from artifacts.models import Artifact
-from artifacts.selectors import CHUNK_MAX, artifact_ids_of, list_run_artifacts, read_chunk
+from artifacts.selectors import (
+    CHUNK_MAX,
+    artifact_briefs_of,
+    artifact_ids_of,
+    list_run_artifacts,
+    read_chunk,
+)
 from artifacts.services import collect_blobs, expire_artifacts, keep_blob
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
 from decisions.models import AuditEntry
@@ -333,3 +341,20 @@ def test_the_whole_result_is_named_first(principal: Principal, make_artifact: Ma
     page = make_artifact(b"page", run_id="run_1")
     whole = make_artifact(b"whole", run_id="run_1", kind="result")
     assert artifact_ids_of(["run_1"]) == {"run_1": [whole, page]}
+
+
+def test_the_briefs_of_runs_load_no_more_than_they_show(
+    make_artifact: Callable[..., str], principal: Principal
+) -> None:
+    first = [make_artifact(b"x", run_id="run_a") for _ in range(9)]
+    result = make_artifact(b"{}", run_id="run_a", kind="result")
+    other = make_artifact(b"y", run_id="run_b")
+    loaded: list[object] = []
+    note: Any = lambda **told: loaded.append(told["instance"])  # noqa: E731
+    post_init.connect(note, sender=Artifact)
+    try:
+        briefs = artifact_briefs_of(principal=principal, run_ids=["run_b", "run_a", "run_c"])
+    finally:
+        post_init.disconnect(note, sender=Artifact)
+    assert [each["artifactId"] for each in briefs] == [other, result, *first[:2]]
+    assert len(loaded) == 4

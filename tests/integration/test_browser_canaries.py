@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 
 from artifacts.models import Artifact
+from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runs.models import Run, RunEvent
 from runs.services import cancel_run
@@ -20,13 +21,18 @@ from runs.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
 from tests.support.login_site import PASSWORD, USERNAME
+from tests.support.pages import html
+from tests.support.people import say
+from tests.support.template_sites import Site, words
 
 pytest_plugins = [
     "tests.support.login_fixtures", "tests.support.rest_fixtures", "tests.support.admin_fixtures",
+    "tests.support.template_fixtures",
 ]  # fmt: skip
 LogIn = Callable[..., Submitted]
 ODD = 'canary "pass" <wörd> & 7731'
 SHORT = "k9-x2"
+ECHOED = "canary-code-88213"
 
 
 def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
@@ -135,6 +141,27 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
     assert (again.run_id, again.inputs_match) == (made.run_id, True)
     assert seen(ODD, queued) == []
     assert seen("canary-user-5521", queued) == []
+
+
+@pytest.mark.parametrize("tool", ["submit_form", "wait_for"])
+def test_a_form_that_a_person_confirmed_and_the_page_echoes_tells_no_flagged_value(
+    hand_in: Callable[..., str], place: WorkerPlace, site: Site, everywhere: Everywhere, tool: str,
+) -> None:  # fmt: skip
+    make_rule(RuleSays("confirm", tool=tool), actor="test")
+    site.server.add("/form", "<title>Form</title><form action=/echo><label>Code"
+                    " <input name=code></label><button>Send</button></form>")  # fmt: skip
+    site.server.add("/echo", lambda query: html(f"<title>{query}</title><h1>Got {query}</h1>"))
+    code = {"name": "code", "value": ECHOED, "locator": words("code"), "secret": True}
+    with overhearing() as said:
+        run_id = hand_in("submit_and_verify", startUrl=site.url("/form"), fields=[code])
+        place.work()
+        say(Run.objects.get(id=run_id))
+        place.work()
+        run = Run.objects.get(id=run_id)
+        places = everywhere(run_id, said)
+    assert run.status == "succeeded", run.error
+    assert run.result["finalPage"]["title"] == "code=***"
+    assert seen(ECHOED, places) == []
 
 
 def test_a_refusal_echoes_no_credential(

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
+from decisions.masking import Masker
+from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
+from runners.browser.page_scripts import showing_script
+from runners.browser.screenshot import keep_picture
 from runs.models import Run
 from runs.services import submit_run
+from runs.sessions.services import create_session
 from tests.integration.workers import error_of
+from tests.support.browsing import Reader
 from tests.support.pages import PageServer, serve_pages
 
+pytest_plugins = ["tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]
+CANARY = "canary-4471"
 
 
 @pytest.fixture
@@ -31,6 +40,15 @@ def start(principal: Principal, template_id: str, **inputs: Any) -> str:
     ).run_id
 
 
+def start_in(
+    principal: Principal, session_id: str, template_id: str, inputs: dict[str, Any]
+) -> str:
+    options = {"mode": "async", "timeoutMs": 60000}
+    made = submit_run(principal=principal, template_id=template_id, inputs=inputs,
+                      session_id=session_id, options=options)  # fmt: skip
+    return made.run_id
+
+
 def test_a_field_that_is_not_there_is_shown_by_the_page(
     principal: Principal, ended: Ended, pages: PageServer
 ) -> None:
@@ -43,6 +61,72 @@ def test_a_field_that_is_not_there_is_shown_by_the_page(
     chunk = read_chunk(principal=principal, artifact_id=picture.id)
     assert chunk["mimeType"] == "image/jpeg"
     assert picture.step_index == error_of(run)["step"]["step"]
+
+
+def shadow(markup: str) -> str:
+    return f"<div><template shadowrootmode=open>{markup}</template></div>"
+
+
+def frame(markup: str) -> str:
+    return f"<iframe srcdoc='{markup}'></iframe>"
+
+
+def pictured(reader: Reader, pages: PageServer, markup: str) -> bool:
+    """Tell whether a picture was kept of a page, in a run whose secret is the canary."""
+    context = replace(reader.context(), mask=Masker([CANARY]).text)
+    url = pages.add("/page", f"<title>Page</title><h1>Page</h1>{markup}")
+    assert reader.call("open_page", url=url).ok
+    return reader.wait(keep_picture(context)) is not None
+
+
+@pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: shadow(frame(markup))])
+@pytest.mark.parametrize(
+    "field",
+    [
+        f"<input value={CANARY}>",
+        f"<textarea>{CANARY}</textarea>",
+        f"<input placeholder={CANARY}>",
+        f"<select><option>{CANARY}</select>",
+        f"<p contenteditable>{CANARY}</p>",
+        f"<p role=textbox><b>{CANARY}</b></p>",
+    ],
+)
+def test_a_field_that_holds_a_secret_is_emptied_wherever_it_is(
+    open_reader: Callable[..., Reader], page_server: PageServer, field: str,
+    wrap: Callable[[str], str],
+) -> None:  # fmt: skip
+    reader = open_reader()
+    assert pictured(reader, page_server, wrap(field))
+    [tab] = reader.session.open_tabs()
+    shown = reader.wait(tab.call(showing_script(), [], lambda: 10.0))
+    assert CANARY not in str(shown)
+    assert len(shown["fields"]) == 1
+
+
+@pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: frame(shadow(markup))])
+@pytest.mark.parametrize("text", [CANARY, f"<p>{CANARY}", f"<button>{CANARY}</button>"])
+def test_a_page_that_says_a_secret_is_not_shown(
+    open_reader: Callable[..., Reader], page_server: PageServer, text: str,
+    wrap: Callable[[str], str],
+) -> None:  # fmt: skip
+    assert not pictured(open_reader(), page_server, wrap(text))
+
+
+@pytest.mark.parametrize("template_id", ["submit_and_verify", "batch_extract_pages"])
+def test_a_run_that_is_denied_its_first_page_shows_no_earlier_runs_page(
+    principal: Principal, ended: Ended, pages: PageServer, settings: Any, template_id: str
+) -> None:
+    settings.TRACE = "always"
+    session_id = create_session(principal=principal)["sessionId"]
+    url = pages.add("/page", "<title>Mine</title><form action=/page><input name=q></form>")
+    name = {"name": "q", "value": "a", "locator": {"mode": "selector", "selector": "input"}}
+    inputs = {"urls": [url]} if "batch" in template_id else {"startUrl": url, "fields": [name]}
+    assert ended(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
+    for tool in ("open_page", "read_page"):
+        make_rule(RuleSays("deny", tool=tool), actor="test")
+    denied = ended(start_in(principal, session_id, template_id, inputs))
+    assert denied.status == "failed"
+    assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()
 
 
 def test_an_address_that_leads_nowhere_has_no_picture(principal: Principal, ended: Ended) -> None:

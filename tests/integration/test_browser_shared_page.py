@@ -62,6 +62,16 @@ def test_steps_before_a_submit_are_done_again_so_that_the_page_is_there(
     assert progress.data["restoring"] == 2
 
 
+def test_a_flagged_value_is_filled_in_again_for_the_submit(
+    hand_in: HandIn, go_on: GoOn, site: Site
+) -> None:
+    name = {"name": "name", "value": "Ada", "locator": words("your name"), "secret": True}
+    run_id = hand_in("submit_and_verify", startUrl=site.url("/contact"), fields=[name])
+    run = go_on(run_id, DONE, DONE)
+    assert run.status == "succeeded", run.error
+    assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
+
+
 def test_a_submit_that_was_done_is_not_done_again_to_verify_it(
     form: str, go_on: GoOn, site: Site
 ) -> None:

@@ -150,10 +150,12 @@ def test_a_button_that_is_disabled_is_not_pressed(carry_out: CarryOut, site: Sit
     assert site.server.forms == []
 
 
-def test_values_that_are_flagged_are_secret_inputs_of_their_steps_alone() -> None:
+def test_flagged_values_are_kept_for_their_steps_and_for_what_is_told_of_the_page() -> None:
     template = SubmitAndVerify()
     fields = [NAME, field("code", "***", words("code"), secret=True)]
     inputs = {"startUrl": "https://example.org/", "fields": fields}
     assert template.secret_paths(inputs) == {("fields", 1, "value")}
     needing = [step.name for step in template.plan(inputs) if step.needs_secrets]
-    assert needing == ["fill code"]
+    assert needing == ["fill code", "submit the form", "verify and read the page"]
+    openly = template.plan({"startUrl": "https://example.org/", "fields": [NAME]})
+    assert not any(step.needs_secrets for step in openly)

@@ -17,14 +17,18 @@ from artifacts.models import Artifact
 from artifacts.selectors import open_content
 from artifacts.services import expire_artifacts_of
 from decisions.errors import ArtifactExpired
+from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
-from runners.browser.runtime import get_runtime
+from runners.browser.runtime import BrowserRuntime, get_runtime
 from runs.models import Run
 from runs.services import retry_run, submit_run
+from runs.worker import WorkerPlace
 from tests.integration.workers import error_of
+from tests.support.browsing import Reader
 from tests.support.pages import Answer, PageServer, html, serve_pages
+from tests.support.people import fresh, say
 
-pytest_plugins = ["tests.support.admin_fixtures"]
+pytest_plugins = ["tests.support.admin_fixtures", "tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]
 Line = dict[str, Any]
 NOWHERE = {"mode": "selector", "selector": "#nowhere"}
@@ -205,6 +209,35 @@ def test_nothing_of_a_recording_is_left_on_disk(
     assert ended(search()).status == "succeeded"
     assert ended(search(searchField=NOWHERE)).status == "failed"
     assert not left_on_disk()
+
+
+def test_a_recording_leaves_no_lines_on_disk_while_another_goes_on(
+    open_reader: Callable[..., Reader], page_server: PageServer, browser_runtime: BrowserRuntime
+) -> None:
+    going_on, ending, dropping = open_reader(), open_reader(), open_reader()
+    for reader in (going_on, ending, dropping):
+        reader.wait(reader.session.tracer.record("read"))
+        reader.call("open_page", url=page_server.add("/page", "<title>Page</title>"))
+    assert ending.wait(ending.session.tracer.take(None, "over"))
+    dropping.wait(dropping.session.tracer.drop())
+    folder = browser_runtime._traces.path
+    assert folder is not None
+    left = {file.name.partition(".")[0] for file in folder.iterdir() if file.is_file()}
+    assert {name.partition("-")[0] for name in left} == {going_on.session.tracer._name_of_files}
+
+
+def test_nothing_is_recorded_while_a_run_waits_for_a_person(
+    search: Callable[..., str], settings: Any, place: WorkerPlace
+) -> None:
+    settings.TRACE = "always"
+    make_rule(RuleSays("confirm", tool="submit_form"), actor="test")
+    run = Run.objects.get(id=search())
+    place.work()
+    assert fresh(run).waiting_for
+    assert not left_on_disk()
+    say(run)
+    place.work()
+    assert fresh(run).status == "succeeded", fresh(run).error
 
 
 def test_a_page_that_hangs_costs_its_trace_and_not_the_run(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -17,6 +18,7 @@ from django.test import override_settings
 from artifacts.models import Artifact
 from decisions.audit import Deed, record
 from decisions.bundle_check import BundleReport, check_bundle
+from decisions.bundles import in_portions
 from decisions.errors import Forbidden, RunNotFound
 from decisions.models import AuditEntry, Decision
 from decisions.principals import Principal
@@ -27,6 +29,25 @@ from runs.services import cancel_run
 from tests.support.rest import refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
+
+
+@pytest.mark.usefixtures("principal")  # whose threads may use the database
+def test_a_stream_hands_over_so_many_lines_or_so_many_bytes() -> None:
+    made: list[int] = []
+
+    def lines() -> Iterator[bytes]:
+        for size in [256 * 1024] * 20 + [10] * 1200:
+            made.append(size)
+            yield b"x" * size
+
+    async def portions() -> list[tuple[int, int]]:
+        return [(len(part), len(made)) async for part in in_portions(lines())]
+
+    mebibyte = 1024 * 1024
+    assert asyncio.run(portions()) == [
+        *((mebibyte, lines) for lines in (4, 8, 12, 16, 20)),
+        (5000, 520), (5000, 1020), (2000, 1220),
+    ]  # fmt: skip
 
 
 @pytest.fixture

@@ -35,11 +35,11 @@ def test_secrets_are_split_off_and_sealed(principal: Principal) -> None:
     row = RunSecret.objects.get()
     assert b"hunter" not in bytes(row.sealed)
     secrets = read_secrets(run)
-    assert secrets.of_step(3) == {
+    assert secrets.of_step(4) == {
         "credentials.username": "alice",
         "credentials.password": "hunter22",
     }
-    assert secrets.of_step(4) == {}
+    assert secrets.of_step(5) == {}
     assert "hunter" not in repr(secrets)
 
 

@@ -81,6 +81,20 @@ def blobs_at(place: str) -> bool:
     return True
 
 
+def test_a_size_in_floating_point_opens_the_same_door(api: httpx.Client) -> None:
+    upload = start(api, sizeBytes=float(len(DATA)))
+    assert upload["headers"]["Content-Length"] == str(len(DATA))
+    assert send(upload).status_code == 204
+    assert told(complete(api, upload))["sizeBytes"] == len(DATA)
+
+
+def test_an_upload_is_sent_to_where_this_server_is_reached(api: httpx.Client) -> None:
+    assert start(api)["url"].startswith(str(api.base_url.join("/api/v1/artifacts/upload/upl_")))
+    with override_settings(PUBLIC_URL="https://continuity.example"):
+        url = start(api)["url"]
+    assert url.startswith("https://continuity.example/api/v1/artifacts/upload/upl_")
+
+
 def test_nothing_is_an_artifact_before_it_was_completed(api: httpx.Client, storage: str) -> None:
     upload = start(api)
     assert refusal(complete(api, upload), 409)["retryable"]

@@ -189,6 +189,12 @@ def test_a_large_refused_line_is_answered_soon_and_with_its_id(bomb: str) -> Non
     assert refused(call(f"[{bomb}]")) == (-32600, 7)
 
 
+@pytest.mark.parametrize("text", ['\\"' * 900_000, "\\" * 1_800_001, '",\\"' * 400_000])
+def test_a_string_without_an_end_is_read_once(text: str) -> None:
+    line = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"' + text.encode()
+    assert refused(line) == (-32700, None)
+
+
 @given(st.lists(st.sampled_from(["[", '{"k":', '{"[":', "[1,"]), max_size=80))
 def test_whatever_is_too_deep_in_a_call_the_rest_of_it_is_read(opening: list[str]) -> None:
     closing = "".join("]" if each[0] == "[" else "}" for each in reversed(opening))

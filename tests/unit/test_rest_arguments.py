@@ -43,6 +43,27 @@ def test_the_path_may_not_be_said_twice() -> None:
             read(QueryDict("runId=run_y"), {"runId": "run_x"})
 
 
+def test_a_whole_number_in_floating_point_is_an_integer_wherever_one_is_wanted() -> None:
+    whole = {"type": ["integer", "null"]}
+    wanted = Arguments({
+        "type": "object", "additionalProperties": False,
+        "properties": {
+            "size": {"type": "integer"}, "maybe": whole, "either": {"anyOf": [whole]},
+            "some": {"type": "array", "items": whole}, "share": {"type": "number"}, "free": {},
+            "options": {"type": "object", "properties": {"limit": whole}},
+        },
+    })  # fmt: skip
+    given = {"size": 3.0, "maybe": 3.0, "either": 3.0, "some": [3.0, None], "share": 3.0,
+             "free": {"size": 3.0}, "options": {"limit": 3.0}}  # fmt: skip
+    found = wanted.of_body(given, QueryDict(), {})
+    assert repr(found) == (
+        "{'size': 3, 'maybe': 3, 'either': 3, 'some': [3, None], 'share': 3.0,"
+        " 'free': {'size': 3.0}, 'options': {'limit': 3}}"
+    )
+    with pytest.raises(InvalidInput, match="size"):
+        wanted.of_body({"size": 3.5}, QueryDict(), {})
+
+
 @pytest.mark.parametrize("body", [[], "x", 1, None, True])
 def test_a_body_that_is_no_object_is_refused(body: Any) -> None:
     with pytest.raises(InvalidInput, match="object"):

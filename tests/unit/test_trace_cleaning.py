@@ -54,6 +54,10 @@ def body(folder: Path, *children: Any) -> list[Any]:
         ("/go?x=0123456789abcdef01234567", "/go?x=***"),
         ("http://x.test/cb#access_token=abc&state=1", "http://x.test/cb#access_token=***&state=1"),
         ("http://x.test/doc#part-2", "http://x.test/doc#part-2"),
+        ("http://x.test/a;jsessionid=1F2/b?c=d", "http://x.test/a;jsessionid=***/b?c=d"),
+        ("/a?sid=1F2&PHPSESSID=3&code=4", "/a?sid=***&PHPSESSID=***&code=***"),
+        ("/a?page=2;token=abc", "/a?page=2;token=***"),
+        ("/a?author=ann&keyword=x&unicode=y", "/a?author=ann&keyword=x&unicode=y"),
         ("data:text/html,<p>secret", "data:text/html,"),
         ("http://[broken", "***"),
     ],
@@ -78,6 +82,57 @@ def test_no_field_keeps_its_value_but_a_button(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        ["IMG", {"srcset": "/a.png?token=SECRET 2x"}],
+        ["LINK", {"imagesrcset": "/a.png?token=SECRET 2x"}],
+        ["BUTTON", {"type": "submit", "value": "SECRET"}],
+        ["PARAM", {"name": "flashvars", "value": "SECRET"}],
+        ["DATA", {"value": "SECRET"}],
+        ["MY-FIELD", {"value": "SECRET"}],
+        ["MY-CHAT", {"token": "SECRET"}],
+        ["DIV", {"api-key": "SECRET", "data-access-token": "SECRET"}],
+        ["A", {"href": "/next;jsessionid=SECRET"}],
+    ],
+)
+def test_an_attribute_that_may_hold_a_key_is_masked(tmp_path: Path, node: list[Any]) -> None:
+    [kept] = body(tmp_path, node)
+    assert kept[0] == node[0]
+    assert "SECRET" not in str(kept)
+
+
+PLAIN = {"id": "f", "name": "f", "value": "canary-55"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [["LABEL", {}, "API ", ["B", {}, "key"], ["INPUT", PLAIN]]],
+        [["INPUT", PLAIN], ["LABEL", {"for": "f"}, "API key"]],
+        [["INPUT", {**PLAIN, "aria-labelledby": "x y"}], ["I", {"id": "y"}, "API key"]],
+        [["P", {"contenteditable": "true", "aria-labelledby": "y"}, "canary-55"],
+         ["I", {"id": "y"}, "API key"]],
+        [["LABEL", {}, "API key", ["TEXTAREA", {}, "canary-55"]]],
+    ],
+)  # fmt: skip
+def test_a_field_that_a_label_names_secret_is_one(tmp_path: Path, fields: list[Any]) -> None:
+    told = body(tmp_path, *fields, ["P", {}, "You typed canary-55."])
+    assert told[-1] == ["P", {}, "You typed ***."]
+    assert "canary" not in str(told)
+    named = json.loads(json.dumps(fields).replace("key", "name"))
+    assert body(tmp_path, *named, "canary-55")[-1] == "canary-55"
+
+
+def test_a_label_that_has_not_changed_still_names_its_field(tmp_path: Path) -> None:
+    before = snapshot(["LABEL", {}, ["B", {}, "API key"], ["INPUT", {}]], frameId="f")
+    other = snapshot("elsewhere", frameId="g")
+    typed = ["LABEL", {}, [[1, 1]], ["INPUT", {"value": "canary-55"}]]
+    after = snapshot(typed, "canary-55", frameId="f")
+    files = cleaned(tmp_path, before, other, after) or {}
+    assert b"canary" not in files["trace.trace"]
+
+
 def test_unchanged_nodes_stay_in_their_places(tmp_path: Path) -> None:
     nodes = [[[1, 4]], "text", ["P", {"class": "a"}, [[2, 1]]]]
     assert body(tmp_path, *nodes) == nodes
@@ -91,6 +146,41 @@ def test_the_value_of_a_secret_field_is_masked_elsewhere_and_nothing_breaks(tmp_
     first, second = map(json.loads, files["trace.trace"].splitlines())
     assert (first["callId"], second["type"]) == ("snapshot", "frame-snapshot")
     assert second["snapshot"]["html"][3] == ["P", {"title": "***"}, "It was ***."]
+
+
+def test_what_people_write_in_a_plain_field_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    area, secret = ["TEXTAREA", {"name": "note"}, "word"], ["TEXTAREA", {"name": "token"}, "echoed"]
+    assert body(tmp_path, area, secret, "word echoed")[2] == "word ***"
+
+
+@pytest.mark.parametrize(
+    "children",
+    [
+        [["INPUT", {"type": "password", "value": f"{n} is my secret"}] for n in range(3000)],
+        [["TEXTAREA", {"name": "token"}, f"{n} is my secret"] for n in range(3000)],
+        [["P", {}, "x" * 50_000_000], *[["INPUT", {"type": "password", "value": "abc" + c}]
+                                        for c in "defgh"]],
+    ],
+)  # fmt: skip
+def test_a_page_that_makes_masking_long_work_has_no_trace(
+    tmp_path: Path, children: list[Any]
+) -> None:
+    assert cleaned(tmp_path, snapshot(*children)) is None
+
+
+def test_as_many_plain_fields_as_a_page_likes_cost_nothing(tmp_path: Path) -> None:
+    areas = [["TEXTAREA", {}, f"{n} {'a' * 300}"] for n in range(30_000)]
+    told = body(tmp_path, *areas, "a" * 10_000_000)
+    assert told[0] == ["TEXTAREA", {}, "***"]
+
+
+def test_a_page_that_is_nested_beyond_measure_has_no_trace(tmp_path: Path) -> None:
+    nested = '["B", {}, ' * 5000 + '"x"' + "]" * 5000
+    line = json.dumps(snapshot("HERE")).replace('"HERE"', nested)
+    raw = tmp_path / "raw.zip"
+    with zipfile.ZipFile(raw, "w") as made:
+        made.writestr("trace.trace", line)
+    assert clean_trace(raw, MEBIBYTE) is None
 
 
 def test_a_line_of_an_unknown_kind_is_left_out(tmp_path: Path) -> None:

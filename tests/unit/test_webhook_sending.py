@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from runners.browser import egress
 from runners.trust import TrustLevel
 from runs.webhooks import sending
 from runs.webhooks.sending import Answer, may_reach, post
@@ -148,3 +149,18 @@ def test_a_local_callers_webhook_reaches_this_network_but_no_metadata(
 ) -> None:
     found = ipaddress.ip_address(address)
     assert (may_reach(found, 80, "local"), may_reach(found, 80, "remote")) == (local, False)
+
+
+def test_a_remote_callers_webhook_reaches_no_port_that_is_not_the_webs() -> None:
+    public = ipaddress.ip_address("93.184.216.34")
+    reached = [port for port in (22, 25, 80, 443, 6667, 8443) if may_reach(public, port, "remote")]
+    assert reached == [80, 443, 8443]
+
+
+def test_a_remote_callers_webhook_does_not_come_back_to_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    public = ipaddress.ip_address("93.184.216.34")
+    monkeypatch.setattr(egress, "is_of_this_machine", lambda address: address == public)
+    assert not may_reach(public, 443, "remote")
+    assert may_reach(public, 443, "local")
