@@ -46,11 +46,11 @@ def messages_of(
         return _error(INVALID_REQUEST, f"A batch holds 1 to {MAX_MESSAGES} messages.")
     messages = [_judged(values[0])]
     for value in values[1:]:
-        verdict = _judged(value)
+        verdict: SessionMessage | JSONRPCError | None = _judged(value)
         try:
             count()
         except TooManyRequests as refused:
-            verdict = _refused(verdict, refused)
+            verdict = _refused(_judged(value), refused)
         messages += [] if verdict is None else [verdict]
     return messages
 

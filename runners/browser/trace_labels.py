@@ -59,6 +59,6 @@ class Labels:
     def _unchanged(self, node: Any) -> str:
         try:
             (ago, number) = node[0]
-            return self._texts[-1 - ago][number]
+            return str(self._texts[-1 - ago][number])
         except (IndexError, TypeError, ValueError):
             return ""

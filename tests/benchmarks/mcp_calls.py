@@ -104,8 +104,10 @@ def fill() -> Asked:
         started_at=now, updated_at=now, ended_at=now,
     )  # fmt: skip
     blob = keep_blob(b"x" * CHUNK, name="page.txt", mime_type="text/plain", kind="file")
-    place = {"tenant_id": me.tenant_id, "workspace_id": me.workspace_id}
-    Artifact.objects.bulk_create(artifact_rows([(blob, None)], run_id=run.id, **place))
+    rows = artifact_rows(
+        [(blob, None)], tenant_id=me.tenant_id, workspace_id=me.workspace_id, run_id=run.id
+    )
+    Artifact.objects.bulk_create(rows)
     return {
         "get_task_run": {"runId": run.id},
         "get_runtime_profile": {},
