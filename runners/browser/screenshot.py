@@ -68,7 +68,10 @@ async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | Non
 
 async def _hide_secrets(tab: Tab, mask: Callable[[str], str], left: Callable[[], float]) -> bool:
     """Empty the fields that show a secret; return whether nothing that can be looked at does."""
-    is_secret = lambda text: mask(text) != text  # noqa: E731
+
+    def is_secret(text: str) -> bool:
+        return mask(text) != text
+
     shown = await tab.call(showing_script(), [], left)
     secret = [at for at, text in enumerate(shown["fields"]) if is_secret(text)]
     if secret:
