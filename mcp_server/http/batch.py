@@ -46,23 +46,24 @@ def messages_of(
         return _error(INVALID_REQUEST, f"A batch holds 1 to {MAX_MESSAGES} messages.")
     messages = [_judged(values[0])]
     for value in values[1:]:
-        verdict: SessionMessage | JSONRPCError | None = _judged(value)
+        verdict = _judged(value)
         try:
             count()
         except TooManyRequests as refused:
-            verdict = _refused(_judged(value), refused)
-        messages += [] if verdict is None else [verdict]
+            messages += _refused(verdict, refused)
+        else:
+            messages.append(verdict)
     return messages
 
 
 def _refused(
     verdict: SessionMessage | JSONRPCError, refused: Refused
-) -> SessionMessage | JSONRPCError | None:
+) -> list[SessionMessage | JSONRPCError]:
     if isinstance(verdict, JSONRPCError):
-        return verdict
+        return [verdict]
     if not isinstance(verdict.message, JSONRPCRequest):
-        return None
-    return _error(INVALID_REQUEST, refused.message, verdict.message.id, refused.as_dict())
+        return []
+    return [_error(INVALID_REQUEST, refused.message, verdict.message.id, refused.as_dict())]
 
 
 def _judged(value: Any) -> SessionMessage | JSONRPCError:

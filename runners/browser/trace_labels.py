@@ -58,7 +58,7 @@ class Labels:
 
     def _unchanged(self, node: Any) -> str:
         try:
-            (ago, number) = node[0]
-            return str(self._texts[-1 - ago][number])
+            ago, number = map(int, node[0])
+            return self._texts[-1 - ago][number]
         except (IndexError, TypeError, ValueError):
             return ""
