@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import get_annotations, getdoc
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
 from runners.base import Effect, Tool, ToolFunction
 
-KINDS = ("browser",)
+KINDS = ("browser", "workspace")
 _tools: dict[str, Tool] = {}
 
 
 def tool(
-    name: str, *, kind: str, effect: Effect, timeout_ms: int
+    name: str,
+    *,
+    kind: str,
+    effect: Effect,
+    timeout_ms: int,
+    request: Mapping[str, Any] | None = None,
+    response: Mapping[str, Any] | None = None,
 ) -> Callable[[ToolFunction], Tool]:
     """Turn a coroutine function `(args: InputModel, ctx: ToolContext)` into a registered Tool.
 
     The first parameter's annotation is the input model; the docstring is what callers read.
+    `request` and `response` are the schemas of a tool whose seed fixes them.
 
     Raises:
         ValueError: The name is taken, or the first parameter is not annotated with a pydantic
@@ -40,7 +48,8 @@ def tool(
             raise ValueError(f"tool {name}: annotate the first parameter with its input model")
         if name in _tools:
             raise ValueError(f"tool {name} is registered twice")
-        made = Tool(name, kind, effect, timeout_ms, getdoc(function) or "", input_model, function)
+        told = getdoc(function) or ""
+        made = Tool(name, kind, effect, timeout_ms, told, input_model, function, request, response)
         _tools[name] = made
         return made
 
