@@ -144,7 +144,11 @@ CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_int
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
-CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime", "continuity"])
+CONTINUITY_MCP_TOOLSETS = env.list(
+    "CONTINUITY_MCP_TOOLSETS",
+    default=["runtime", "continuity", "workspace"]
+    + (["developer"] if env.bool("CONTINUITY_DEVELOPER", False) else []),
+)
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
 FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)

@@ -14,10 +14,18 @@ from django.db import IntegrityError, transaction
 from decisions.audit import Deed, record
 from decisions.errors import NotFound
 from decisions.principals import LOCAL, local_principal
+from runners.base import Tool
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets import Caller, choose_target, is_allowed_root
+from runners.trust import TrustLevel
 from runners.workspace.errors import NotThere, ToolDisabled
 from runners.workspace.place import Workspace, WorkspacePolicy
+from runners.workspace.policy_file import policy_of
+
+_DEVELOPER_MODE = {
+    "EN": "Turn it on with CONTINUITY_DEVELOPER=1, or mcp_stdio's --toolsets developer.",
+    "ZH": "请以 CONTINUITY_DEVELOPER=1 或 mcp_stdio 的 --toolsets developer 启用开发者模式。",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,24 @@ def open_workspace(
         target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
         policy=_policy(target, root), offered=offered,
     )  # fmt: skip
+
+
+def check_may_use(tool: Tool, workspace: Workspace, *, trust: TrustLevel) -> None:
+    """Refuse a workspace tool that is not for this caller, or not for this workspace.
+
+    Raises:
+        ToolDisabled: It is for developer mode and that is off, or it reaches what only local
+            callers may: this machine's processes and its loopback.
+    """
+    if tool.developer and not workspace.policy.developer:
+        raise ToolDisabled(
+            f"{tool.name} is for developer mode, which is off.",
+            hint=_DEVELOPER_MODE[workspace.policy.language],
+        )
+    if (tool.developer or tool.uses_browser) and trust != "local":
+        raise ToolDisabled(
+            f"{tool.name} is for callers of trust level local.", details={"trustLevel": trust}
+        )
 
 
 def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget:
@@ -174,4 +200,4 @@ def _policy(target: ExecutionTarget, root: Path) -> WorkspacePolicy:
         policy = replace(policy, forbidden=(*policy.forbidden, home.name))
     if target.is_local and target.config.get("developer"):
         policy = replace(policy, developer=True)
-    return policy
+    return policy_of(policy, root)
