@@ -1,10 +1,10 @@
 """What changed between two texts, line by line, exactly reversible (S4 §0.4).
 
-A line is an element of `text.split("\\n")`: "\\r" stays in it, and whether the text ends with a line
-break is a last empty line or none. Lines that stand once in both texts are taken as the same line
-(patience); between them, in what is left, lines in a row that stand there once together; what is
-small enough then gets the shortest edit (Myers). The work is bounded by the size of the texts: where
-it would not be, a part is told as replaced.
+A line is an element of `text.split("\\n")`: "\\r" stays in it, and whether the text ends with a
+line break is a last empty line or none. Lines that stand once in both texts are taken as the same
+line (patience); between them, in what is left, lines in a row that stand there once together; what
+is small enough then gets the shortest edit (Myers). The work is bounded by the size of the texts:
+where it would not be, a part is told as replaced.
 """
 
 from __future__ import annotations
@@ -154,12 +154,15 @@ def _between_anchors(a: Sequence[str], b: Sequence[str]) -> list[Gap] | None:
         if set(x).isdisjoint(y):
             return None
         numbers: dict[Hashable, int] = {}
-        x, y = (
-            [numbers.setdefault(row, len(numbers)) for row in zip(side, side[length:], strict=False)]
-            for side in (x, y)
-        )
+        x, y = (_numbered(side, length, numbers) for side in (x, y))
         length *= 2
     return None
+
+
+def _numbered(
+    rows: Sequence[Hashable], length: int, numbers: dict[Hashable, int]
+) -> list[Hashable]:
+    return [numbers.setdefault(row, len(numbers)) for row in zip(rows, rows[length:], strict=False)]
 
 
 def _once_in_both(x: Sequence[Hashable], y: Sequence[Hashable]) -> tuple[list[int], list[int]]:

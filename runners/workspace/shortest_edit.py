@@ -46,9 +46,7 @@ def _walk_back(trace: list[dict[int, int]], i: int, j: int) -> list[Run]:
     runs: list[Run] = []
     for edits in range(len(trace) - 1, -1, -1):
         furthest, k = trace[edits], i - j
-        down = k == -edits or (
-            k != edits and furthest.get(k - 1, -1) < furthest.get(k + 1, -1)
-        )
+        down = k == -edits or (k != edits and furthest.get(k - 1, -1) < furthest.get(k + 1, -1))
         from_k = k + 1 if down else k - 1
         from_i = furthest[from_k] if edits else 0
         from_j = from_i - from_k if edits else 0

@@ -54,9 +54,11 @@ class Snapshot:
             "id": self.id, "path": self.path, "timestamp": self.timestamp,
             "contentHash": self.content_hash,
         }  # fmt: skip
-        return told if self.idempotency_key is None else told | {
-            "idempotencyKey": self.idempotency_key
-        }
+        return (
+            told
+            if self.idempotency_key is None
+            else told | {"idempotencyKey": self.idempotency_key}
+        )
 
 
 def draft_snapshot(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from runners.workspace.errors import WriteConflict
@@ -14,39 +15,48 @@ from runners.workspace.previews import Write
 LIFE_S = 24 * 3600
 
 
-def key_file(state: Path, write: Write, key: str) -> Path:
-    """Return where it is kept what was done to the write's file under a key of its caller."""
-    told = json.dumps([write.principal_id, write.path, key])
-    return state / "keys" / f"{hashlib.sha256(told.encode()).hexdigest()[:40]}.json"
+@dataclass(frozen=True, slots=True)
+class KeyedWrite:
+    """A write under a key: the caller's own, of this one file."""
 
+    state: Path
+    write: Write
+    key: str
 
-def done_under(path: Path, write: Write) -> str | None:
-    """Return the id of the snapshot of the same write done before, or None where none was.
+    @property
+    def file(self) -> Path:
+        """Where it is kept what was done under it."""
+        told = json.dumps([self.write.principal_id, self.write.path, self.key])
+        return self.state / "keys" / f"{hashlib.sha256(told.encode()).hexdigest()[:40]}.json"
 
-    Raises:
-        WriteConflict: The key was used for another content of this file.
-    """
-    try:
-        if time.time() - path.stat().st_mtime > LIFE_S:
+    def done_before(self) -> str | None:
+        """Return the snapshot's id of the same write done before, or None where none was.
+
+        Raises:
+            WriteConflict: The key was used for another content of this file.
+        """
+        try:
+            if time.time() - self.file.stat().st_mtime > LIFE_S:
+                return None
+            kept = json.loads(self.file.read_bytes())
+            digest, snapshot_id = kept["write"], str(kept["snapshotId"])
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
-        kept = json.loads(path.read_bytes())
-        digest, snapshot_id = kept["write"], str(kept["snapshotId"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-    if digest != write.digest():
-        raise WriteConflict(
-            "The idempotency key was used for another content.", details={"path": write.path}
-        )
-    return snapshot_id
+        if digest != self.write.digest():
+            raise WriteConflict(
+                "The idempotency key was used for another content.",
+                details={"path": self.write.path},
+            )
+        return snapshot_id
 
+    def remember(self, snapshot_id: str) -> None:
+        """Remember that the write is done.
 
-def remember_done(path: Path, write: Write, snapshot_id: str) -> None:
-    """Remember under which key a write was done.
-
-    Raises:
-        OSError: The disk is full or refuses.
-    """
-    keep_file(path, json.dumps({"write": write.digest(), "snapshotId": snapshot_id}).encode())
+        Raises:
+            OSError: The disk is full or refuses.
+        """
+        told = {"write": self.write.digest(), "snapshotId": snapshot_id}
+        keep_file(self.file, json.dumps(told).encode())
 
 
 def forget_keys(state: Path) -> None:
