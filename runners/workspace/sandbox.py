@@ -1,0 +1,221 @@
+"""Read and change files below a root, and nowhere else.
+
+    with Sandbox(root, {".git", ".env"}) as sandbox:
+        text = text_of(sandbox.read("game/scene/start.txt", limit=5_000_000), "game/…")
+
+Paths are relative to the root, with slashes. Links are never followed, only regular files are read
+or written, and what is swapped while a call runs gains nothing: everything is opened from the
+root's own descriptor (`opening.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied, TooLarge
+from runners.workspace.failures import failure_of
+from runners.workspace.listing import Entry, entries_of, walk_folder
+from runners.workspace.opening import open_below
+from runners.workspace.paths import forbidden_of, is_policy_file, shown, split_path
+from runners.workspace.replacing import Expected, folder_for, replace_file
+
+_PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+
+
+class Sandbox:
+    """A root that is held open; a context manager.
+
+    Raises:
+        NotThere: There is no such folder any more.
+        DiskFailed: It cannot be opened.
+    """
+
+    def __init__(self, root: Path, forbidden: Collection[str]) -> None:
+        self._forbidden = forbidden_of(frozenset(forbidden))
+        try:
+            self._root = os.open(root, _FOLDER | os.O_CLOEXEC)
+        except OSError as exc:
+            raise failure_of(exc, ".") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
+    ) -> None:
+        os.close(self._root)
+
+    def name_of(self, path: str) -> str:
+        """Return a path in the one form that this file's name is kept under (`.` is the root).
+
+        Raises:
+            BadArguments, PathDenied: As `split_path` says.
+        """
+        return "/".join(split_path(path, self._forbidden)) or "."
+
+    def read(self, path: str, *, limit: int) -> bytes:
+        """Return the content of a regular file.
+
+        Raises:
+            TooLarge: It has more than `limit` bytes.
+            BadArguments: A folder, or a path that cannot be.
+            NotThere, PathDenied, DiskFailed: As their names say.
+        """
+        parts = self._file_parts(path)
+        self._need_file(self._look(parts, path), path)
+        found = self._open(parts, _READ, path)
+        try:
+            told = os.fstat(found)
+            self._need_file(told, path)
+            if told.st_size > limit:
+                raise too_large(path, told.st_size, limit)
+            return _read_all(found, limit, path)
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+        finally:
+            os.close(found)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or a folder is there; a link or a device is denied."""
+        try:
+            self.stat(path)
+        except NotThere:
+            return False
+        return True
+
+    def stat(self, path: str) -> os.stat_result:
+        """Return what is known about a regular file or a folder."""
+        told = self._look(split_path(path, self._forbidden), path)
+        if not (stat.S_ISREG(told.st_mode) or stat.S_ISDIR(told.st_mode)):
+            raise PathDenied(f"{shown(path)} is no regular file.", details=_told(path))
+        return told
+
+    def list_dir(self, path: str) -> list[Entry]:
+        """Return the files and folders of one folder by name, without what is forbidden."""
+        found = self.open_dir(path)
+        try:
+            return sorted(entries_of(found, self._forbidden.has))
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+        finally:
+            os.close(found)
+
+    def walk(self, path: str, *, globs: Sequence[str] = ()) -> Iterator[tuple[str, bool]]:
+        """Yield what is below a folder as (path relative to it, whether a folder), sorted by path.
+
+        Forbidden names, links and whatever is neither file nor folder are not entered or yielded.
+        With globs, only what one of them matches.
+        """
+        found = self.open_dir(path)
+        try:
+            yield from walk_folder(found, self._forbidden.has, globs)
+        finally:
+            os.close(found)
+
+    def open_dir(self, path: str) -> int:
+        """Open a folder; the caller closes the descriptor.
+
+        Raises:
+            BadArguments: It is a file.
+        """
+        parts = split_path(path, self._forbidden)
+        told = self._look(parts, path)
+        if stat.S_ISREG(told.st_mode):
+            raise BadArguments(f"{shown(path)} is a file, not a folder.", details=_told(path))
+        if not stat.S_ISDIR(told.st_mode):
+            raise PathDenied(f"{shown(path)} is neither file nor folder.", details=_told(path))
+        return self._open(parts, _FOLDER, path)
+
+    def replace(
+        self, path: str, data: bytes, *, expect: Expected = ..., mode: int | None = None
+    ) -> None:
+        """Put new content in a file's place, whole or not at all; make it and its folders.
+
+        It keeps its mode (a new one gets `mode`). With `expect`, only when the content is that now
+        (None: when there is no such file).
+
+        Raises:
+            WriteConflict: The content is not `expect`.
+            PathDenied: Also for a file with a second name (a hard link) and the policy file.
+            BadArguments, DiskFailed: As their names say.
+        """
+        parts = self._file_parts(path)
+        if is_policy_file(parts):
+            raise PathDenied(f"No tool writes {parts[0]}.", details=_told(path))
+        try:
+            with folder_for(self._root, parts[:-1], make=expect in {None, ...}) as folder:
+                replace_file(folder, parts[-1], data, expect=expect, mode=mode)
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+
+    def _file_parts(self, path: str) -> tuple[str, ...]:
+        parts = split_path(path, self._forbidden)
+        if not parts or path.endswith(("/", "/.")):
+            raise BadArguments(f"{shown(path)} names a folder, not a file.", details=_told(path))
+        return parts
+
+    def _look(self, parts: Sequence[str], path: str) -> os.stat_result:
+        found = self._open(parts, _PATH_ONLY, path)
+        try:
+            return os.fstat(found)
+        finally:
+            os.close(found)
+
+    def _open(self, parts: Sequence[str], flags: int, path: str) -> int:
+        try:
+            return open_below(self._root, parts, flags)
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+
+    @staticmethod
+    def _need_file(told: os.stat_result, path: str) -> None:
+        if stat.S_ISDIR(told.st_mode):
+            raise BadArguments(f"{shown(path)} is a folder, not a file.", details=_told(path))
+        if not stat.S_ISREG(told.st_mode):
+            raise PathDenied(f"{shown(path)} is no regular file.", details=_told(path))
+
+
+def text_of(data: bytes, path: str) -> str:
+    """Return a file's text; its BOM and every `\\r` stay in it.
+
+    Raises:
+        NotText: It is no UTF-8, or holds NUL bytes.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as exc:
+        raise NotText(
+            f"{shown(path)} is no UTF-8 text.", details=_told(path) | {"byte": exc.start}
+        ) from None
+    if "\0" in text:
+        raise NotText(f"{shown(path)} is binary.", details=_told(path))
+    return text
+
+
+def too_large(path: str, size: int, limit: int) -> TooLarge:
+    """Return the failure of a file with more bytes than may be read."""
+    return TooLarge(
+        f"{shown(path)} has more than {limit} bytes.",
+        details=_told(path) | {"bytes": size, "limit": limit},
+    )
+
+
+def _told(path: str) -> dict[str, Any]:
+    return {"path": shown(path)}
+
+
+def _read_all(found: int, limit: int, path: str) -> bytes:
+    pieces, size = [], 0
+    while piece := os.read(found, min(1 << 20, limit + 1 - size)):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise too_large(path, size, limit)
+    return b"".join(pieces)
