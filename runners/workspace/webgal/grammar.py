@@ -83,8 +83,13 @@ class Option(NamedTuple):
 
 def parse(text: str) -> list[Statement]:
     """Return the statements of a scene in order; blank lines are comments without words."""
-    found = [_statement(first, last, line) for first, last, line in _joined_lines(text)]
-    return found or [_statement(1, 1, "")]
+    return list(statements(text)) or [_statement(1, 1, "")]
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of a scene in order."""
+    for first, last, line in _joined_lines(text):
+        yield _statement(first, last, line)
 
 
 def split_options(content: str) -> list[Option]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from runners.workspace.webgal.diagnostic import Diagnostic, Said, shown
 from runners.workspace.webgal.grammar import BLANKS, Statement, split_options
-from runners.workspace.webgal.nearest import closest
+from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import Project
 from runners.workspace.webgal.resources import is_decided_later
 
@@ -15,15 +15,16 @@ COMPARED = 50_000  # names that one check compares for hints; beyond it, hints a
 
 def check_labels(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
     """Yield every jump to a label that the scene has not."""
-    labels = dict.fromkeys(one.content for one in statements if one.command == "label")
+    names = {one.content for one in statements if one.command == "label"}
+    labels = fold_all(sorted(names))
     hints: dict[str, Said] = {}
     for one in statements:
         for name in _named_labels(one):
-            if name in labels:
+            if name in names:
                 continue
             if name not in hints:
                 can_compare = (len(hints) + 1) * len(labels) <= COMPARED
-                hints[name] = _hint(name, list(labels) if can_compare else [], project)
+                hints[name] = _hint(name, labels if can_compare else {}, project)
             told = Said("no_label", {"name": shown(name)})
             yield Diagnostic(one.line, "resource", told, hints[name])
 
@@ -40,10 +41,10 @@ def _named_labels(one: Statement) -> Iterator[str]:
             yield name
 
 
-def _hint(name: str, labels: list[str], project: Project) -> Said:
+def _hint(name: str, labels: Mapping[str, str], project: Project) -> Said:
     near = closest(name, labels, at_most=max(1, len(name) // 3))
     if near:
-        return Said("near_label", {"near": shown(near)})
+        return Said("near_label", {"near": shown(near[0])})
     scene = project.scene_of_label(name)
     if scene:
         return Said("other_scene", {"name": shown(name), "scene": scene})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 LONGEST = 128  # characters of a name that are compared
 
@@ -41,19 +41,27 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()[:LONGEST]
 
 
-def closest(name: str, others: Iterable[str], *, at_most: int | None = None) -> str | None:
-    """Return the name with the fewest edits, case set aside; the first of equals, None of none.
+def fold_all(names: Iterable[str]) -> dict[str, str]:
+    """Return names by their folded form, the first of those that fold alike."""
+    return {folded(name): name for name in reversed(list(names))}
+
+
+def closest(
+    name: str, others: Mapping[str, str], *, at_most: int = 2 * LONGEST
+) -> tuple[str, int] | None:
+    """Return the name with the fewest edits, and how many; None where all need more than `at_most`.
 
     Args:
-        at_most: edits; None for any number.
+        others: as `fold_all` gives them.
     """
     wanted = folded(name)
-    best, fewest = None, len(wanted) + LONGEST if at_most is None else at_most
-    for other in others:
-        known = folded(other)
-        if abs(len(known) - len(wanted)) > fewest:
-            continue
-        needed = edits(wanted, known)
-        if needed < fewest or (needed == fewest and best is None):
-            best, fewest = other, needed
-    return best
+    if wanted in others:
+        return others[wanted], 0
+    best, fewest, letters = None, at_most + 1, set(wanted)
+    for known, other in others.items():
+        # Both are lower bounds, and cheap: what differs in length, and letters the other has not.
+        if abs(len(known) - len(wanted)) < fewest and len(letters.difference(known)) < fewest:
+            needed = edits(wanted, known)
+            if needed < fewest:
+                best, fewest = other, needed
+    return None if best is None else (best, fewest)

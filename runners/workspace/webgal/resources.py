@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from runners.workspace.webgal.diagnostic import Diagnostic, Said, shown
 from runners.workspace.webgal.grammar import BLANKS, Statement, split_options
-from runners.workspace.webgal.nearest import closest, folded
+from runners.workspace.webgal.nearest import closest, fold_all, folded
 from runners.workspace.webgal.project import Project
 
 # Where each kind of file lies; the first folder is the one that messages name.
@@ -66,9 +66,12 @@ def is_decided_later(name: str) -> bool:
 def check_resources(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
     """Yield every file that is named and not there."""
     hints = _Hints(project)
+    there: dict[Named, bool] = {}
     for one in statements:
         for named in named_files(one):
-            if not _is_there(named, project):
+            if named not in there:
+                there[named] = _is_there(named, project)
+            if not there[named]:
                 path = shown(f"{FOLDERS[named.kind][0]}/{named.name}")
                 told = Said("no_file", {"kind": Said(named.kind), "path": path})
                 yield Diagnostic(one.line, "resource", told, hints.of(named))
@@ -99,7 +102,7 @@ class _Hints:
         self._project = project
         self._left = COMPARED
         self._known: dict[Named, Said] = {}
-        self._stems: dict[str, dict[str, list[str]]] = {}
+        self._files: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
     def of(self, named: Named) -> Said:
         if named not in self._known:
@@ -109,24 +112,23 @@ class _Hints:
 
     def _nearest(self, named: Named) -> str | None:
         """Return the file of the same name in another case, folder or format, or the closest."""
-        if named.kind not in self._stems:
-            self._stems[named.kind] = self._files_by_stem(named.kind)
-        stems = self._stems[named.kind]
+        if named.kind not in self._files:
+            self._files[named.kind] = self._files_of(named.kind)
+        files, stems = self._files[named.kind]
         alike = stems.get(folded(_stem(named.name)))
         if alike:
-            return closest(named.name, alike)
+            return alike
         if self._left <= 0:
             return None
-        files = [one for names in stems.values() for one in names]
         self._left -= len(files) + 1
-        return closest(named.name, files, at_most=max(1, len(named.name) // 3))
+        near = closest(named.name, files, at_most=max(1, len(named.name) // 3))
+        return near and near[0]
 
-    def _files_by_stem(self, kind: str) -> dict[str, list[str]]:
-        stems: dict[str, list[str]] = {}
-        for folder in FOLDERS[kind]:
-            for path in sorted(self._project.files_in(folder)):
-                stems.setdefault(folded(_stem(path)), []).append(path)
-        return stems
+    def _files_of(self, kind: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the files of a kind by their folded paths, and by their folded stems."""
+        paths = [one for at in FOLDERS[kind] for one in sorted(self._project.files_in(at))]
+        stems = {folded(_stem(path)): path for path in reversed(paths)}
+        return fold_all(paths), stems
 
 
 def _stem(path: str) -> str:

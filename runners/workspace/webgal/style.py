@@ -17,7 +17,7 @@ def check_style(text: str, statements: Sequence[Statement]) -> Iterator[Diagnost
         if line and line[-1] in BLANKS:
             yield Diagnostic(number, "style", Said("trailing"), Said("no_trailing"))
     for one in statements:
-        if one.last_line > one.line and one.is_ended and one.command != "comment":
+        if one.last_line > one.line and one.is_ended:
             yield from _after_the_end(one, lines)
 
 

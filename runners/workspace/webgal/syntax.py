@@ -20,7 +20,7 @@ def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnos
     """Yield statements without `;` (S4 §8), broken JSON, and what the engine drops."""
     lines = lines_of(text)
     for one in statements:
-        if not one.is_ended and one.command != "comment":
+        if not one.is_ended:
             wide = lines[one.last_line - 1].rstrip().endswith("；")
             hint = Said("wide_end" if wide else "add_end")
             yield Diagnostic(one.last_line, "syntax", Said("no_end"), hint)

@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from runners.workspace.webgal.diagnostic import Diagnostic, Said, shown
 from runners.workspace.webgal.grammar import COMMANDS, NEWER_COMMANDS, Statement
-from runners.workspace.webgal.nearest import closest, edits, folded
+from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import Project
 
 _WORD = re.compile(r"[a-z][A-Za-z0-9_]*")
 _MIXED = re.compile(r"[A-Za-z][A-Za-z0-9_]*[A-Z][A-Za-z0-9_]*")
-_NAMES = tuple(sorted(COMMANDS))
-_WORD_AND_WIDE_COLON = re.compile(rf"({'|'.join(sorted(_NAMES, key=len, reverse=True))})：")
+_NAMES = fold_all(sorted(COMMANDS))
+_WORD_AND_WIDE_COLON = re.compile(rf"({'|'.join(COMMANDS)})：")
 LONG = 8  # letters; a word as long is hardly a name that happens to be close to a command
 
 
@@ -48,8 +48,10 @@ def _of_text(one: Statement) -> Diagnostic | None:
     """Judge a statement without `:`; a mixed-case word alone is no sentence."""
     if not (_WORD.fullmatch(one.content) and _MIXED.fullmatch(one.content)):
         return None
-    near = close_command(one.content)
-    return _unknown(one, Said("meant", {"near": near})) if near else None
+    near, needed = nearest_command(one.content)
+    if not _is_meant(one.content, needed):
+        return None
+    return _unknown(one, Said("meant", {"near": near}))
 
 
 def _of_head(one: Statement, uses: Counter[str], project: Project) -> Diagnostic | None:
@@ -61,43 +63,40 @@ def _of_head(one: Statement, uses: Counter[str], project: Project) -> Diagnostic
         return _syntax(one, Said("blank", said), Said("no_blank", said))
     if not _WORD.fullmatch(word):
         return _of_capital(one)
-    near = close_command(word)
-    if near:
+    near, needed = nearest_command(word)
+    if _is_meant(word, needed):
         return _unknown(one, Said("meant", {"near": near}))
     if uses[word] + project.uses_elsewhere(word) > 1:
         return None
-    facts = {"word": shown(word), "near": nearest_command(word)}
-    is_near = edits(folded(word), folded(facts["near"])) <= max(1, len(word) // 4)
-    return _unknown(one, Said("meant" if is_near else "nearest", facts))
+    return _unknown(one, Said("nearest", {"word": shown(word), "near": near}))
 
 
 def _of_capital(one: Statement) -> Diagnostic | None:
     """Judge `ChangeBg`: by the rule a speaker, but hardly anybody's name."""
     if not _MIXED.fullmatch(one.word):
         return None
-    near = closest(one.word, _NAMES, at_most=0)
-    if near is None or not _MIXED.fullmatch(near):
+    near, needed = nearest_command(one.word)
+    if needed or not _MIXED.fullmatch(near):
         return None
     said = Said("speaker", {"word": one.word})
     return Diagnostic(one.line, "style", said, Said("meant", {"near": near}))
 
 
-@lru_cache(maxsize=1024)
-def close_command(word: str) -> str | None:
-    """Return the command that a word was surely meant to be, or None.
+def _is_meant(word: str, needed: int) -> bool:
+    """Whether a word that is so many edits from a command was surely meant to be that command.
 
     A word in mixed case may be some edits away; a long one in small letters fewer; a short one in
     small letters can be anybody's name.
     """
     if _MIXED.fullmatch(word):
-        return closest(word, _NAMES, at_most=min(3, max(1, len(word) // 3)))
-    return closest(word, _NAMES, at_most=2) if len(word) >= LONG else None
+        return needed <= min(3, max(1, len(word) // 3))
+    return len(word) >= LONG and needed <= 2
 
 
 @lru_cache(maxsize=1024)
-def nearest_command(word: str) -> str:
-    """Return the command with the fewest edits to a word."""
-    return closest(word, _NAMES) or _NAMES[0]
+def nearest_command(word: str) -> tuple[str, int]:
+    """Return the command with the fewest edits to a word, and how many."""
+    return closest(word, _NAMES) or ("say", len(word))
 
 
 def _unknown(one: Statement, hint: Said) -> Diagnostic:
