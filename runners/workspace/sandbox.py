@@ -172,12 +172,14 @@ class Sandbox:
         return self._open(parts, _FOLDER, path)
 
     def replace(
-        self, path: str, data: bytes, *, expect: Expected = ..., mode: int | None = None
-    ) -> None:
+        self, path: str, data: bytes, *, expect: Expected = ..., mode: int | None = None,
+        beside: str | None = None,
+    ) -> None:  # fmt: skip
         """Put new content in a file's place, whole or not at all; make it and its folders.
 
         It keeps its mode (a new one gets `mode`). With `expect`, only when the content is that now
-        (None: when there is no such file).
+        (None: when there is no such file). `beside` names the temporary file (`temporary_name`), so
+        that who noted it can take it away should this process die.
 
         Raises:
             WriteConflict: The content is not `expect`.
@@ -189,7 +191,7 @@ class Sandbox:
             raise PathDenied(f"No tool writes {parts[0]}.", details=_told(path))
         try:
             with folder_for(self._root, parts[:-1], make=expect in {None, ...}) as folder:
-                replace_file(folder, parts[-1], data, expect=expect, mode=mode)
+                replace_file(folder, parts[-1], data, expect=expect, mode=mode, beside=beside)
         except OSError as exc:
             raise failure_of(exc, path) from None
 
