@@ -15,6 +15,7 @@ from runners.workspace.place import Workspace
 from runners.workspace.sandbox import Sandbox, text_of
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import SCENE_BYTES, Project
+from runners.workspace.write_hints import hinting
 
 REQUEST: dict[str, Any] = {
     "$id": "validate_script.request",
@@ -79,7 +80,8 @@ async def validate_script(args: ValidateScript, ctx: ToolContext) -> Mapping[str
     """
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
-    return await asyncio.to_thread(_validate, args, ctx.workspace)
+    with hinting(ctx.workspace):
+        return await asyncio.to_thread(_validate, args, ctx.workspace)
 
 
 def _validate(args: ValidateScript, workspace: Workspace) -> dict[str, Any]:
