@@ -26,6 +26,7 @@ def page_project(
 ) -> Iterator[Project]:
     """The project of a run that has a browser; names the fixtures of a real Chromium too."""
     opening = browser_runtime.open_session(run_id="run_test", trust="local")
-    project.loop, project.browser = browser_loop, browser_loop.submit(opening).result(30)
+    session = browser_loop.submit(opening).result(30)
+    project.loop, project.browser = browser_loop, session
     yield project
-    browser_loop.submit(project.browser.close()).result(30)
+    browser_loop.submit(session.close()).result(30)
