@@ -11,15 +11,14 @@ from pydantic import Field, StrictStr
 
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
-from runners.workspace.errors import BadArguments, NotThere, ToolDisabled, TooSlow, WorkspaceFailed
+from runners.workspace.errors import BadArguments, ToolDisabled, TooSlow, WorkspaceFailed
 from runners.workspace.package_scripts import Script, find_script
 from runners.workspace.place import Workspace
+from runners.workspace.running_scripts import run_script
 from runners.workspace.script_output import ScriptOutput
-from runners.workspace.script_process import ScriptProcess
 from runners.workspace.wording import hint
 
 MAX_ARGS, MAX_ARGS_BYTES = 100, 64 * 1024
-GRACE_SECONDS = 1.0  # between asking a script to end and killing it
 RESERVE_SECONDS = 6.0  # of the call's own time, to end the script and tell what it printed
 
 REQUEST: Mapping[str, Any] = {
@@ -82,7 +81,7 @@ async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str
         given = args.args if script.event == args.script_name else []
         output.say(f"> {script.event}: {script.command[:200]}")
         try:
-            status = await _run(script, given, workspace, output, end_at)
+            status = await run_script(script, given, workspace, output, end_at)
         except TimeoutError:
             raise _too_slow(workspace, script, seconds, output.lines(ctx.mask)) from None
         if status != 0:
@@ -109,29 +108,6 @@ def developing(ctx: ToolContext) -> Workspace:
             ),
         )
     return ctx.workspace
-
-
-async def _run(
-    script: Script, args: list[str], workspace: Workspace, output: ScriptOutput, end_at: float
-) -> int:
-    root = workspace.root
-    try:
-        running = await ScriptProcess.start(
-            script.argv(args), cwd=root, env=script.env(root), output=output
-        )
-    except FileNotFoundError:
-        raise NotThere("The workspace's folder is gone.") from None
-    except (OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else "an argument cannot be passed on"
-        raise WorkspaceFailed(f"The script could not be started: {told}.") from None
-    is_late = True
-    try:
-        async with asyncio.timeout(max(0.0, end_at - time.monotonic())):
-            status = await running.wait()
-        is_late = False
-        return status
-    finally:
-        await running.end(grace_seconds=GRACE_SECONDS if is_late else 0.0)
 
 
 def _check_args(args: list[str]) -> None:
