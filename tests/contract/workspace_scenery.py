@@ -1,4 +1,4 @@
-"""The project that rows of bad inputs are about: links, pipes, wrong encodings, broken snapshots."""
+"""The project that rows of bad inputs are about: links, pipes, odd encodings, broken snapshots."""
 
 from __future__ import annotations
 
