@@ -6,8 +6,10 @@ import contextlib
 from collections.abc import Iterator
 
 from runners.workspace.errors import (
+    LintFailed,
     NotText,
     NotThere,
+    ParseFailed,
     PathDenied,
     PolicyViolation,
     TooLarge,
@@ -33,6 +35,11 @@ _HINTS: dict[type[WorkspaceFailed], tuple[str, str]] = {
     ),
     NotThere: ("请用 list_files 查看有哪些文件。", "See with list_files what there is."),
     NotText: ("仅支持 UTF-8 文本。", "Only UTF-8 text can be written."),
+    ParseFailed: ("请将文件保存为 UTF-8 文本。", "Save the file as UTF-8 text."),
+    LintFailed: (
+        "请确认这是 WebGAL 脚本；可先修正 details.firstLine 附近的错误。",
+        "See that it is a WebGAL script; begin to mend it at details.firstLine.",
+    ),
     TooLarge: ("请把内容拆分成多个文件。", "Split the content into several files."),
 }
 
