@@ -25,6 +25,7 @@ from django.db import (
 from artifacts.services import collect_blobs, expire_artifacts, expire_artifacts_of
 from artifacts.uploads import forget_uploads
 from decisions.chat.answers import forget_answers
+from runners.snapshots import sweep_workspaces
 from runs import claims, outbox, portions
 from runs.changes import Transition
 from runs.endings import error_object
@@ -59,7 +60,7 @@ class Scheduler:
             (1.0, fold_totals), (15.0, hide_runs), (15.0, expire_artifacts),
             (60.0, claims.free_stale_slots), (15.0, forget_left_secrets), (60.0, expire_sessions),
             (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),
-            (3600.0, forget_uploads), (300.0, forget_answers),
+            (3600.0, forget_uploads), (300.0, forget_answers), (30.0, sweep_workspaces),
         ]  # fmt: skip
         due = [0.0] * len(duties)
         while not self.stopping.is_set():

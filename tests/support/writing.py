@@ -13,6 +13,9 @@ from runners.base import ToolContext
 from runners.registry import get_tool
 from runners.workspace.place import Workspace, WorkspacePolicy
 
+SCENE = "game/scene/start.txt"
+FIRST = "".join(f"雪乃: 第 {number} 句;\n" for number in range(1, 31))
+
 
 def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> Workspace:
     """Return a workspace in a folder: its root, and beside it its state."""
