@@ -39,7 +39,13 @@ def test_the_media_of_the_sample_game_are_what_its_script_makes() -> None:
 
 
 def test_a_folder_that_is_not_there_has_an_empty_list(tmp_path: Path) -> None:
-    empty = {"backgrounds": [], "figures": [], "bgm": [], "vocals": [], "scenes": []}
+    empty: dict[str, list[str]] = {
+        "backgrounds": [],
+        "figures": [],
+        "bgm": [],
+        "vocals": [],
+        "scenes": [],
+    }
     assert listed(game_with(tmp_path)) == empty
     (tmp_path / "root/game").rmdir()
     assert listed(game_with(tmp_path, ["bgm"])) == empty
