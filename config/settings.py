@@ -183,6 +183,8 @@ WORKSPACE_POLICY = WorkspacePolicy(
     command_timeout_ms=env.int("CONTINUITY_COMMAND_TIMEOUT_MS", 30_000),
     allowed_hosts=tuple(env.list("CONTINUITY_BROWSER_HOSTS", default=["localhost", "127.0.0.1"])),
     browser_timeout_ms=env.int("CONTINUITY_BROWSER_TIMEOUT_MS", 15_000),
+    # Where we listen ourselves: `manage.py up` says it to its parts.
+    own_ports=tuple(map(int, env.list("CONTINUITY_OWN_PORTS", default=["8000"]))),
     preview_url=env.str("CONTINUITY_PREVIEW_URL", "http://127.0.0.1:3001"),
     max_auto_fix=env.int("CONTINUITY_MAX_AUTO_FIX", 1),
     batch_max_lines=env.int("CONTINUITY_BATCH_MAX_LINES", 2000),

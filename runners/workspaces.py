@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from decisions.audit import Deed, record
 from decisions.errors import NotFound
 from decisions.principals import LOCAL, local_principal
 from runners.base import Tool
+from runners.local_folder import LocalFolder, local_folder
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets import Caller, choose_target, is_allowed_root
 from runners.trust import TrustLevel
@@ -26,43 +27,6 @@ _DEVELOPER_MODE = {
     "EN": "Turn it on with CONTINUITY_DEVELOPER=1, or mcp_stdio's --toolsets developer.",
     "ZH": "请以 CONTINUITY_DEVELOPER=1 或 mcp_stdio 的 --toolsets developer 启用开发者模式。",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LocalFolder:
-    """The folder that this process was told on its command line.
-
-    Attributes:
-        root: None: there is none; `why` says so.
-        is_named: the person named it; it comes before any default then.
-        developer: its person chose developer mode.
-    """
-
-    root: Path | None
-    is_named: bool = False
-    developer: bool = False
-    why: str = ""
-
-
-_of_this_process: LocalFolder | None = None
-
-
-def use_local_folder(folder: LocalFolder | None) -> None:
-    """Say which folder this process's local callers work in; None: what the settings say."""
-    global _of_this_process
-    _of_this_process = folder
-
-
-def local_folder() -> LocalFolder:
-    """Return the folder that this process's local callers work in where nothing else is meant."""
-    if _of_this_process is not None:
-        return _of_this_process
-    return LocalFolder(settings.WORKSPACE, why="CONTINUITY_WORKSPACE names no folder.")
-
-
-def is_developer() -> bool:
-    """Tell whether tools of developer mode may be asked for in this process."""
-    return bool(settings.WORKSPACE_POLICY.developer or local_folder().developer)
 
 
 def open_workspace(

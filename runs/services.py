@@ -69,17 +69,24 @@ def submit_run(
     check_named(principal, options.get("webhookId"))
     first = run_of_key(submission)
     if first is None:  # what was done already is not asked about again
-        use = carries or use_of_submission(submission, key=submission.key or "")
-        approval = admit_call(use)
-        if carries is not None and approval is not None:
-            told = {**submission.options, APPROVED: approval.decision_id}
-            submission = replace(submission, options=told)
+        submission, approval = _admitted(submission, carries)
         run = _new_run(submission)
         first = _write_once(run, submission, approval)
         if first is None:
             return _answer(run, asked_auto=asked_auto, inputs_match=None)
     known, digest = first
     return _answer(known, asked_auto=asked_auto, inputs_match=digest == submission.inputs_digest)
+
+
+def _admitted(
+    submission: Submission, carries: ToolUse | None
+) -> tuple[Submission, Confirmation | None]:
+    """Ask policy about a submit, or about the direct call that the run is made for."""
+    approval = admit_call(carries or use_of_submission(submission, key=submission.key or ""))
+    if carries is None or approval is None:
+        return submission, approval
+    told = {**submission.options, APPROVED: approval.decision_id}
+    return replace(submission, options=told), approval
 
 
 def _write_once(

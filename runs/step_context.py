@@ -169,7 +169,7 @@ class StepRun:
             principal_id=run.principal_id, tenant_id=run.tenant_id, workspace_id=run.workspace_id,
             user_id=run.user_id, tool=tool, args=args, target_id=target_id, run_id=run.id,
             step_index=self.index, number=len(self.calls), was_asked=self.replay is not None,
-            shown=self.masker.value(args),
+            shown=self.masker.value(args), is_own=get_tool(tool) is not None,
         )  # fmt: skip
 
     async def keep_picture(self, *, url: str | None) -> str | None:

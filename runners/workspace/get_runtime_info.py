@@ -93,7 +93,8 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
     if workspace is None:
         raise ToolDisabled("There is no workspace to tell of.")
     policy = workspace.policy
-    root = str(workspace.root) if ctx.trust == "local" else workspace.root.name
+    is_local = ctx.trust == "local"
+    root = str(workspace.root) if is_local else workspace.root.name
     return {
         "projectRoot": root,
         "snapshotRetention": policy.snapshot_retention,
@@ -102,9 +103,7 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
             "maxReadBytes": policy.max_read_bytes,
             "textEncoding": "utf-8",
         },
-        **(
-            _of_developer_mode(workspace, root) if policy.developer and ctx.trust == "local" else {}
-        ),
+        **(_of_developer_mode(workspace, root) if policy.developer and is_local else {}),
         "tools": list(workspace.offered),
         "server": {"name": NAME, "version": VERSION},
     }

@@ -81,9 +81,16 @@ class ListSnapshots(Closed):
     path: StrictStr | None = None
 
 
+def with_limit(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments with a negative limit made the usual one, as the seed has it (§2.4)."""
+    limit = args.get("limit")
+    is_negative = isinstance(limit, int | float) and not isinstance(limit, bool) and limit < 0
+    return {**args, "limit": snapshots.DEFAULT_LIMIT} if is_negative else args
+
+
 @tool(
     "list_snapshots", kind="workspace", effect=Effect.READ, timeout_ms=30_000,
-    request=REQUEST, response=RESPONSE,
+    request=REQUEST, response=RESPONSE, mends=with_limit,
 )  # fmt: skip
 async def list_snapshots(args: ListSnapshots, ctx: ToolContext) -> Mapping[str, Any]:
     """List what files of the workspace were before they were written, newest first.

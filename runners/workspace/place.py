@@ -19,6 +19,7 @@ class WorkspacePolicy:
         developer: `execute_command` and `browser_action` may be called.
         allowed_commands: names of package.json's scripts that may be run.
         allowed_hosts: hosts that pages may be opened on.
+        own_ports: where we ourselves listen on this machine; no page is opened there.
         preview_url: where the project's local preview server listens.
         max_auto_fix, batch_max_lines: bind the agent loop.
         language: ZH or EN, of diagnostics and hints.
@@ -33,6 +34,7 @@ class WorkspacePolicy:
     command_timeout_ms: int = 30_000
     allowed_hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
     browser_timeout_ms: int = 15_000
+    own_ports: tuple[int, ...] = (8000,)
     preview_url: str = "http://127.0.0.1:3001"
     max_auto_fix: int = 1
     batch_max_lines: int = 2000

@@ -149,7 +149,7 @@ def _checked(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
     elif asked.target_id is not None:
         raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")
     target_id = workspace.target_id if workspace is not None else None
-    use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key)
+    use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key, is_own=True)
     return _Admitted(tool, use, workspace, new_id("call_"))
 
 

@@ -12,14 +12,17 @@ from decisions.keys import mac
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runners.base import ToolResult
+from runners.sessions import find_named
 from runners.workspace.errors import TooSlow
 from runs.models import TERMINAL
 from runs.services import submit_run
+from runs.sessions.services import create_session
 from runs.submission import Submitted
 from runs.waiting import wait_run
 
 START_MS = 20_000  # for a worker to take the run and open its browser, beside the tool's own time
 PATIENCE_S = 55.0  # no call blocks longer (product.md, "MCP")
+_OURS = frozenset({"runs:read", "runs:write", "sessions:write"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ async def carry(principal: Principal, use: ToolUse, limit_ms: int) -> Carried:
         Conflict: The key was used for another call.
     """
     # The scopes of tools were asked for; that a run carries the call is our affair.
-    carrier = replace(principal, scopes=principal.scopes | {"runs:read", "runs:write"})
+    carrier = replace(principal, scopes=principal.scopes | _OURS)
     submitted: Submitted = await in_thread(_submit, carrier, use, limit_ms)
     if submitted.inputs_match is False:
         raise Conflict("The idempotencyKey was used for another call.")
@@ -59,8 +62,19 @@ def _submit(carrier: Principal, use: ToolUse, limit_ms: int) -> Submitted:
         options["idempotencyKey"] = "call:" + mac("call", f"{use.tool}\0{use.key}".encode())
     return submit_run(
         principal=carrier, template_id="call_tools", inputs={"calls": [call]}, options=options,
-        carries=use,
+        session_id=_session_of(carrier, use), carries=use,
     )  # fmt: skip
+
+
+def _session_of(carrier: Principal, use: ToolUse) -> str | None:
+    """Return the session that a caller's calls about a workspace share: what one call opened, the
+    next one finds. Other tools have a browser of their own.
+    """
+    if use.target_id is None:
+        return None
+    name = f"pages of {use.target_id}"
+    found = find_named(carrier, name)
+    return found.id if found else str(create_session(principal=carrier, name=name)["sessionId"])
 
 
 def _result_of(run: Mapping[str, Any]) -> ToolResult:

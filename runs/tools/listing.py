@@ -7,9 +7,9 @@ from typing import Any
 from decisions.principals import Principal
 from runners.arguments import input_schema
 from runners.base import Effect, Tool
+from runners.local_folder import is_developer
 from runners.registry import list_tools
 from runners.targets import Caller, visible_targets
-from runners.workspaces import is_developer
 
 _RISKS = {"read": "low", "write": "medium", "external": "high"}
 

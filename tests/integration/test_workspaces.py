@@ -11,10 +11,11 @@ import pytest
 from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.models import AuditEntry, Workspace
 from decisions.principals import Principal
+from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
 from runners.targets import Caller, TargetSays, change_target, make_target
 from runners.workspace.errors import NotThere, ToolDisabled
-from runners.workspaces import LocalFolder, open_workspace, use_local_folder
+from runners.workspaces import open_workspace
 
 
 @pytest.fixture

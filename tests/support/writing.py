@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from runners.arguments import check_args
 from runners.base import ToolContext
 from runners.registry import get_tool
 from runners.workspace.place import Workspace, WorkspacePolicy
@@ -32,7 +33,8 @@ def call(workspace: Workspace | None, name: str, args: Mapping[str, Any]) -> Map
         run_id="run_1", trust="local", deadline=time.monotonic() + 60, save_artifact=nothing,
         emit=lambda *_: None, workspace=workspace,
     )  # fmt: skip
-    return asyncio.run(_called(found.function(found.input_model.model_validate(args), ctx)))
+    checked = found.input_model.model_validate(check_args(found, args))
+    return asyncio.run(_called(found.function(checked, ctx)))
 
 
 async def _called(work: Any) -> Mapping[str, Any]:

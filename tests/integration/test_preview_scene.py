@@ -1,0 +1,325 @@
+"""Looking at a scene in the project's local preview, with a real server and a real Chromium."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from jsonschema import Draft202012Validator
+
+from runners.workspace.preview_scene import RESPONSE
+from tests.support.pages import Answer, PageServer, html
+from tests.support.project import Project
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
+
+SCENE = "game/scene/beach_date.txt"
+CONFIG = "Game_name:Beach;\nGame_key:abc;\n"
+PLAYER = "<title>Preview</title><h1>Scene</h1>"
+# A dev server as projects have them: it says where it listens, once it does.
+SERVE = """
+import http.server, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Type", "text/html"); self.end_headers()
+        self.wfile.write(b"<title>Dev</title><script>console.log('served by dev')</script>")
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+print(f"  Local: \\x1b[36mhttp://localhost:{server.server_port}/\\x1b[0m", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def terre(page_project: Project, page_server: PageServer) -> PageServer:
+    """A server that answers as WebGAL Terre does, and a project with one scene."""
+    page_project.write(SCENE, "雪乃: 海风真舒服呢;\n")
+    page_project.write("game/config.txt", CONFIG)
+    page_project.policy = {"preview_url": page_server.url("")}
+    page_server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
+    page_server.add("/preview", PLAYER)
+    return page_server
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port where nothing listens: it is taken, and not listened on."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def preview(project: Project, **args: Any) -> dict[str, Any]:
+    """Preview a scene; what comes back is as the seed says."""
+    told = project.output("preview_scene", **args)
+    Draft202012Validator(dict(RESPONSE)).validate(told)
+    return told
+
+
+def test_a_scene_is_shown_at_the_preview(page_project: Project, terre: PageServer) -> None:
+    told = preview(page_project, scenePath=SCENE)
+    assert told == {"url": terre.url("/preview#scene=beach_date"), "logs": []}
+    assert (terre.hits["/api/test"], terre.hits["/preview"]) == (1, 2)
+
+
+def test_without_a_path_it_is_the_start_scene(page_project: Project, terre: PageServer) -> None:
+    assert preview(page_project)["url"].endswith("/preview#scene=start")
+
+
+def test_names_of_scenes_keep_their_folders_and_letters(
+    page_project: Project, terre: PageServer
+) -> None:
+    page_project.write("public/game/scene/第一章/a b.txt", ";")
+    url = preview(page_project, scenePath="public/game/scene/第一章/a b.txt")["url"]
+    assert url.endswith("#scene=%E7%AC%AC%E4%B8%80%E7%AB%A0/a%20b")
+
+
+def test_a_game_that_terre_serves_is_shown_itself(page_project: Project, terre: PageServer) -> None:
+    terre.add("/games/game_project/game/config.txt", Answer(CONFIG.encode(), mime="text/plain"))
+    terre.add("/games/game_project/", PLAYER)
+    assert preview(page_project)["url"] == terre.url("/games/game_project/#scene=start")
+
+
+def test_a_game_of_the_same_name_that_is_another_is_not_shown(
+    page_project: Project, terre: PageServer
+) -> None:
+    terre.add("/games/game_project/game/config.txt", "Game_name:Another;")
+    assert "/games/" not in preview(page_project)["url"]
+
+
+def test_a_dev_server_is_shown_at_its_root(page_project: Project, terre: PageServer) -> None:
+    terre.add("/api/test", PLAYER)
+    terre.add("/", PLAYER)
+    assert preview(page_project)["url"] == terre.url("/#scene=start")
+
+
+def test_the_console_and_the_line_of_the_first_error_come_back(
+    page_project: Project, terre: PageServer
+) -> None:
+    page_project.secrets = ("hunter2",)
+    terre.add("/preview", "<title>P</title>\n<script>\nconsole.log('loaded');\n"
+              "console.warn('hunter2');\nnull.x;\n</script>")  # fmt: skip
+    told = preview(page_project)
+    address = terre.url("/preview")
+    assert told["logs"][0] == f"[log] loaded ({address}:3)"
+    assert told["logs"][1].startswith("[warning] *** (")
+    assert told["logs"][2].startswith("[error] Uncaught Cannot read properties of null")
+    assert told["firstErrorLine"] == 5
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [("start.txt:12 unknown command", 12), ("syntax error at line 7", 7), ("第 31 行缺少分号", 31),
+     ("nothing said", 2)],
+)  # fmt: skip
+def test_a_line_that_the_error_names_is_taken(
+    page_project: Project, terre: PageServer, message: str, line: int
+) -> None:
+    page = "<title>P</title>\n<script>console.error('{}'); console.error('line 99')</script>"
+    terre.add("/preview", page.format(message))
+    assert preview(page_project)["firstErrorLine"] == line
+
+
+def test_what_cannot_be_loaded_is_an_error_without_a_line(
+    page_project: Project, terre: PageServer
+) -> None:
+    terre.add("/preview", "<title>P</title><img src=/none.webp>")
+    told = preview(page_project)
+    assert "firstErrorLine" not in told
+    assert told["logs"] == [
+        "[error] Failed to load resource: the server responded with a status of 404 (Not Found)"
+        f" ({terre.url('/none.webp')})"
+    ]
+
+
+def test_what_is_asked_for_elsewhere_is_refused_and_told(
+    page_project: Project, terre: PageServer
+) -> None:
+    terre.add("/preview", "<title>P</title><script src='http://cdn.example/x.js'></script>")
+    logs = preview(page_project)["logs"]
+    assert any("Blocked: the page asked for cdn.example" in line for line in logs)
+
+
+def test_a_flood_of_messages_is_cut(page_project: Project, terre: PageServer) -> None:
+    script = "for (let i = 0; i < 700; i++) console.log('m' + i + 'x'.repeat(i == 3 ? 9999 : 0))"
+    terre.add("/preview", f"<title>P</title><script>{script}</script>")
+    logs = preview(page_project)["logs"]
+    assert len(logs) == 501
+    assert len(logs[3]) < 2100
+    assert logs[-1] == "[… 200 more messages left out …]"
+
+
+def test_the_same_scene_is_loaded_anew_each_time(page_project: Project, terre: PageServer) -> None:
+    preview(page_project)
+    terre.add("/preview", "<title>P</title><script>console.log('changed')</script>")
+    assert "changed" in preview(page_project)["logs"][0]
+    assert "changed" in preview(page_project, scenePath=SCENE)["logs"][0]
+
+
+def test_the_page_stays_open_for_browser_action(page_project: Project, terre: PageServer) -> None:
+    preview(page_project)
+    page_project.output("browser_action", action="screenshot", path="preview.png")
+    assert (page_project.root / "preview.png").is_file()
+
+
+def test_nobody_listens(page_project: Project, closed_port: int) -> None:
+    page_project.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
+    error = page_project.error("preview_scene")
+    assert error["errorCode"] == "E_PREVIEW_FAIL"
+
+
+def test_without_a_browser_the_address_alone_is_told(
+    page_project: Project, terre: PageServer
+) -> None:
+    page_project.browser = None
+    assert preview(page_project) == {"url": terre.url("/preview#scene=start")}
+    terre.add("/api/test", html("broken", status=500))
+    assert page_project.code("preview_scene") == "E_PREVIEW_FAIL"
+
+
+@pytest.mark.parametrize("path", ["/api/test", "/preview"])
+def test_a_server_that_hangs_is_not_waited_for(
+    page_project: Project, terre: PageServer, path: str
+) -> None:
+    page_project.policy |= {"browser_timeout_ms": 1500}
+    terre.add(path, html("late", delay=3600.0))
+    assert page_project.code("preview_scene") == "E_TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [html("broken", status=500), Answer(status=0), Answer(b"PK", mime="application/zip",
+     headers={"Content-Disposition": "attachment"})],
+    ids=["an error", "nothing", "a download"],
+)  # fmt: skip
+def test_a_preview_that_shows_nothing_fails(
+    page_project: Project, terre: PageServer, answer: Answer
+) -> None:
+    terre.add("/preview", answer)
+    assert page_project.code("preview_scene") == "E_PREVIEW_FAIL"
+
+
+@pytest.mark.parametrize(
+    "said", [b"220 mail.example ESMTP\r\n\r\n", b"\x16\x03\x01", b"HTTP/1.1 200", b"x" * 100_000]
+)
+def test_what_is_no_web_server_fails(page_project: Project, said: bytes) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=_answer, args=(server, said), daemon=True).start()
+        page_project.policy = {"preview_url": f"http://127.0.0.1:{server.getsockname()[1]}"}
+        assert page_project.code("preview_scene") == "E_PREVIEW_FAIL"
+
+
+def _answer(server: socket.socket, said: bytes) -> None:
+    with closing(server.accept()[0]) as caller:
+        caller.sendall(said)
+
+
+def test_a_redirect_to_elsewhere_is_not_followed(page_project: Project, terre: PageServer) -> None:
+    gone = Answer(status=302, headers={"Location": "https://example.com/"})
+    terre.add("/preview", gone)
+    assert page_project.code("preview_scene") == "E_POLICY_VIOLATION"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://example.com/", "http://localhost@evil.test/", "http://[::1]:3001", "http://10.0.0.1",
+     "http://127.0.0.1:8000", "file:///etc", "", "nonsense", "http://localhost:99999"],
+)  # fmt: skip
+def test_a_preview_that_is_not_on_this_machine_is_against_the_policy(
+    page_project: Project, url: str
+) -> None:
+    page_project.policy = {"preview_url": url}
+    assert page_project.code("preview_scene") == "E_POLICY_VIOLATION"
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [("../x", "E_DENY_PATH"), ("/etc/passwd", "E_DENY_PATH"), (".git/a.txt", "E_DENY_PATH"),
+     ("link/a.txt", "E_DENY_PATH"), ("game/scene/none.txt", "E_NOT_FOUND"), ("", "E_BAD_ARGS"),
+     ("game/scene", "E_BAD_ARGS"), ("game/config.txt", "E_BAD_ARGS"), ("a\0.txt", "E_BAD_ARGS"),
+     ("game/scene/folder.txt", "E_BAD_ARGS"), ("game/scene/.txt", "E_BAD_ARGS")],
+)  # fmt: skip
+def test_what_is_no_scene_is_refused_before_anybody_is_asked(
+    page_project: Project, terre: PageServer, tmp_path: Path, path: str, wanted: str
+) -> None:
+    (page_project.root / "link").symlink_to(tmp_path)
+    page_project.write("game/scene/folder.txt/x")
+    page_project.write("game/scene/.txt")
+    assert page_project.code("preview_scene", scenePath=path) == wanted
+    assert terre.hits["/api/test"] == 0
+
+
+@pytest.fixture
+def develops(page_project: Project, closed_port: int) -> Callable[..., Project]:
+    """A project with a dev script, and no other preview server."""
+
+    def make(dev: str = f"{sys.executable} serve.py", **scripts: str) -> Project:
+        page_project.write("serve.py", SERVE)
+        page_project.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
+        page_project.scripts(dev=dev, **scripts)
+        return page_project
+
+    return make
+
+
+def servers_of(project: Project) -> list[psutil.Process]:
+    """Return the project's processes."""
+    found = []
+    for process in psutil.process_iter(["cwd", "status"]):
+        is_ours = process.info["cwd"] == str(project.root)
+        if is_ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def test_a_developers_own_dev_script_is_the_other_way(develops: Callable[..., Project]) -> None:
+    project = develops(predev="touch prepared")
+    first = preview(project)
+    assert "served by dev" in first["logs"][0]
+    assert (project.root / "prepared").exists()
+    assert preview(project)["url"] == first["url"]  # it runs on
+    project.output("browser_action", action="open", url=first["url"])
+    assert project.loop is not None
+    assert project.browser is not None
+    project.loop.submit(project.browser.close()).result(30)
+    until(lambda: not servers_of(project))
+
+
+def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project]) -> None:
+    project = develops()
+    preview(project)
+    for process in servers_of(project):
+        process.kill()
+    assert "served by dev" in preview(project)["logs"][0]
+
+
+@pytest.mark.parametrize(
+    ("dev", "wanted"),
+    [("echo broken; exit 1", "E_PREVIEW_FAIL"), ("sleep 3600", "E_TIMEOUT"),
+     ("echo http://localhost:8000/; sleep 3600", "E_POLICY_VIOLATION"),
+     ("echo http://evil.test/; sleep 3600", "E_TIMEOUT")],
+)  # fmt: skip
+def test_a_dev_script_that_serves_nothing_is_ended(
+    develops: Callable[..., Project], dev: str, wanted: str
+) -> None:
+    project = develops(dev)
+    project.policy["command_timeout_ms"] = 1500
+    assert project.code("preview_scene") == wanted
+    assert servers_of(project) == []
+
+
+@pytest.mark.parametrize("policy", [{"developer": False}, {"allowed_commands": ("build",)}])
+def test_others_start_no_dev_script(
+    develops: Callable[..., Project], policy: dict[str, Any]
+) -> None:
+    project = develops("touch done")
+    project.policy |= policy
+    assert project.code("preview_scene") == "E_PREVIEW_FAIL"
+    assert not (project.root / "done").exists()

@@ -1,0 +1,32 @@
+"""Fixtures of a developer's project. A test module names this one in `pytest_plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.browser.runtime import BrowserRuntime
+from runners.loop import LoopThread
+from tests.support.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with nothing in it yet, in developer mode."""
+    root = tmp_path / "game_project"
+    root.mkdir()
+    return Project(root)
+
+
+@pytest.fixture
+def page_project(
+    project: Project, browser_loop: LoopThread, browser_runtime: BrowserRuntime
+) -> Iterator[Project]:
+    """The project of a run that has a browser; names the fixtures of a real Chromium too."""
+    opening = browser_runtime.open_session(run_id="run_test", trust="local")
+    session = browser_loop.submit(opening).result(30)
+    project.loop, project.browser = browser_loop, session
+    yield project
+    browser_loop.submit(session.close()).result(30)
