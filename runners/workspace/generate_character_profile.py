@@ -139,7 +139,7 @@ def _image_of(name: str, workspace: Workspace) -> str:
     )
 
 
-def _changed(was: str, said: Mapping[str, str], path: str) -> str | None:
+def _changed(was: str, said: dict[str, str], path: str) -> str | None:
     """Return the definition with what is said now, None where it says that already.
 
     Raises:

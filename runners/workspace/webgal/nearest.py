@@ -43,7 +43,10 @@ def folded(name: str) -> str:
 
 def fold_all(names: Iterable[str]) -> dict[str, str]:
     """Return names by their folded form, the first of those that fold alike."""
-    return {folded(name): name for name in reversed(list(names))}
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(folded(name), name)
+    return found
 
 
 def closest(

@@ -13,7 +13,7 @@ from runners.workspace.webgal.grammar import Statement, lines_of, lost_line
 _JSON_CONTENT = frozenset({"setTransform", "setTempAnimation"})
 _JSON_ARGUMENT = frozenset({"changeBg", "changeFigure"})
 # A variable, which the engine puts in before it reads the JSON.
-_VARIABLE = re.compile(r"\{[^\W\d][\w.$]*\}")
+_VARIABLE = re.compile(r"\{(?:[^\W\d]|\$)[\w.$]*\}")
 
 
 def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnostic]:
@@ -32,7 +32,8 @@ def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnos
 
 
 def _check_json(one: Statement) -> Iterator[Diagnostic]:
-    named = [(one.command, one.content)] if one.command in _JSON_CONTENT else []
+    is_bare = one.head is None  # then the content is the command's own name
+    named = [(one.command, one.content)] if one.command in _JSON_CONTENT and not is_bare else []
     named += [(f"-{name}", value) for name, value in one.arguments
               if name == "transform" and isinstance(value, str)
               and one.command in _JSON_ARGUMENT]  # fmt: skip
