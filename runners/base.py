@@ -87,6 +87,7 @@ class ToolContext:
 
 
 ToolFunction = Callable[[Any, ToolContext], Awaitable[Mapping[str, Any]]]
+Mend = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,9 @@ class Tool:
     Attributes:
         request, response: the JSON Schemas of a tool whose seed has them; else the input model
             says what goes in, and nothing what comes out.
+        uses_browser: it needs a browser, so a worker carries its calls.
+        mends: what its seed lets callers get wrong is put right by this before the schema is asked.
+        developer: only for developer mode.
     """
 
     name: str
@@ -107,6 +111,9 @@ class Tool:
     function: ToolFunction
     request: Mapping[str, Any] | None = None
     response: Mapping[str, Any] | None = None
+    uses_browser: bool = False
+    mends: Mend | None = None
+    developer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

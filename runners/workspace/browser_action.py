@@ -76,6 +76,8 @@ class BrowserAction(Closed):
     timeout_ms=180_000,
     request=REQUEST,
     response=RESPONSE,
+    uses_browser=True,
+    developer=True,
 )
 async def browser_action(args: BrowserAction, ctx: ToolContext) -> Mapping[str, Any]:
     """Open a page on localhost or 127.0.0.1 (`url`), press what a CSS `selector` names on it, or

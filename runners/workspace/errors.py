@@ -41,6 +41,11 @@ class WorkspaceFailed(ToolFailed):
         super().__init__(message, details=details)
         self.hint = hint
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the one shape of errors, with what S4's has besides."""
+        told = super().as_dict() | {"recoverable": self.recoverable}
+        return told | ({"hint": self.hint} if self.hint else {})
+
     def as_s4(self) -> dict[str, Any]:
         """Return the error object of S4 §0.2."""
         told: dict[str, Any] = {"code": self.code, "message": self.message}

@@ -59,6 +59,7 @@ class ExecuteCommand(Closed):
     timeout_ms=3_600_000,
     request=REQUEST,
     response=RESPONSE,
+    developer=True,
 )
 async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str, Any]:
     """Run a script of the project's package.json (dev, build or lint) in the project's root, and

@@ -12,7 +12,7 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 _OPENAT2 = 437  # the same number on every architecture
@@ -27,6 +27,9 @@ class LinkOnTheWay(OSError):
 
 class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_HOW_BYTES = ctypes.sizeof(_OpenHow)
 
 
 def open_below(folder: int, parts: Sequence[str], flags: int) -> int:
@@ -44,10 +47,13 @@ def open_below(folder: int, parts: Sequence[str], flags: int) -> int:
 @cache
 def has_openat2() -> bool:
     """Tell whether the kernel, and what filters its calls, know openat2."""
+    root = os.open("/", _PATH_ONLY)
     try:
-        os.close(_openat2(os.open("/", _PATH_ONLY), b".", _PATH_ONLY, close=True))
+        os.close(_openat2(root, b".", _PATH_ONLY))
     except OSError:
         return False
+    finally:
+        os.close(root)
     return True
 
 
@@ -65,27 +71,29 @@ def _open_at_once(folder: int, parts: Sequence[str], flags: int) -> int:
     raise AssertionError("the last attempt returns or raises")
 
 
-def _openat2(folder: int, path: bytes, flags: int, *, close: bool = False) -> int:
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
-    try:
-        found: int = _libc().syscall(
-            ctypes.c_long(_OPENAT2), ctypes.c_int(folder), ctypes.c_char_p(path),
-            ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)),
-        )  # fmt: skip
-        code = ctypes.get_errno()
-    finally:
-        if close:
-            os.close(folder)
+def _openat2(folder: int, path: bytes, flags: int) -> int:
+    found: int = _syscall()(_OPENAT2, folder, path, ctypes.addressof(_how(flags)), _HOW_BYTES)
     if found < 0:
+        code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return found
 
 
 @cache
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    return libc
+def _how(flags: int) -> _OpenHow:
+    """Return what the kernel is told; it only reads it, so calls and threads share it."""
+    return _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
+
+
+@cache
+def _syscall() -> Callable[..., int]:
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    call.argtypes = [
+        ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
+    ]  # fmt: skip
+    made: Callable[..., int] = call
+    return made
 
 
 def _open_step_by_step(folder: int, parts: Sequence[str], flags: int) -> int:

@@ -5,9 +5,11 @@ Only the words are judged here; what lies behind them is judged while it is open
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from runners.workspace.errors import BadArguments, PathDenied
@@ -17,6 +19,7 @@ TEMPORARY = re.compile(r"\.continuity-[0-9a-f]{16}\.tmp", re.IGNORECASE)
 NAME_BYTES, PATH_BYTES = 255, 4096
 # Names that Windows gives to devices, whatever ending follows (also "CON .txt").
 _DEVICES = r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])"
+_DEVICE_HEADS = {"con", "prn", "aux", "nul", "com", "lpt", ".co"}
 _IGNORABLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810)}
 _IGNORABLE |= {*range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
 
@@ -39,10 +42,24 @@ class Forbidden:
         kinds += [rf"(?:{'|'.join(short)})~[0-9]+(?:\..*)?[. ]*(?::.*)?"] if short else []
         kinds += [rf"{_DEVICES} *(?:[.:].*)?", TEMPORARY.pattern]
         self._found = re.compile("|".join(kinds), re.IGNORECASE | re.ASCII | re.DOTALL).fullmatch
+        # How the names that are forbidden begin: most names of a big tree need no closer look.
+        heads = {name[:3] for name in folded} | _DEVICE_HEADS
+        self._heads = {"".join(each) for head in heads for each in _cases(head)}
+        self._every = any(len(name) < 3 for name in folded)
 
     def has(self, name: str) -> bool:
         """Tell whether a component of this name is forbidden."""
         return self._found(name if name.isascii() else _fold(name)) is not None
+
+    def without(self, entries: Iterable[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+        """Return the entries of a folder whose names are not forbidden, and are Unicode."""
+        heads, kept = self._heads, []
+        for one in entries:
+            name = one.name
+            clear = name[:3] not in heads and "~" not in name and name.isascii()
+            if (clear and not self._every) or (is_unicode(name) and not self.has(name)):
+                kept.append(one)
+        return kept
 
 
 @lru_cache(maxsize=64)
@@ -79,10 +96,24 @@ def is_policy_file(parts: tuple[str, ...]) -> bool:
     return len(parts) == 1 and _fold(parts[0]).rstrip(". ").split(":")[0] == POLICY_FILE
 
 
+def is_unicode(name: str) -> bool:
+    """Tell whether a name can be told to a caller; a disk may hold any bytes as a name."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def shown(path: str) -> str:
     """Return a path as messages show it: short, and without what would break a line."""
     short = path if len(path) <= 200 else f"{path[:199]}…"
     return "".join(c if c.isprintable() else "�" for c in short)
+
+
+def _cases(head: str) -> Iterable[tuple[str, ...]]:
+    """Return a few letters in all their ways of being large and small."""
+    return itertools.product(*({letter.lower(), letter.upper()} for letter in head))
 
 
 def _check_words(path: str) -> None:

@@ -71,6 +71,7 @@ class PreviewScene(Closed):
     timeout_ms=240_000,
     request=REQUEST,
     response=RESPONSE,
+    uses_browser=True,
 )
 async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, Any]:
     """Open a scene (`scenePath`, such as game/scene/start.txt; the start scene where it is omitted)

@@ -51,13 +51,19 @@ def folder_for(root: int, parts: Sequence[str], *, make: bool) -> Iterator[int]:
             os.close(above)
 
 
+def temporary_name() -> str:
+    """Return a new name for a file that is on its way into another's place."""
+    return f".continuity-{secrets.token_hex(8)}.tmp"
+
+
 def replace_file(
-    folder: int, name: str, data: bytes, *, expect: Expected, mode: int | None
-) -> None:
+    folder: int, name: str, data: bytes, *, expect: Expected, mode: int | None,
+    beside: str | None = None,
+) -> None:  # fmt: skip
     """Write beside the file and rename over it; see `Sandbox.replace`."""
     old = _look(folder, name, expect)
     _sweep(folder)
-    beside = f".continuity-{secrets.token_hex(8)}.tmp"
+    beside = beside or temporary_name()
     new = os.open(beside, _MAKE, 0o666 if mode is None else mode, dir_fd=folder)
     try:
         try:
