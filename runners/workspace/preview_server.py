@@ -30,7 +30,10 @@ async def preview_page(base: str, workspace: Workspace, *, seconds: float) -> st
         TooSlow: It did not answer in time.
     """
     end_at = time.monotonic() + seconds
-    left = lambda: max(0.1, end_at - time.monotonic())  # noqa: E731
+
+    def left() -> float:
+        return max(0.1, end_at - time.monotonic())
+
     test = await ask(base + TEST, seconds=left(), max_bytes=1024)
     statuses = {TEST: test.status}
     if test.status < 500:

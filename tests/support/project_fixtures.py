@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,11 @@ def page_project(
     project.loop, project.browser = browser_loop, session
     yield project
     browser_loop.submit(session.close()).result(30)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port where nothing listens: it is taken, and not listened on."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
