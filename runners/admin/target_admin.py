@@ -14,6 +14,7 @@ from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.labels import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
+from runners.admin.target_pages import TargetPages, versions_of
 from runners.models import ExecutionTarget, TargetKind
 
 
@@ -41,6 +42,7 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")
     search_help_text = "A name or an id"
+    change_list_template = "admin/runners/executiontarget/list.html"
     change_form_template = "admin/runners/executiontarget/page.html"
     fields = ("name", "state", "shown_kind", "place", "shown_id", "whose", "default", "version",
               "made")  # fmt: skip
@@ -56,10 +58,12 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         return request.user.has_perm("runners.change_executiontarget")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and those of snapshots before them."""
-        pages, wrap = SnapshotPages(self), self.admin_site.admin_view
+        """Return the pages, and those of making, changing and snapshots before them."""
+        pages, own, wrap = SnapshotPages(self), TargetPages(self), self.admin_site.admin_view
         one = "<str:target_id>/snapshots/<str:snapshot_id>/"
         named = (
+            ("new/", own.make_view, "new"),
+            ("<str:target_id>/edit/", own.edit_view, "edit"),
             ("<str:target_id>/snapshots/", pages.list_view, "snapshots"),
             (one, pages.one_view, "snapshot"),
             (f"{one}preview/", pages.preview_view, "snapshot_preview"),
@@ -71,11 +75,24 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]  # fmt: skip
 
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list, with the way to a new folder for whoever may."""
+        told = {"may_make": request.user.has_perm("runners.add_executiontarget")}
+        answer: HttpResponse = super().changelist_view(request, told | (extra_context or {}))
+        return answer
+
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
                     extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
         """Show a target's page; a folder's with the way to its snapshots."""
-        folders = ExecutionTarget.objects.filter(kind=TargetKind.WORKSPACE)
-        told = {"is_folder": folders.filter(id=plain_id(object_id)).exists()}
+        target_id = plain_id(object_id)
+        found = ExecutionTarget.objects.filter(id=target_id, kind=TargetKind.WORKSPACE).first()
+        may_edit = request.user.has_perm("runners.change_executiontarget")
+        told = {
+            "is_folder": found is not None, "versions": versions_of(target_id),
+            "may_edit": may_edit and found is not None and not found.is_local,
+        }  # fmt: skip
         return super().change_view(request, object_id, form_url, told | (extra_context or {}))
 
     @admin.display(description="State")
