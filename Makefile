@@ -7,7 +7,7 @@ CHECKED := config decisions artifacts runners runs mcp_server tests
 # seconds, and a test that waits for other processes cannot tell that from a defect. faults: never.
 TRY_AGAIN := --reruns 2 --reruns-delay 3 --rerun-show-tracebacks
 BENCHMARKS := mcp_start durable_runs batch_pages remote_pages event_stream list_runs audit_log policy_check \
-	chat_decision gate search_files list_files
+	chat_decision gate search_files list_files dry_diff
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
 

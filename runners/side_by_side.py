@@ -62,7 +62,9 @@ def _alike(
     tail = end if is_last else max(head, end - AROUND)
     for number in range(start, head):
         yield _equal(lines[number], number, shift)
-    if tail > head:
+    if tail == head + 1:  # a row either way
+        tail = head
+    elif tail > head:
         yield Row("skipped", skipped=tail - head)
     for number in range(tail, end):
         yield _equal(lines[number], number, shift)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -99,7 +100,7 @@ def sweep_workspaces() -> None:
 
 
 def _record(
-    action: str, principal: Principal, workspace: Workspace, told: dict[str, object]
+    action: str, principal: Principal, workspace: Workspace, told: Mapping[str, object]
 ) -> None:
     with transaction.atomic():
         record(

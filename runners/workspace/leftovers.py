@@ -20,7 +20,7 @@ from runners.workspace.kept_files import names_in
 from runners.workspace.paths import TEMPORARY
 from runners.workspace.previews import forget_previews
 from runners.workspace.sandbox import Sandbox
-from runners.workspace.snapshots import discard_snapshot, sweep_half_snapshots
+from runners.workspace.snapshots import SNAPSHOT_ID, discard_snapshot, sweep_half_snapshots
 from runners.workspace.write_keys import forget_keys
 
 _OLD_THINGS_EVERY_S = 600
@@ -59,7 +59,11 @@ class UnderWay:
             told = cls(**note)
         except TypeError:
             return None
-        return told if TEMPORARY.fullmatch(told.beside) else None
+        texts = (value for name, value in note.items() if name != "size_limit")
+        sound = isinstance(told.size_limit, int) and all(isinstance(one, str) for one in texts)
+        if not sound or TEMPORARY.fullmatch(told.beside) is None:
+            return None
+        return told if SNAPSHOT_ID.fullmatch(told.snapshot_id) else None
 
 
 def digest_of(content: bytes | None) -> str:

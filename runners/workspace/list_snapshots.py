@@ -100,6 +100,7 @@ async def list_snapshots(args: ListSnapshots, ctx: ToolContext) -> Mapping[str, 
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
     found = await asyncio.to_thread(
-        snapshots.list_snapshots, workspace.state, limit=args.limit, path=args.path
-    )
+        snapshots.list_snapshots, workspace.state, limit=args.limit, path=args.path,
+        forbidden=workspace.policy.forbidden,
+    )  # fmt: skip
     return {"snapshots": [one.as_s4() for one in found]}

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, StrictStr
 
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
-from runners.workspace.errors import NotThere, ToolDisabled
-from runners.workspace.snapshots import read_snapshot
+from runners.workspace.errors import NotThere, PathDenied, ToolDisabled
+from runners.workspace.snapshots import is_reachable, read_snapshot
 
 REQUEST: dict[str, Any] = {
     "$id": "restore_snapshot.request",
@@ -71,4 +71,6 @@ async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[s
             else ("请用 list_snapshots 查看现有快照。")
         )
         raise
+    if not is_reachable(found.path, workspace.policy.forbidden):
+        raise PathDenied("The file of this snapshot is forbidden by now.")
     return {"path": found.path, "content": content}

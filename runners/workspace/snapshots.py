@@ -14,14 +14,21 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runners.workspace.errors import BadArguments, NotThere, ParseFailed, WorkspaceFailed
+from runners.workspace.errors import (
+    BadArguments,
+    NotThere,
+    ParseFailed,
+    PathDenied,
+    WorkspaceFailed,
+)
 from runners.workspace.kept_files import DRAFT, keep_file, names_in, older_than
+from runners.workspace.paths import forbidden_of, split_path
 
 SNAPSHOT_ID = re.compile(r"snap_[0-9]{8}T[0-9]{6}_[0-9a-f]{8}")
 DEFAULT_LIMIT, MOST = 50, 1000
@@ -102,13 +109,15 @@ def prune_snapshots(state: Path, path: str, *, keep: int) -> None:
 
 
 def list_snapshots(
-    state: Path, *, limit: float = DEFAULT_LIMIT, path: str | None = None
-) -> list[Snapshot]:
+    state: Path, *, limit: float = DEFAULT_LIMIT, path: str | None = None,
+    forbidden: Collection[str] = (),
+) -> list[Snapshot]:  # fmt: skip
     """Return snapshots, newest first; broken ones are skipped.
 
     Args:
         limit: how many at most; a negative one means 50.
         path: how their paths begin, case-sensitive.
+        forbidden: names that a path must not have by now; its snapshots are skipped.
 
     Raises:
         BadArguments: The limit is over 1000.
@@ -120,9 +129,18 @@ def list_snapshots(
     found = [
         one
         for one in _read_each(state, _listed(state))
-        if path is None or one.path.startswith(path)
+        if (path is None or one.path.startswith(path)) and is_reachable(one.path, forbidden)
     ]
     return _newest_first(found)[:most]
+
+
+def is_reachable(path: str, forbidden: Collection[str]) -> bool:
+    """Tell whether tools may name a file, as the policy is now."""
+    try:
+        split_path(path, forbidden_of(frozenset(forbidden)))
+    except (PathDenied, BadArguments):
+        return False
+    return True
 
 
 def list_of_file(state: Path, path: str) -> list[Snapshot]:

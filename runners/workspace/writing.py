@@ -52,7 +52,7 @@ def preview_text(
         WorkspaceFailed: As `write_text`, but for the conflicts.
     """
     data = _encoded(content, path)
-    with _opened(workspace) as sandbox:
+    with _opened(workspace, path) as sandbox:
         name = _judged(sandbox, path)
         was = _content_of(sandbox, name, workspace.policy.max_read_bytes)
         old = text_of(was or b"", path)
@@ -87,7 +87,7 @@ def write_text(
         DiskFailed: The disk is full or refuses; the file is what it was.
     """
     state, data = workspace.state, _encoded(content, path)
-    with _opened(workspace) as sandbox:
+    with _opened(workspace, path) as sandbox:
         name = _judged(sandbox, path)
         write = Write(workspace.principal_id, name, mode, data)
         keyed = None if idempotency_key is None else KeyedWrite(state, write, idempotency_key)
@@ -112,7 +112,7 @@ def change_text(
         WorkspaceFailed: What `change` raises, and as `write_text`.
     """
     limit = workspace.policy.max_read_bytes
-    with _opened(workspace) as sandbox:
+    with _opened(workspace, path) as sandbox:
         name = _judged(sandbox, path)
         with _telling(path), _alone(workspace, name, wait_s) as lock:
             was = sandbox.read(name, limit=limit)
@@ -165,8 +165,8 @@ class _Change:
 
 
 @contextlib.contextmanager
-def _opened(workspace: Workspace) -> Iterator[Sandbox]:
-    with _telling("."):
+def _opened(workspace: Workspace, path: str) -> Iterator[Sandbox]:
+    with _telling(path):
         sweep(workspace.state)
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         yield sandbox

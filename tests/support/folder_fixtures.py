@@ -23,8 +23,10 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
     """A folder of the caller's workspace."""
     settings.WORKSPACE_ROOTS = (tmp_path,)
     (tmp_path / "game").mkdir()
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
-    says = TargetSays(name="My game", config={"root": str(tmp_path / "game")}, **place)
+    says = TargetSays(
+        principal.tenant_id, principal.workspace_id, "My game",
+        config={"root": str(tmp_path / "game")},
+    )  # fmt: skip
     return make_target(says, actor="test")
 
 

@@ -55,6 +55,11 @@ def test_far_from_what_changed_lines_are_left_out_and_counted() -> None:
     ]
 
 
+def test_a_single_line_is_shown_rather_than_left_out() -> None:
+    assert told("1\n2\n3\n4\nx", "1\n2\n3\n4\ny")[0] == "equal 1:1[] | 1:1[]"
+    assert told("0\n1\n2\n3\n4\nx", "0\n1\n2\n3\n4\ny")[0] == "skip 2"
+
+
 @pytest.mark.parametrize(
     ("line", "shown"),
     [("a\r", "a␍"), ("a\tb", "a\tb"), ("\x1b[31m", "\\u001b[31m"), ("a\u202eb", "a\\u202eb"),

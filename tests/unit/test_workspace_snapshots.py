@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runners.workspace.errors import BadArguments, NotThere, ParseFailed
+from runners.workspace.errors import BadArguments, NotThere, ParseFailed, PathDenied
 from runners.workspace.leftovers import sweep
 from runners.workspace.place import Workspace
 from runners.workspace.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
@@ -86,6 +86,15 @@ def test_a_path_is_how_paths_begin_and_the_limit_comes_after(here: Workspace) ->
     assert paths(here, path="../") == []
     assert paths(here, limit=0) == []
     assert len(paths(here, limit=2.7)) == 2
+
+
+def test_a_file_that_was_forbidden_since_is_neither_listed_nor_given_out(tmp_path: Path) -> None:
+    here = workspace_at(tmp_path)
+    done = write_text(here, "keys/a.txt", "x")
+    narrowed = workspace_at(tmp_path, forbidden=("Keys",))
+    assert (paths(here), paths(narrowed)) == (["keys/a.txt"], [])
+    with pytest.raises(PathDenied):
+        call(narrowed, "restore_snapshot", {"snapshotId": done.snapshot_id})
 
 
 def test_a_negative_limit_is_50(here: Workspace) -> None:

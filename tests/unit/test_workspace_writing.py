@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,13 @@ from runners.workspace.errors import (
     WriteConflict,
 )
 from runners.workspace.file_lock import hold_lock
+from runners.workspace.leftovers import UnderWay
 from runners.workspace.place import Workspace
 from runners.workspace.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing import preview_text, write_text
 from tests.support.writing import call, files_in, workspace_at
+
+FIELDS = [field.name for field in fields(UnderWay)]
 
 
 @pytest.fixture
@@ -232,3 +236,14 @@ def test_no_tool_writes_where_there_is_no_workspace() -> None:
     ):
         with pytest.raises(ToolDisabled):
             call(None, name, args)
+
+
+@pytest.mark.parametrize(
+    "note", ["{", "[]", '{"root": 1}', json.dumps({**dict.fromkeys(FIELDS, 1)}), "\x00" * 100]
+)
+def test_a_note_that_no_writer_left_is_no_hindrance(here: Workspace, note: str) -> None:
+    write_text(here, "a.txt", "x")
+    [lock] = (here.state / "locks").iterdir()
+    lock.write_text(note)
+    write_text(here, "a.txt", "y")
+    assert (lock.read_text(), (here.root / "a.txt").read_text()) == ("", "y")
