@@ -36,7 +36,7 @@ _OPTION = re.compile(r"(?<!\\)\|")
 _TARGET = re.compile(r"(?<!\\):")
 # The parser's dot is any character, so `-toggle` is a vocal too.
 _VOCAL = re.compile("[^\n\r\u2028\u2029](?:ogg|mp3|wav)")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _PREFIXED = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
 
 Value = str | bool | float

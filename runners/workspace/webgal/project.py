@@ -13,7 +13,7 @@ SCENES = "game/scene"
 # Read of the other scenes at most; beyond it, what they say is not counted.
 SCENES_BYTES, SCENE_BYTES = 32 * 1024 * 1024, 1024 * 1024
 _HEAD = re.compile(r"^([a-z][A-Za-z0-9_]*):", re.MULTILINE)
-_LABEL = re.compile(r"^label:([^;\r\n]*?) *(?: -|[;\r\n]|\Z)", re.MULTILINE)
+_LABEL = re.compile(r"^label:([^;\r\n]*)", re.MULTILINE)
 
 
 class Project:
@@ -47,7 +47,7 @@ class Project:
         labels: dict[str, str] = {}
         for scene, text in self._other_scenes.items():
             for found in _LABEL.finditer(text):
-                labels.setdefault(found[1].strip(), scene)
+                labels.setdefault(found[1].partition(" -")[0].strip(), scene)
         return labels
 
     @cached_property

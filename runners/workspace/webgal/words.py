@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from runners.workspace.webgal.diagnostic import Diagnostic, Said, shown
 from runners.workspace.webgal.grammar import COMMANDS, NEWER_COMMANDS, Statement
-from runners.workspace.webgal.nearest import closest, fold_all
+from runners.workspace.webgal.nearest import LONGEST, closest, fold_all
 from runners.workspace.webgal.project import Project
 
 _WORD = re.compile(r"[a-z][A-Za-z0-9_]*")
@@ -93,9 +93,13 @@ def _is_meant(word: str, needed: int) -> bool:
     return len(word) >= LONG and needed <= 2
 
 
-@lru_cache(maxsize=1024)
 def nearest_command(word: str) -> tuple[str, int]:
     """Return the command with the fewest edits to a word, and how many."""
+    return _nearest(word[:LONGEST])
+
+
+@lru_cache(maxsize=1024)
+def _nearest(word: str) -> tuple[str, int]:
     return closest(word, _NAMES) or ("say", len(word))
 
 
