@@ -19,20 +19,20 @@ pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtu
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 
 
-def act(project: Project, action: str, **args: Any) -> None:
+def act(game: Project, action: str, **args: Any) -> None:
     """Do something that must not fail."""
-    assert project.output("browser_action", action=action, **args) == {"ok": True}
+    assert game.output("browser_action", action=action, **args) == {"ok": True}
 
 
-def code(project: Project, action: str, **args: Any) -> str:
+def code(game: Project, action: str, **args: Any) -> str:
     """Do something that must fail and return the code."""
-    return project.code("browser_action", action=action, **args)
+    return game.code("browser_action", action=action, **args)
 
 
-def shown(project: Project) -> str:
+def shown(game: Project) -> str:
     """Return the address that the project's tab shows."""
-    assert project.browser is not None
-    (inner,) = project.browser.belongings.values()
+    assert game.browser is not None
+    (inner,) = game.browser.belongings.values()
     return str(inner.open_tabs()[0].page.url)  # type: ignore[attr-defined]
 
 
@@ -56,8 +56,8 @@ def outside() -> Iterator[str]:
      "ws://localhost/", "http://localhost:8000/admin/", "http://127.0.0.1:8000/",
      "http://[::ffff:127.0.0.1]/", "http://ⓛocalhost/", "http:localhost/", "localhost:80"],
 )  # fmt: skip
-def test_what_is_not_plainly_this_machine_is_against_the_policy(project: Project, url: str) -> None:
-    assert code(project, "open", url=url) == "E_POLICY_VIOLATION"
+def test_what_is_not_plainly_this_machine_is_against_the_policy(game: Project, url: str) -> None:
+    assert code(game, "open", url=url) == "E_POLICY_VIOLATION"
 
 
 @pytest.mark.parametrize(
@@ -66,78 +66,76 @@ def test_what_is_not_plainly_this_machine_is_against_the_policy(project: Project
      "http://localhost/a b", "http://localhost/\n", " http://localhost/", "http://localhost/\ud800",
      "http://localhost/a\\b", "http://localhost/" + "x" * 9000],
 )  # fmt: skip
-def test_what_is_no_address_at_all_is_a_bad_argument(project: Project, url: str) -> None:
-    assert code(project, "open", url=url) == "E_BAD_ARGS"
+def test_what_is_no_address_at_all_is_a_bad_argument(game: Project, url: str) -> None:
+    assert code(game, "open", url=url) == "E_BAD_ARGS"
 
 
 @pytest.mark.parametrize("action", ["open", "click", "screenshot"])
-def test_each_action_needs_its_own_argument(project: Project, action: str) -> None:
-    assert code(project, action) == "E_BAD_ARGS"
+def test_each_action_needs_its_own_argument(game: Project, action: str) -> None:
+    assert code(game, action) == "E_BAD_ARGS"
 
 
-def test_developer_mode_is_needed(page_project: Project, page_server: PageServer) -> None:
-    page_project.policy = {"developer": False}
+def test_developer_mode_is_needed(shown_game: Project, page_server: PageServer) -> None:
+    shown_game.policy = {"developer": False}
     url = page_server.add("/", "<title>Game</title>")
-    assert code(page_project, "open", url=url) == "E_TOOL_DISABLED"
+    assert code(shown_game, "open", url=url) == "E_TOOL_DISABLED"
     assert page_server.hits["/"] == 0
 
 
-def test_a_call_without_a_browser_says_so(project: Project) -> None:
-    assert code(project, "open", url="http://localhost:3001/") == "E_UNSUPPORTED"
+def test_a_call_without_a_browser_says_so(game: Project) -> None:
+    assert code(game, "open", url="http://localhost:3001/") == "E_UNSUPPORTED"
 
 
-def test_a_page_stays_open_between_calls(page_project: Project, page_server: PageServer) -> None:
+def test_a_page_stays_open_between_calls(shown_game: Project, page_server: PageServer) -> None:
     url = page_server.add("/menu", "<title>Menu</title><a id=start href='/game'>Start</a>")
     page_server.add("/game", "<title>Game</title><h1>Go</h1>")
-    act(page_project, "open", url=url)
-    act(page_project, "click", selector="#start")
-    assert shown(page_project).endswith("/game")
-    act(page_project, "screenshot", path="shots/game.png")
-    assert (page_project.root / "shots/game.png").read_bytes().startswith(PNG)
+    act(shown_game, "open", url=url)
+    act(shown_game, "click", selector="#start")
+    assert shown(shown_game).endswith("/game")
+    act(shown_game, "screenshot", path="shots/game.png")
+    assert (shown_game.root / "shots/game.png").read_bytes().startswith(PNG)
 
 
 def test_another_run_of_the_same_session_finds_the_page_open(
-    page_project: Project, page_server: PageServer
+    shown_game: Project, page_server: PageServer
 ) -> None:
-    act(page_project, "open", url=page_server.add("/game", "<title>Game</title><button>Go"))
-    assert page_project.browser is not None
-    page_project.browser.run_id = "run_later"
-    act(page_project, "click", selector="button")
+    act(shown_game, "open", url=page_server.add("/game", "<title>Game</title><button>Go"))
+    assert shown_game.browser is not None
+    shown_game.browser.run_id = "run_later"
+    act(shown_game, "click", selector="button")
 
 
-def test_localhost_is_reached_by_its_name(page_project: Project, page_server: PageServer) -> None:
+def test_localhost_is_reached_by_its_name(shown_game: Project, page_server: PageServer) -> None:
     page_server.add("/game", "<title>Game</title>")
-    act(page_project, "open", url=f"http://localhost:{page_server.server_port}/game")
+    act(shown_game, "open", url=f"http://localhost:{page_server.server_port}/game")
     assert page_server.hits["/game"] == 1
 
 
 @pytest.mark.parametrize("action", [{"action": "click", "selector": "a"}, {"action": "screenshot",
                                     "path": "a.png"}])  # fmt: skip
-def test_without_a_page_there_is_nothing_to_do(
-    page_project: Project, action: dict[str, str]
-) -> None:
-    error = page_project.error("browser_action", **action)
+def test_without_a_page_there_is_nothing_to_do(shown_game: Project, action: dict[str, str]) -> None:
+    error = shown_game.error("browser_action", **action)
     assert error["errorCode"] == "E_PREVIEW_FAIL"
-    assert not (page_project.root / "a.png").exists()
+    assert not (shown_game.root / "a.png").exists()
 
 
 def test_a_redirect_to_elsewhere_is_not_followed(
-    page_project: Project, page_server: PageServer, outside: str
+    shown_game: Project, page_server: PageServer, outside: str
 ) -> None:
     gone = Answer(status=302, headers={"Location": outside})
-    assert code(page_project, "open", url=page_server.add("/out", gone)) == "E_POLICY_VIOLATION"
-    assert code(page_project, "screenshot", path="a.png") == "E_PREVIEW_FAIL"
+    assert code(shown_game, "open", url=page_server.add("/out", gone)) == "E_POLICY_VIOLATION"
+    assert code(shown_game, "screenshot", path="a.png") == "E_PREVIEW_FAIL"
 
 
 @pytest.mark.parametrize(
     "to", ["http://evil.test/", "https://example.com/", "http://[::1]/", "http://localhost:8000/"]
 )
 def test_redirects_by_name_are_not_followed_either(
-    page_project: Project, page_server: PageServer, to: str
+    shown_game: Project, page_server: PageServer, to: str
 ) -> None:
     hop = page_server.add("/hop", Answer(status=307, headers={"Location": to}))
     first = page_server.add("/first", Answer(status=301, headers={"Location": hop}))
-    assert code(page_project, "open", url=first) == "E_POLICY_VIOLATION"
+    assert code(shown_game, "open", url=first) == "E_POLICY_VIOLATION"
 
 
 LEAVING = {
@@ -153,15 +151,15 @@ LEAVING = {
 
 @pytest.mark.parametrize("way", list(LEAVING))
 def test_a_press_that_leads_elsewhere_is_stopped(
-    page_project: Project, page_server: PageServer, outside: str, way: str
+    shown_game: Project, page_server: PageServer, outside: str, way: str
 ) -> None:
     markup = "<title>Game</title>" + LEAVING[way].format(outside)
-    act(page_project, "open", url=page_server.add("/game", markup))
-    assert code(page_project, "click", selector="#go") == "E_POLICY_VIOLATION"
+    act(shown_game, "open", url=page_server.add("/game", markup))
+    assert code(shown_game, "click", selector="#go") == "E_POLICY_VIOLATION"
 
 
 def test_nothing_that_a_page_asks_for_leaves_this_machine(
-    page_project: Project, page_server: PageServer, outside: str
+    shown_game: Project, page_server: PageServer, outside: str
 ) -> None:
     markup = f"""<title>Game</title><img src="{outside}"><iframe src="{outside}"></iframe>
       <link rel=stylesheet href="{outside}"><script src="{outside}"></script>
@@ -169,52 +167,52 @@ def test_nothing_that_a_page_asks_for_leaves_this_machine(
       new WebSocket("{outside}".replace("http", "ws"));
       new Worker(URL.createObjectURL(new Blob(['fetch("{outside}", {{mode: "no-cors"}})'])));
       </script>"""
-    act(page_project, "open", url=page_server.add("/game", markup))
-    act(page_project, "screenshot", path="game.png")
+    act(shown_game, "open", url=page_server.add("/game", markup))
+    act(shown_game, "screenshot", path="game.png")
 
 
 def test_the_runs_own_cookies_stay_out_of_local_pages(
-    page_project: Project, page_server: PageServer
+    shown_game: Project, page_server: PageServer
 ) -> None:
     page_server.add("/set", html("<title>Set</title>", headers={"Set-Cookie": "a=1"}))
-    page_project.output("open_page", url=page_server.url("/set"))
+    shown_game.output("open_page", url=page_server.url("/set"))
     url = page_server.add(
         "/see", "<title>See</title><script>document.title=document.cookie</script>"
     )
-    act(page_project, "open", url=url)
-    assert page_project.browser is not None
-    assert len(page_project.browser.open_tabs()) == 1
-    assert "/set" in page_project.browser.open_tabs()[0].page.url
+    act(shown_game, "open", url=url)
+    assert shown_game.browser is not None
+    assert len(shown_game.browser.open_tabs()) == 1
+    assert "/set" in shown_game.browser.open_tabs()[0].page.url
 
 
-def test_what_does_not_answer_or_hangs(page_project: Project, page_server: PageServer) -> None:
-    page_project.policy = {"browser_timeout_ms": 2500}
-    assert code(page_project, "open", url="http://127.0.0.1:1/") == "E_PREVIEW_FAIL"
-    assert code(page_project, "open", url="http://localhost:9/x") == "E_PREVIEW_FAIL"
-    assert code(page_project, "open", url=page_server.url("/never")) == "E_TIMEOUT"
-    assert code(page_project, "open", url=page_server.url("/hang-up")) == "E_PREVIEW_FAIL"
-    assert code(page_project, "open", url=page_server.url("/report.zip")) == "E_PREVIEW_FAIL"
-    act(page_project, "open", url=page_server.url("/plain"))
+def test_what_does_not_answer_or_hangs(shown_game: Project, page_server: PageServer) -> None:
+    shown_game.policy = {"browser_timeout_ms": 2500}
+    assert code(shown_game, "open", url="http://127.0.0.1:1/") == "E_PREVIEW_FAIL"
+    assert code(shown_game, "open", url="http://localhost:9/x") == "E_PREVIEW_FAIL"
+    assert code(shown_game, "open", url=page_server.url("/never")) == "E_TIMEOUT"
+    assert code(shown_game, "open", url=page_server.url("/hang-up")) == "E_PREVIEW_FAIL"
+    assert code(shown_game, "open", url=page_server.url("/report.zip")) == "E_PREVIEW_FAIL"
+    act(shown_game, "open", url=page_server.url("/plain"))
 
 
 def test_an_element_that_is_not_there_is_waited_for_in_vain(
-    page_project: Project, page_server: PageServer
+    shown_game: Project, page_server: PageServer
 ) -> None:
-    page_project.policy = {"browser_timeout_ms": 2500}
-    act(page_project, "open", url=page_server.add("/game", "<title>Game</title><p>Nothing"))
-    assert code(page_project, "click", selector="#start") == "E_TIMEOUT"
-    assert code(page_project, "click", selector="][") == "E_BAD_ARGS"
-    assert code(page_project, "click", selector="  ") == "E_BAD_ARGS"
+    shown_game.policy = {"browser_timeout_ms": 2500}
+    act(shown_game, "open", url=page_server.add("/game", "<title>Game</title><p>Nothing"))
+    assert code(shown_game, "click", selector="#start") == "E_TIMEOUT"
+    assert code(shown_game, "click", selector="][") == "E_BAD_ARGS"
+    assert code(shown_game, "click", selector="  ") == "E_BAD_ARGS"
 
 
 def test_a_picture_is_kept_in_the_workspace_and_as_an_artifact(
-    page_project: Project, page_server: PageServer
+    shown_game: Project, page_server: PageServer
 ) -> None:
-    act(page_project, "open", url=page_server.url("/plain"))
-    act(page_project, "screenshot", path="shots/a.JPG")
-    data = (page_project.root / "shots/a.JPG").read_bytes()
+    act(shown_game, "open", url=page_server.url("/plain"))
+    act(shown_game, "screenshot", path="shots/a.JPG")
+    data = (shown_game.root / "shots/a.JPG").read_bytes()
     assert data.startswith(JPEG)
-    assert page_project.saved == [("screenshot", "image/jpeg", data)]
+    assert shown_game.saved == [("screenshot", "image/jpeg", data)]
 
 
 @pytest.mark.parametrize(
@@ -226,51 +224,49 @@ def test_a_picture_is_kept_in_the_workspace_and_as_an_artifact(
      (".env.png", "E_DENY_PATH"), ("linked.png", "E_DENY_PATH"), ("", "E_BAD_ARGS")],
 )  # fmt: skip
 def test_a_picture_goes_nowhere_else(
-    page_project: Project, tmp_path: Path, path: str, wanted: str
+    shown_game: Project, tmp_path: Path, path: str, wanted: str
 ) -> None:
-    page_project.write("game/bg.png", PNG + b"an asset")
-    page_project.write("folder.png/x")
-    page_project.write("a.txt", "text")
-    (page_project.root / "link").symlink_to(tmp_path)
-    (page_project.root / "linked.png").symlink_to(tmp_path / "x.png")
-    assert code(page_project, "screenshot", path=path) == wanted
-    assert (page_project.root / "game/bg.png").read_bytes() == PNG + b"an asset"
+    shown_game.write("game/bg.png", PNG + b"an asset")
+    shown_game.write("folder.png/x")
+    shown_game.write("a.txt", "text")
+    (shown_game.root / "link").symlink_to(tmp_path)
+    (shown_game.root / "linked.png").symlink_to(tmp_path / "x.png")
+    assert code(shown_game, "screenshot", path=path) == wanted
+    assert (shown_game.root / "game/bg.png").read_bytes() == PNG + b"an asset"
     assert not (tmp_path / "x.png").exists()
 
 
 @pytest.mark.parametrize("path", ["a.png", "a.jpg"])
 def test_a_picture_replaces_one_taken_before(
-    page_project: Project, page_server: PageServer, path: str
+    shown_game: Project, page_server: PageServer, path: str
 ) -> None:
-    act(page_project, "open", url=page_server.url("/plain"))
-    act(page_project, "screenshot", path=path)
-    before = (page_project.root / path).read_bytes()
-    act(page_project, "open", url=page_server.add("/red", "<body style='background: red'>x"))
-    act(page_project, "screenshot", path=path)
-    assert (page_project.root / path).read_bytes() != before
-    assert os.listdir(page_project.root) == [path]  # noqa: PTH208  (also what would be hidden)
+    act(shown_game, "open", url=page_server.url("/plain"))
+    act(shown_game, "screenshot", path=path)
+    before = (shown_game.root / path).read_bytes()
+    act(shown_game, "open", url=page_server.add("/red", "<body style='background: red'>x"))
+    act(shown_game, "screenshot", path=path)
+    assert (shown_game.root / path).read_bytes() != before
+    assert os.listdir(shown_game.root) == [path]  # noqa: PTH208  (also what would be hidden)
 
 
-def test_a_policy_with_fewer_hosts_is_kept_to(
-    page_project: Project, page_server: PageServer
-) -> None:
-    page_project.policy = {"allowed_hosts": ("localhost",)}
+def test_a_policy_with_fewer_hosts_is_kept_to(shown_game: Project, page_server: PageServer) -> None:
+    shown_game.policy = {"allowed_hosts": ("localhost",)}
     url = page_server.add("/game", "<title>Game</title>")
-    assert code(page_project, "open", url=url) == "E_POLICY_VIOLATION"
-    act(page_project, "open", url=url.replace("127.0.0.1", "localhost"))
+    assert code(shown_game, "open", url=url) == "E_POLICY_VIOLATION"
+    act(shown_game, "open", url=url.replace("127.0.0.1", "localhost"))
     assert page_server.hits["/game"] == 1
 
 
 def test_the_session_of_local_pages_ends_with_the_runs(
-    page_project: Project, page_server: PageServer
+    shown_game: Project, page_server: PageServer
 ) -> None:
-    act(page_project, "open", url=page_server.url("/plain"))
-    assert page_project.browser is not None
-    assert page_project.loop is not None
-    (inner,) = page_project.browser.belongings.values()
-    page_project.loop.submit(page_project.browser.close()).result(30)
+    act(shown_game, "open", url=page_server.url("/plain"))
+    assert shown_game.browser is not None
+    assert shown_game.loop is not None
+    (inner,) = shown_game.browser.belongings.values()
+    shown_game.loop.submit(shown_game.browser.close()).result(30)
     assert inner.open_tabs() == []  # type: ignore[attr-defined]
-    assert code(page_project, "click", selector="a") == "E_PREVIEW_FAIL"
+    assert code(shown_game, "click", selector="a") == "E_PREVIEW_FAIL"
 
 
 def test_the_schema_is_the_seeds() -> None:

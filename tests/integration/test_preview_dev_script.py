@@ -28,47 +28,47 @@ server.serve_forever()
 
 
 @pytest.fixture
-def develops(page_project: Project, closed_port: int) -> Callable[..., Project]:
+def develops(shown_game: Project, closed_port: int) -> Callable[..., Project]:
     """A project with a dev script, and no other preview server."""
 
     def make(dev: str = f"{sys.executable} serve.py", **scripts: str) -> Project:
-        page_project.write("serve.py", SERVE)
-        page_project.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
-        page_project.scripts(dev=dev, **scripts)
-        return page_project
+        shown_game.write("serve.py", SERVE)
+        shown_game.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
+        shown_game.scripts(dev=dev, **scripts)
+        return shown_game
 
     return make
 
 
-def servers_of(project: Project) -> list[psutil.Process]:
+def servers_of(game: Project) -> list[psutil.Process]:
     """Return the project's processes."""
     found = []
     for process in psutil.process_iter(["cwd", "status"]):
-        is_ours = process.info["cwd"] == str(project.root)
+        is_ours = process.info["cwd"] == str(game.root)
         if is_ours and process.info["status"] != psutil.STATUS_ZOMBIE:
             found.append(process)
     return found
 
 
 def test_a_developers_own_dev_script_is_the_other_way(develops: Callable[..., Project]) -> None:
-    project = develops(predev="touch prepared")
-    first = project.output("preview_scene")
+    game = develops(predev="touch prepared")
+    first = game.output("preview_scene")
     assert "served by dev" in first["logs"][0]
-    assert (project.root / "prepared").exists()
-    assert project.output("preview_scene")["url"] == first["url"]  # it runs on
-    project.output("browser_action", action="open", url=first["url"])
-    assert project.loop is not None
-    assert project.browser is not None
-    project.loop.submit(project.browser.close()).result(30)
-    until(lambda: not servers_of(project))
+    assert (game.root / "prepared").exists()
+    assert game.output("preview_scene")["url"] == first["url"]  # it runs on
+    game.output("browser_action", action="open", url=first["url"])
+    assert game.loop is not None
+    assert game.browser is not None
+    game.loop.submit(game.browser.close()).result(30)
+    until(lambda: not servers_of(game))
 
 
 def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project]) -> None:
-    project = develops()
-    project.output("preview_scene")
-    for process in servers_of(project):
+    game = develops()
+    game.output("preview_scene")
+    for process in servers_of(game):
         process.kill()
-    assert "served by dev" in project.output("preview_scene")["logs"][0]
+    assert "served by dev" in game.output("preview_scene")["logs"][0]
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project
 def test_a_dev_script_that_serves_nothing_is_ended(
     develops: Callable[..., Project], dev: str, wanted: str
 ) -> None:
-    project = develops(dev)
-    project.policy["command_timeout_ms"] = 1500
-    assert project.code("preview_scene") == wanted
-    assert servers_of(project) == []
+    game = develops(dev)
+    game.policy["command_timeout_ms"] = 1500
+    assert game.code("preview_scene") == wanted
+    assert servers_of(game) == []
 
 
 @pytest.mark.parametrize("policy", [{"developer": False}, {"allowed_commands": ("build",)}])
 def test_others_start_no_dev_script(
     develops: Callable[..., Project], policy: dict[str, Any]
 ) -> None:
-    project = develops("touch done")
-    project.policy |= policy
-    assert project.code("preview_scene") == "E_PREVIEW_FAIL"
-    assert not (project.root / "done").exists()
+    game = develops("touch done")
+    game.policy |= policy
+    assert game.code("preview_scene") == "E_PREVIEW_FAIL"
+    assert not (game.root / "done").exists()

@@ -15,7 +15,7 @@ from tests.support.project import Project
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def game(tmp_path: Path) -> Project:
     """A project with nothing in it yet, in developer mode."""
     root = tmp_path / "game_project"
     root.mkdir()
@@ -23,14 +23,14 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def page_project(
-    project: Project, browser_loop: LoopThread, browser_runtime: BrowserRuntime
+def shown_game(
+    game: Project, browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Project]:
     """The project of a run that has a browser; names the fixtures of a real Chromium too."""
     opening = browser_runtime.open_session(run_id="run_test", trust="local")
     session = browser_loop.submit(opening).result(30)
-    project.loop, project.browser = browser_loop, session
-    yield project
+    game.loop, game.browser = browser_loop, session
+    yield game
     browser_loop.submit(session.close()).result(30)
 
 
