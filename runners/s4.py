@@ -22,7 +22,9 @@ from decisions.errors import (
 )
 from runners.workspace.errors import WorkspaceFailed
 
-CODES = {kind.code: kind for kind in (WorkspaceFailed, *WorkspaceFailed.__subclasses__())}
+CODES: dict[str, type[WorkspaceFailed]] = {
+    kind.code: kind for kind in (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
+}
 STATUS = {
     "E_BAD_ARGS": 400, "E_DENY_PATH": 403, "E_POLICY_VIOLATION": 403, "E_TOOL_DISABLED": 403,
     "E_NOT_FOUND": 404, "E_CONFLICT": 409, "E_TOO_LARGE": 413, "E_ENCODING": 422,
@@ -88,7 +90,7 @@ def told_in_s4(refused: Refused) -> dict[str, Any]:
     if isinstance(refused, FailedCall):
         error = refused.error
         code = str(error["errorCode"])
-        may_succeed = error.get("recoverable", CODES[code].recoverable)
+        may_succeed = bool(error.get("recoverable", CODES[code].recoverable))
         return _object(code, refused.message, refused.details, error.get("hint"), may_succeed)
     for kind, code, recoverable in _REFUSALS:
         if isinstance(refused, kind):

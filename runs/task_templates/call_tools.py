@@ -146,12 +146,13 @@ class CallTools(TaskTemplate):
             )
         results = [{"name": step.input["tool"], **(step.output or {"ok": False})} for step in steps]
         failed = [one for one in results if not one["ok"]]
-        told = {"summary": f"{len(results) - len(failed)} of {len(results)} calls succeeded.",
-                "warnings": _warnings(steps)}  # fmt: skip
+        summary = f"{len(results) - len(failed)} of {len(results)} calls succeeded."
+        warnings = _warnings(steps)
         if len(failed) == len(results):
-            return Conclusion(RunStatus.FAILED, error=_common(failed), **told)
+            error = _common(failed)
+            return Conclusion(RunStatus.FAILED, error=error, summary=summary, warnings=warnings)
         status = RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED
-        return Conclusion(status, result={"results": results}, **told)
+        return Conclusion(status, {"results": results}, summary=summary, warnings=warnings)
 
 
 def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class CallView(ApiView):
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
         """Answer as ever; errors of workspace tools are told in S4's words."""
         if await asyncio.to_thread(is_workspace_tool, str(kwargs.get("name", ""))):
-            self.tell_refusal = told_in_s4  # type: ignore[misc]
+            self.__dict__["tell_refusal"] = told_in_s4
         return await super().dispatch(request, *args, **kwargs)
 
     @operation(

@@ -18,6 +18,8 @@ from runners.loop import get_loop
 from runners.s4 import CODES, STATUS
 from runners.workspaces import state_of
 from tests.contract.bad_inputs import rows
+from tests.contract.workspace_scenery import preview  # noqa: F401  (a fixture)
+from tests.support.pages import PageServer
 from tests.support.tool_door import ToolDoor
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
@@ -78,8 +80,12 @@ def test_a_preview_that_nobody_serves(door: ToolDoor, game: Path, settings: Any)
 
 @pytest.mark.usefixtures("worker")
 def test_an_installation_without_a_browser(
-    door: ToolDoor, game: Path, monkeypatch: pytest.MonkeyPatch
+    door: ToolDoor,
+    game: Path,
+    preview: PageServer,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    (game / "game/config.txt").write_text("Game_name:game;\n")
     get_loop().submit(get_runtime().close()).result(30)  # so that the next call starts one
     monkeypatch.setenv("CONTINUITY_CHROMIUM", "/nowhere/chromium")
     assert door.call("preview_scene", {})[0] == "E_UNSUPPORTED"

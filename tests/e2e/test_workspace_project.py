@@ -58,7 +58,8 @@ async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     """Call a tool that has to fail and return S4's error."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
-    error: dict[str, Any] = json.loads(result.content[0].text)["error"]
+    (block,) = result.content
+    error: dict[str, Any] = json.loads(getattr(block, "text", ""))["error"]
     return error
 
 
