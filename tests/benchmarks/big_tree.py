@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILES = 20_000
-WORDS = (
-    "alpha beta gamma delta changeBg setVar jumpScene choose label dialogue speaker figure bgm"
-    " vocal end intro next callScene function return class import"
-).split()
+WORDS = ["alpha", "beta", "gamma", "delta", "changeBg", "setVar", "jumpScene", "choose", "label",
+         "dialogue", "speaker", "figure", "bgm", "vocal", "end", "intro", "next", "callScene",
+         "function", "return", "class", "import"]  # fmt: skip
 
 
 @contextlib.contextmanager
