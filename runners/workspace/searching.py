@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from runners.workspace import ripgrep
 from runners.workspace.errors import TooSlow
 from runners.workspace.globs import Globs, at_any_depth
 from runners.workspace.matching import Match, matches_in
 from runners.workspace.patterns import LinePattern
-from runners.workspace.ripgrep import RipgrepFailed, files_with_matches, find_ripgrep
 from runners.workspace.sandbox import Sandbox
 
 _TURN = 32  # files that a thread looks at before it takes others
@@ -119,15 +119,15 @@ class _Hunt:
         every = [name for names in folders.values() for name in names]
         expression = self._search.pattern.for_ripgrep
         common = self._holding >= _MANY * self._seen
-        if expression is None or common or find_ripgrep() is None:
+        if expression is None or common or ripgrep.find_ripgrep() is None:
             return every
         try:
-            told = files_with_matches(
+            told = ripgrep.files_with_matches(
                 self._folder, list(folders), expression, file_glob=self._search.file_glob,
                 forbidden=self._search.forbidden, limit=self._search.limit,
                 until=self._search.until,
             )  # fmt: skip
-        except RipgrepFailed:
+        except ripgrep.RipgrepFailed:
             return every
         return list(set(told).intersection(every))
 

@@ -10,9 +10,10 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from runners.workspace import searching
+from runners.workspace import ripgrep, searching
 from runners.workspace.patterns import line_pattern
 from runners.workspace.place import WorkspacePolicy
 from runners.workspace.sandbox import Sandbox
@@ -44,10 +45,10 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def ours(root: Path, regex: str, at_most: int, *, ripgrep: bool = True) -> None:
+def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> None:
     """Search as the tool does."""
-    found = shutil.which("rg") if ripgrep else None
-    searching.find_ripgrep = lambda: found  # type: ignore[assignment]
+    found = shutil.which("rg") if with_ripgrep else None
+    ripgrep.find_ripgrep = lambda: found  # type: ignore[assignment]
     policy = WorkspacePolicy()
     search = searching.Search(
         ".", line_pattern(regex), None, at_most, policy.max_read_bytes, time.monotonic() + 60,
@@ -57,25 +58,29 @@ def ours(root: Path, regex: str, at_most: int, *, ripgrep: bool = True) -> None:
         searching.search_below(box, search)
 
 
-def bare_ripgrep(root: Path, regex: str) -> None:
+def bare_ripgrep(root: Path, regex: str) -> list[tuple[str, int, str]]:
     """Let ripgrep search, and read what it prints."""
+    found = []
     printed = subprocess.run([*RG, "-e", regex, "."], cwd=root, capture_output=True, check=False)
     for line in printed.stdout.split(b"\n"):
         if line:
             path, _, rest = line.partition(b"\0")
             number, _, text = rest.partition(b":")
-            (path.decode(), int(number), text.decode("utf-8", "replace"))
+            found.append((path.decode(), int(number), text.decode("utf-8", "replace")))
+    return found
 
 
-def python_re(root: Path, regex: str) -> None:
+def python_re(root: Path, regex: str) -> list[tuple[str, int, str]]:
     """Search line by line."""
+    found = []
     compiled = re.compile(regex)
     for folder, _, names in os.walk(root):
         for name in names:
             with Path(folder, name).open(encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, 1):
                     if compiled.search(line):
-                        (name, number, line)
+                        found.append((f"{folder}/{name}", number, line))
+    return found
 
 
 def main() -> None:
@@ -83,12 +88,12 @@ def main() -> None:
     told = {}
     with big_tree() as root:
         for name, regex in (("literal", LITERAL), ("chinese", CHINESE), ("common", COMMON)):
-            variants: dict[str, Callable[[], float]] = {
-                "ours": lambda regex=regex: seconds(lambda: ours(root, regex, MOST)),
-                "capped": lambda regex=regex: seconds(lambda: ours(root, regex, CAP)),
-                "re2_alone": lambda r=regex: seconds(lambda: ours(root, r, MOST, ripgrep=False)),
-                "ripgrep": lambda regex=regex: seconds(lambda: bare_ripgrep(root, regex)),
-                "python_re": lambda regex=regex: seconds(lambda: python_re(root, regex)),
+            variants = {
+                "ours": partial(seconds, partial(ours, root, regex, MOST)),
+                "capped": partial(seconds, partial(ours, root, regex, CAP)),
+                "re2_alone": partial(seconds, partial(ours, root, regex, MOST, with_ripgrep=False)),
+                "ripgrep": partial(seconds, partial(bare_ripgrep, root, regex)),
+                "python_re": partial(seconds, partial(python_re, root, regex)),
             }
             figures = alternate(variants, ROUNDS)
             told[name] = {

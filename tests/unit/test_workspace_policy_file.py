@@ -44,8 +44,10 @@ def test_the_seeds_example_is_understood(tmp_path: Path) -> None:
 
 
 def test_each_rule_narrows(tmp_path: Path) -> None:
-    policy = told(tmp_path, {"forbiddenDirs": ["secret"], "maxReadBytes": 10, "batchMaxLines": 5,
-                             "allowedCommands": [], "browserAllowedHosts": ["localhost"]})  # fmt: skip
+    policies = {"forbiddenDirs": ["secret"], "maxReadBytes": 10, "batchMaxLines": 5}
+    policy = told(
+        tmp_path, {**policies, "allowedCommands": [], "browserAllowedHosts": ["localhost"]}
+    )
     assert "secret" in policy.forbidden
     assert set(BASE.forbidden) <= set(policy.forbidden)
     assert (policy.max_read_bytes, policy.batch_max_lines) == (10, 5)

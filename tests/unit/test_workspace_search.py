@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.workspace import searching
+from runners.workspace import ripgrep, searching
 from runners.workspace.errors import BadArguments, PathDenied, TooSlow
 from runners.workspace.patterns import line_pattern
 from runners.workspace.sandbox import Sandbox
@@ -42,6 +43,10 @@ def put(root: Path, **files: str | bytes) -> None:
 def found(workspace: Any, regex: str, **more: Any) -> list[tuple[str, int, str]]:
     told = call(workspace, "search_files", {"path": ".", "regex": regex, **more})["matches"]
     return [(one["path"], one["line"], one["preview"]) for one in told]
+
+
+def nowhere() -> None:
+    """Return where ripgrep is on a machine without it."""
 
 
 def naively(lines: str, regex: Any) -> list[int]:
@@ -75,8 +80,8 @@ def test_both_engines_and_a_naive_one_find_the_same(
         root = tmp_path_factory.mktemp("tree")
         put(root, a_txt="nothing", b__f_txt=text)
         told = []
-        for ripgrep in (searching.find_ripgrep, lambda: None):
-            patch.setattr(searching, "find_ripgrep", ripgrep)
+        for where in (shutil.which("rg"), None):
+            patch.setattr(ripgrep, "find_ripgrep", partial(str, where) if where else nowhere)
             with Sandbox(root, ()) as box:
                 search = searching.Search("b", pattern, None, 99, 9999, time.monotonic() + 60)
                 told.append([match.line for match in searching.search_below(box, search)])

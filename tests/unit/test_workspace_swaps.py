@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,10 +82,10 @@ def test_no_byte_passes_a_link_that_is_swapped_in(
         while time.monotonic() < end and min(read["inside"], read["E_DENY_PATH"]) < 1000:
             for _ in range(50):
                 for name in ("d/x.txt", "f.txt", "d_link/x.txt", "f_link"):
-                    read[came_of(lambda name=name: box.read(name, limit=100))] += 1
+                    read[came_of(partial(box.read, name, limit=100))] += 1
             for name in ("d/x.txt", "f.txt", "d/new/y.txt"):
-                wrote[came_of(lambda name=name: box.replace(name, b"inside"))] += 1
-            read[came_of(lambda: search(box))] += 1
+                wrote[came_of(partial(box.replace, name, b"inside"))] += 1
+            read[came_of(partial(search, box))] += 1
             assert not any("x.txt/" in path for path, _ in box.walk("."))
         swaps = stop()
     assert swaps > SWAPS
