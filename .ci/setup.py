@@ -145,13 +145,17 @@ def stamp(level: str) -> str:
 
 
 def install_servers() -> None:
-    """Have the server programs of PostgreSQL and Redis; those that run already are not touched."""
+    """Have the server programs of PostgreSQL and Redis, and ripgrep, which tests compare with;
+    servers that run already are not touched.
+    """
     wanted = []
     installed = list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     if not (installed or shutil.which("postgres")):
         wanted.append("postgresql")
     if not shutil.which("redis-server"):
         wanted.append("redis-server")
+    if not shutil.which("rg"):
+        wanted.append("ripgrep")
     if not wanted:
         return
     if can_apt():
@@ -168,7 +172,10 @@ def install_servers() -> None:
             " Have `apt-get install postgresql` (or your system's like) done, then repeat."
         )
     else:
-        say("  redis-server is absent; the tests use the valkey-server of a Python package\n")
+        if "redis-server" in wanted:
+            say("  redis-server is absent; the tests use the valkey-server of a Python package\n")
+        if "ripgrep" in wanted:
+            say("  ripgrep is absent; the tests that compare with it are left out\n")
 
 
 def get_chromium() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from typing import Any
 
 from runners.workspace.errors import (
     BadArguments,
@@ -19,9 +21,27 @@ from runners.workspace.paths import shown
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}
 
 
+def need_file(told: os.stat_result, path: str) -> None:
+    """Let a regular file pass.
+
+    Raises:
+        BadArguments: It is a folder.
+        PathDenied: It is a link, a pipe, a device or a socket.
+    """
+    if stat.S_ISDIR(told.st_mode):
+        raise BadArguments(f"{shown(path)} is a folder, not a file.", details=about(path))
+    if not stat.S_ISREG(told.st_mode):
+        raise PathDenied(f"{shown(path)} is no regular file.", details=about(path))
+
+
+def about(path: str) -> dict[str, Any]:
+    """Return the details of a failure that concerns a path."""
+    return {"path": shown(path)}
+
+
 def failure_of(exc: OSError, path: str) -> WorkspaceFailed:
     """Return the failure that says what became of a path."""
-    told = {"path": shown(path)}
+    told = about(path)
     if isinstance(exc, LinkOnTheWay):
         return PathDenied(f"{told['path']} leads over a link.", details=told)
     if exc.errno in _GONE:

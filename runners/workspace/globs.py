@@ -80,7 +80,7 @@ class Globs:
 
 def at_any_depth(glob: str) -> str:
     """Return a glob as searches read it: without a slash it means the name, wherever it lies."""
-    return glob if "/" in glob else f"**/{glob}"
+    return glob if "/" in glob or not glob else f"**/{glob}"
 
 
 def _parts(glob: str) -> tuple[_Part, ...]:

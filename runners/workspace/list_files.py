@@ -12,8 +12,10 @@ from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import TooLarge
 from runners.workspace.place import Workspace
+from runners.workspace.read_hints import READ_HINTS
 from runners.workspace.sandbox import Sandbox
 from runners.workspace.within import time_limit, workspace_of
+from runners.workspace.write_hints import hinting
 
 MAX_ENTRIES = 100_000
 
@@ -67,7 +69,10 @@ async def list_files(args: ListFiles, ctx: ToolContext) -> Mapping[str, Any]:
 
 
 def _list(workspace: Workspace, args: ListFiles, until: float) -> list[str]:
-    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
         found = sandbox.find(args.path, globs=args.globs or ["*"], until=until)
     entries = found.folders if args.dirs_only else found.files + found.folders
     if len(entries) > MAX_ENTRIES:

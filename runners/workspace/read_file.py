@@ -11,8 +11,10 @@ from pydantic import Field, StrictInt, StrictStr
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.place import Workspace
+from runners.workspace.read_hints import READ_HINTS
 from runners.workspace.sandbox import Sandbox, text_of
 from runners.workspace.within import workspace_of
+from runners.workspace.write_hints import hinting
 
 REQUEST: dict[str, Any] = {
     "$id": "read_file.request",
@@ -60,9 +62,11 @@ async def read_file(args: ReadFile, ctx: ToolContext) -> Mapping[str, Any]:
 
 def _read(workspace: Workspace, args: ReadFile) -> dict[str, Any]:
     limit = min(workspace.policy.max_read_bytes, args.max_bytes or workspace.policy.max_read_bytes)
-    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
         name = sandbox.name_of(args.path)
         data = sandbox.read(args.path, limit=limit)
-    return {
-        "path": name, "content": text_of(data, name), "encoding": "utf-8", "bytes": len(data),
-    }  # fmt: skip
+        content = text_of(data, name)
+    return {"path": name, "content": content, "encoding": "utf-8", "bytes": len(data)}

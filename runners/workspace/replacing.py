@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from types import EllipsisType
 
 from runners.workspace.errors import PathDenied, WriteConflict
+from runners.workspace.failures import about, need_file
 from runners.workspace.opening import open_below
 from runners.workspace.paths import TEMPORARY, shown
 
@@ -25,7 +26,8 @@ def folder_for(root: int, parts: Sequence[str], *, make: bool) -> Iterator[int]:
     """Hold a folder below the root open; make what is missing, and take it away when the block
     fails.
     """
-    here, made = os.dup(root), []
+    made: list[tuple[int, str]] = []
+    here = os.dup(root)
     try:
         for part in parts:
             try:
@@ -33,22 +35,26 @@ def folder_for(root: int, parts: Sequence[str], *, make: bool) -> Iterator[int]:
             except FileNotFoundError:
                 if not make:
                     raise
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=here)
-                    os.fsync(here)
-                    made.append((os.dup(here), part))
-                onward = open_below(here, [part], _FOLDER)
+                onward = _make(here, part, made)
             os.close(here)
             here = onward
-        try:
-            yield here
-        except BaseException:
-            _take_away(made)
-            raise
+        yield here
+    except BaseException:
+        _take_away(made)
+        raise
     finally:
         os.close(here)
         for above, _ in made:
             os.close(above)
+
+
+def _make(here: int, part: str, made: list[tuple[int, str]]) -> int:
+    """Make a folder, unless somebody was first, and open it; note what was made."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(part, dir_fd=here)
+        made.append((os.dup(here), part))
+        os.fsync(here)
+    return open_below(here, [part], _FOLDER)
 
 
 def temporary_name() -> str:
@@ -57,11 +63,11 @@ def temporary_name() -> str:
 
 
 def replace_file(
-    folder: int, name: str, data: bytes, *, expect: Expected, mode: int | None,
+    folder: int, name: str, data: bytes, *, path: str, expect: Expected, mode: int | None,
     beside: str | None = None,
 ) -> None:  # fmt: skip
-    """Write beside the file and rename over it; see `Sandbox.replace`."""
-    old = _look(folder, name, expect)
+    """Write beside the file and rename over it; see `Sandbox.replace`. Failures name `path`."""
+    old = _look(folder, name, path, expect)
     _sweep(folder)
     beside = beside or temporary_name()
     new = os.open(beside, _MAKE, 0o666 if mode is None else mode, dir_fd=folder)
@@ -81,27 +87,30 @@ def replace_file(
     os.fsync(folder)
 
 
-def _look(folder: int, name: str, expect: Expected) -> os.stat_result | None:
+def _look(folder: int, name: str, path: str, expect: Expected) -> os.stat_result | None:
     """Return the old file's facts, None where there is none; refuse what may not be replaced."""
     try:
-        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        need_file(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
     except FileNotFoundError:
         if isinstance(expect, bytes):
-            raise WriteConflict(f"{shown(name)} is not there any more.") from None
+            raise _conflict(path, "is not there any more") from None
         return None
-    if not stat.S_ISREG(before.st_mode):
-        raise PathDenied(f"{shown(name)} is no regular file.")
     # Opened for writing as well: a file that its owner made read-only stays as it is.
     found = open_below(folder, [name], os.O_RDWR | os.O_NONBLOCK)
     with os.fdopen(found, "rb") as file:
         told = os.fstat(found)
+        need_file(told, path)
         if told.st_nlink > 1:
-            raise PathDenied(f"{shown(name)} has a second name (a hard link).")
+            raise PathDenied(f"{shown(path)} has a second name (a hard link).", details=about(path))
         if expect is None:
-            raise WriteConflict(f"{shown(name)} was made meanwhile.")
+            raise _conflict(path, "was made meanwhile")
         if isinstance(expect, bytes) and file.read(len(expect) + 1) != expect:
-            raise WriteConflict(f"{shown(name)} was changed meanwhile.")
+            raise _conflict(path, "was changed meanwhile")
     return told
+
+
+def _conflict(path: str, what: str) -> WriteConflict:
+    return WriteConflict(f"{shown(path)} {what}.", details=about(path))
 
 
 def _keep_owner_and_mode(new: int, old: os.stat_result) -> None:

@@ -16,10 +16,10 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied, TooLarge
-from runners.workspace.failures import failure_of
+from runners.workspace.failures import about, failure_of, need_file
 from runners.workspace.globs import Globs
 from runners.workspace.listing import Entry, Found, entries_of, find_below
 from runners.workspace.opening import open_below
@@ -72,11 +72,11 @@ class Sandbox:
         """
         parts = self._file_parts(path)
         # Looked at before it is opened: to open a pipe or a device can do something to it.
-        self._need_file(self._look(parts, path), path)
+        need_file(self._look(parts, path), path)
         found = self._open(parts, READ_FLAGS, path)
         try:
             told = os.fstat(found)
-            self._need_file(told, path)
+            need_file(told, path)
             data = read_open(found, told.st_size, limit) if told.st_size <= limit else None
         except OSError as exc:
             raise failure_of(exc, path) from None
@@ -116,7 +116,7 @@ class Sandbox:
         """Return what is known about a regular file or a folder."""
         told = self._look(split_path(path, self._forbidden), path)
         if not (stat.S_ISREG(told.st_mode) or stat.S_ISDIR(told.st_mode)):
-            raise PathDenied(f"{shown(path)} is no regular file.", details=_told(path))
+            raise PathDenied(f"{shown(path)} is no regular file.", details=about(path))
         return told
 
     def list_dir(self, path: str) -> list[Entry]:
@@ -166,9 +166,9 @@ class Sandbox:
         parts = split_path(path, self._forbidden)
         told = self._look(parts, path)
         if stat.S_ISREG(told.st_mode):
-            raise BadArguments(f"{shown(path)} is a file, not a folder.", details=_told(path))
+            raise BadArguments(f"{shown(path)} is a file, not a folder.", details=about(path))
         if not stat.S_ISDIR(told.st_mode):
-            raise PathDenied(f"{shown(path)} is neither file nor folder.", details=_told(path))
+            raise PathDenied(f"{shown(path)} is neither file nor folder.", details=about(path))
         return self._open(parts, _FOLDER, path)
 
     def replace(
@@ -188,17 +188,19 @@ class Sandbox:
         """
         parts = self._file_parts(path)
         if is_policy_file(parts):
-            raise PathDenied(f"No tool writes {parts[0]}.", details=_told(path))
+            raise PathDenied(f"No tool writes {parts[0]}.", details=about(path))
         try:
             with folder_for(self._root, parts[:-1], make=expect in {None, ...}) as folder:
-                replace_file(folder, parts[-1], data, expect=expect, mode=mode, beside=beside)
+                replace_file(
+                    folder, parts[-1], data, path=path, expect=expect, mode=mode, beside=beside
+                )
         except OSError as exc:
             raise failure_of(exc, path) from None
 
     def _file_parts(self, path: str) -> tuple[str, ...]:
         parts = split_path(path, self._forbidden)
         if not parts or path.endswith(("/", "/.")):
-            raise BadArguments(f"{shown(path)} names a folder, not a file.", details=_told(path))
+            raise BadArguments(f"{shown(path)} names a folder, not a file.", details=about(path))
         return parts
 
     def _look(self, parts: Sequence[str], path: str) -> os.stat_result:
@@ -214,13 +216,6 @@ class Sandbox:
         except OSError as exc:
             raise failure_of(exc, path) from None
 
-    @staticmethod
-    def _need_file(told: os.stat_result, path: str) -> None:
-        if stat.S_ISDIR(told.st_mode):
-            raise BadArguments(f"{shown(path)} is a folder, not a file.", details=_told(path))
-        if not stat.S_ISREG(told.st_mode):
-            raise PathDenied(f"{shown(path)} is no regular file.", details=_told(path))
-
 
 def text_of(data: bytes, path: str) -> str:
     """Return a file's text; its BOM and every `\\r` stay in it.
@@ -232,19 +227,15 @@ def text_of(data: bytes, path: str) -> str:
         text = data.decode()
     except UnicodeDecodeError as exc:
         raise NotText(
-            f"{shown(path)} is no UTF-8 text.", details=_told(path) | {"byte": exc.start}
+            f"{shown(path)} is no UTF-8 text.", details=about(path) | {"byte": exc.start}
         ) from None
     if "\0" in text:
-        raise NotText(f"{shown(path)} is binary.", details=_told(path))
+        raise NotText(f"{shown(path)} is binary.", details=about(path))
     return text
 
 
 def too_large(path: str, limit: int) -> TooLarge:
     """Return the failure of a file with more bytes than may be read or written."""
     return TooLarge(
-        f"{shown(path)} has more than {limit} bytes.", details=_told(path) | {"limit": limit}
+        f"{shown(path)} has more than {limit} bytes.", details=about(path) | {"limit": limit}
     )
-
-
-def _told(path: str) -> dict[str, Any]:
-    return {"path": shown(path)}

@@ -12,9 +12,11 @@ from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.patterns import line_pattern
 from runners.workspace.place import Workspace
+from runners.workspace.read_hints import READ_HINTS
 from runners.workspace.sandbox import Sandbox
 from runners.workspace.searching import Search, search_below
 from runners.workspace.within import time_limit, workspace_of
+from runners.workspace.write_hints import hinting
 
 MAX_MATCHES, MATCHES = 10_000, 2000
 
@@ -82,9 +84,12 @@ async def search_files(args: SearchFiles, ctx: ToolContext) -> Mapping[str, Any]
 
 def _search(workspace: Workspace, args: SearchFiles, until: float) -> list[dict[str, Any]]:
     policy = workspace.policy
-    search = Search(
-        args.path, line_pattern(args.regex), args.file_pattern, args.max_matches,
-        policy.max_read_bytes, until, policy.forbidden,
-    )  # fmt: skip
-    with Sandbox(workspace.root, policy.forbidden) as sandbox:
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, policy.forbidden) as sandbox,
+    ):
+        search = Search(
+            args.path, line_pattern(args.regex), args.file_pattern, args.max_matches,
+            policy.max_read_bytes, until, policy.forbidden,
+        )  # fmt: skip
         return [match._asdict() for match in search_below(sandbox, search)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from runners.workspace.errors import (
     LintFailed,
@@ -18,7 +18,8 @@ from runners.workspace.errors import (
 )
 from runners.workspace.place import Workspace
 
-_HINTS: dict[type[WorkspaceFailed], tuple[str, str]] = {
+Hints = Mapping[type[WorkspaceFailed], tuple[str, str]]
+_HINTS: Hints = {
     PolicyViolation: (
         "请先用相同的 path、content、mode 并以 dryRun: true 预演，确认差异后再写入"
         "（预演 15 分钟内有效）。",
@@ -45,11 +46,11 @@ _HINTS: dict[type[WorkspaceFailed], tuple[str, str]] = {
 
 
 @contextlib.contextmanager
-def hinting(workspace: Workspace) -> Iterator[None]:
+def hinting(workspace: Workspace, of: Hints = _HINTS) -> Iterator[None]:
     """Give a failure of a block its hint where it has none."""
     try:
         yield
     except WorkspaceFailed as failed:
-        if failed.hint is None and (hints := _HINTS.get(type(failed))) is not None:
+        if failed.hint is None and (hints := of.get(type(failed))) is not None:
             failed.hint = hints[workspace.policy.language == "EN"]
         raise
