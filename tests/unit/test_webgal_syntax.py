@@ -114,3 +114,16 @@ def test_statements_of_known_commands_and_speakers_have_no_false_syntax_error(
         for _ in range(3000)
     ]  # fmt: skip
     assert found(game, "\n".join(lines), "syntax") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["wait: -a=" + "1" * 900_000 + "x;", "wait: -a=" + "1" * 400_000 + "." + "1" * 400_000 + "x;",
+     "jumpLabel:x;", "a" + " " * 900_000 + "b;", "setTransform:" + "{a" * 400_000 + ";",
+     "aB" * 400_000 + ";"],
+    ids=["digits", "fraction", "label", "blanks", "braces", "word"],
+)  # fmt: skip
+def test_a_pathological_script_costs_no_more_than_its_length(tmp_path: Path, text: str) -> None:
+    game = game_with(tmp_path, ["scene/odd.txt"])
+    (game.root / "game/scene/odd.txt").write_text("label:" + " " * 900_000)
+    assert len(diagnostics(game, text)) <= 1  # steps by the square of it would not end in time
