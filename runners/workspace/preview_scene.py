@@ -67,7 +67,7 @@ class PreviewScene(Closed):
 @tool(
     "preview_scene",
     kind="workspace",
-    effect=Effect.AT_LEAST_ONCE,
+    effect=Effect.READ,
     timeout_ms=240_000,
     request=REQUEST,
     response=RESPONSE,

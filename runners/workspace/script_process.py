@@ -22,7 +22,10 @@ from runners.workspace.script_output import ScriptOutput
 MARK = "PROJECT_SCRIPT"
 CHUNK = 64 * 1024
 PIPE_CHUNKS = 16  # as many as the largest pipe holds
-END_SECONDS = 3.0
+END_SECONDS = 5.0
+# One look is not enough: what starts another while we look is gone before it is seen, and the other
+# was not there when we began; what becomes another program shows no environment for a moment.
+QUIET_LOOKS = 3
 _PROC = Path("/proc")
 # $1 is the mark, the rest the program. The leash itself does not bear the mark: what a process
 # exports shows in what it starts, not in its own place in /proc.
@@ -31,9 +34,14 @@ exec 3<&0 </dev/null
 (
     trap '' TERM INT HUP
     read -r _ <&3
-    for found in $(grep -lsF "$1" /proc/[0-9]*/environ); do
-        found=${found#/proc/}
-        kill -KILL "${found%/environ}"
+    quiet=0 left=300
+    while [ "$quiet" -lt 3 ] && [ "$left" -gt 0 ]; do
+        quiet=$((quiet + 1)) left=$((left - 1))
+        for found in $(grep -lsF "$1" /proc/[0-9]*/environ); do
+            found=${found#/proc/}
+            kill -KILL "${found%/environ}" && quiet=0
+        done
+        sleep 0.01
     done
     kill -KILL 0
 ) >/dev/null 2>&1 &
@@ -168,8 +176,11 @@ class ScriptProcess:
 def _end_marked(mark: bytes) -> None:
     """Kill what bears the mark until nothing does any more; nothing where /proc is absent."""
     deadline = time.monotonic() + END_SECONDS
-    while (left := _marked(mark)) and time.monotonic() < deadline:
-        for pid in left:
+    quiet = 0
+    while quiet < QUIET_LOOKS and time.monotonic() < deadline:
+        quiet += 1
+        for pid in _marked(mark):
+            quiet = 0
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
