@@ -44,6 +44,8 @@ def check_args(tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
     mended = dict(tool.mends(args)) if tool.mends is not None else dict(args)
     validator = _validator(tool.name)
     try:
+        if tool.request is None:  # without a seed our model has the first word
+            tool.input_model.model_validate(mended)
         check(validator, mended)
         tool.input_model.model_validate(mended)
     except InvalidInput as refusal:

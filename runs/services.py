@@ -59,13 +59,9 @@ def submit_run(
     options = options or {}
     asked_auto = options.get("mode", "auto") == "auto"
     submission = judge_submission(
-        principal=principal,
-        template_id=template_id,
-        inputs=inputs,
-        session_id=session_id,
-        options=options,
-        slot_is_free=asked_auto and count_free_slots() > 0,
-    )
+        principal=principal, template_id=template_id, inputs=inputs, session_id=session_id,
+        options=options, slot_is_free=asked_auto and count_free_slots() > 0,
+    )  # fmt: skip
     check_named(principal, options.get("webhookId"))
     first = run_of_key(submission)
     if first is None:  # what was done already is not asked about again

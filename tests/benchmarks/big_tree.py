@@ -9,13 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILES = 20_000
-<<<<<<< HEAD
-WORDS = ["alpha", "beta", "gamma", "delta", "changeBg", "setVar", "jumpScene", "choose", "label", "dialogue", "speaker", "figure", "bgm", "vocal", "end", "intro", "next", "callScene", "function", "return", "class", "import"]
-=======
 WORDS = ["alpha", "beta", "gamma", "delta", "changeBg", "setVar", "jumpScene", "choose", "label",
          "dialogue", "speaker", "figure", "bgm", "vocal", "end", "intro", "next", "callScene",
          "function", "return", "class", "import"]  # fmt: skip
->>>>>>> 81b02bfc4e70ea6e557caa733fd06e5dd6b9799c
 
 
 @contextlib.contextmanager

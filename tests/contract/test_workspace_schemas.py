@@ -87,7 +87,7 @@ def test_what_mcp_shows_leaves_out_the_alternatives_alone(name: str) -> None:
 def test_a_model_can_read_what_a_tool_is_for(name: str) -> None:
     tool: Tool = TOOLS[name]
     assert 80 < len(tool.description) < 700
-    assert tool.read_only == (not tool.destructive or (name in DEVELOPER and tool.read_only))
+    assert not (tool.read_only and tool.destructive)
 
 
 def test_rest_lists_the_same_schemas(api: httpx.Client) -> None:
