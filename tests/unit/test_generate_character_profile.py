@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from runners.workspace.errors import (
     BadArguments,
@@ -134,7 +133,7 @@ def test_a_name_must_be_one_that_a_file_can_have(
              {"defaultExpression": 1}],
 )  # fmt: skip
 def test_arguments_are_those_of_the_seed(game: Workspace, args: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(BadArguments):
         define(game, **args)
 
 

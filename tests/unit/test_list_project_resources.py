@@ -6,9 +6,8 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from pydantic import ValidationError
 
-from runners.workspace.errors import ToolDisabled
+from runners.workspace.errors import BadArguments, ToolDisabled
 from runners.workspace.list_project_resources import RESPONSE
 from runners.workspace.place import Workspace
 from tests.support.webgal import game_with, sample_game
@@ -69,7 +68,7 @@ def test_other_formats_hidden_files_links_and_forbidden_folders_are_no_resources
 
 
 def test_it_takes_no_arguments_and_needs_a_workspace(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(BadArguments):
         call(game_with(tmp_path), "list_project_resources", {"path": "."})
     with pytest.raises(ToolDisabled):
         call(None, "list_project_resources", {})

@@ -9,7 +9,6 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from pydantic import ValidationError
 
 from runners.base import ToolCall, ToolContext
 from runners.invoke import invoke
@@ -84,7 +83,7 @@ def test_the_scene_itself_does_not_make_its_own_words_known(game: Workspace) -> 
 @pytest.mark.parametrize("args", [{}, {"path": "a.txt", "content": "x"}, {"path": 1}, {"file": "a"},
                                   {"path": None}, {"content": None, "path": "a"}])  # fmt: skip
 def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(BadArguments):
         call(game, "validate_script", args)
     assert not jsonschema_rs.Draft202012Validator(REQUEST).is_valid(args)
 
