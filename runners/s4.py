@@ -22,9 +22,8 @@ from decisions.errors import (
 )
 from runners.workspace.errors import WorkspaceFailed
 
-CODES: dict[str, type[WorkspaceFailed]] = {
-    kind.code: kind for kind in (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
-}
+KINDS: tuple[type[WorkspaceFailed], ...] = (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
+CODES = {kind.code: kind for kind in KINDS}
 STATUS = {
     "E_BAD_ARGS": 400, "E_DENY_PATH": 403, "E_POLICY_VIOLATION": 403, "E_TOOL_DISABLED": 403,
     "E_NOT_FOUND": 404, "E_CONFLICT": 409, "E_TOO_LARGE": 413, "E_ENCODING": 422,
