@@ -7,7 +7,7 @@ CHECKED := config decisions artifacts runners runs mcp_server tests
 # seconds, and a test that waits for other processes cannot tell that from a defect. faults: never.
 TRY_AGAIN := --reruns 2 --reruns-delay 3 --rerun-show-tracebacks
 BENCHMARKS := mcp_start mcp_calls durable_runs batch_pages remote_pages event_stream list_runs admin_lists audit_log \
-	policy_check chat_decision gate
+	policy_check chat_decision gate search_files list_files dry_diff validate_script
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
 
@@ -17,7 +17,7 @@ help: ## list the targets
 setup: ## set up what running needs: .venv, packages, a Chromium
 	@$(PYTHON) .ci/setup.py run
 
-setup-tests: ## set up what the tests need as well: PostgreSQL, Redis, the tools
+setup-tests: ## set up what the tests need as well: PostgreSQL, Redis, ripgrep, the tools
 	@$(PYTHON) .ci/setup.py test
 
 run: setup ## start everything, do the first run, serve until Ctrl-C (ONCE=1: stop after the run)

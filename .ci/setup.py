@@ -29,6 +29,10 @@ VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # The interpreter that .venv is made with, also when this runs in a .venv that does not work.
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
+WITHOUT = {
+    "redis-server": "redis-server is absent; the tests use the valkey-server of a Python package",
+    "ripgrep": "ripgrep is absent; the tests that compare with it are left out",
+}
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 
 
@@ -145,13 +149,10 @@ def stamp(level: str) -> str:
 
 
 def install_servers() -> None:
-    """Have the server programs of PostgreSQL and Redis; those that run already are not touched."""
-    wanted = []
-    installed = list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    if not (installed or shutil.which("postgres")):
-        wanted.append("postgresql")
-    if not shutil.which("redis-server"):
-        wanted.append("redis-server")
+    """Have the server programs of PostgreSQL and Redis, and ripgrep, which tests compare with;
+    servers that run already are not touched.
+    """
+    wanted = missing_programs()
     if not wanted:
         return
     if can_apt():
@@ -168,7 +169,19 @@ def install_servers() -> None:
             " Have `apt-get install postgresql` (or your system's like) done, then repeat."
         )
     else:
-        say("  redis-server is absent; the tests use the valkey-server of a Python package\n")
+        for program in wanted:
+            say(f"  {WITHOUT[program]}\n")
+
+
+def missing_programs() -> list[str]:
+    """Return the Debian packages whose programs are not here."""
+    installed = list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    there = {
+        "postgresql": installed or shutil.which("postgres"),
+        "redis-server": shutil.which("redis-server"),
+        "ripgrep": shutil.which("rg"),
+    }
+    return [package for package, found in there.items() if not found]
 
 
 def get_chromium() -> None:

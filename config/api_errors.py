@@ -73,7 +73,8 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     headers = _headers(refusal, token_came=request is not None and bearer_of(request) is not None)
     if isinstance(refusal, WrongMethod) and view is not None:
         headers["Allow"] = ", ".join(view.allowed_methods)
-    tell = type(view).tell_refusal if isinstance(view, ApiView) else Refused.as_dict
+    is_ours = isinstance(view, ApiView)
+    tell = getattr(view, "tell_refusal") if is_ours else Refused.as_dict  # noqa: B009  (a view may have its own)
     return answer(refusal, headers, tell=tell)
 
 

@@ -116,3 +116,15 @@ def one_of(env: Env, name: str, *known: str) -> str:
     if value not in known:
         raise ImproperlyConfigured(f"{name} has to be {' or '.join(known)}, not {value!r}.")
     return value
+
+
+def folder(env: Env, name: str) -> Path | None:
+    """Return the folder that an environment variable names, absolute; None where it names none."""
+    text = env.str(name, "").strip()
+    return Path(text).expanduser().absolute() if text else None
+
+
+def folders(env: Env, name: str) -> tuple[Path, ...]:
+    """Return the folders that an environment variable names, as PATH names them."""
+    named = [one for one in env.str(name, "").split(os.pathsep) if one.strip()]
+    return tuple(Path(one.strip()).expanduser().absolute() for one in named)

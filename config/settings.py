@@ -15,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import home
 from runners.browser.allowed import parse_places
+from runners.workspace.place import WorkspacePolicy
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -145,7 +146,11 @@ CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_int
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
-CONTINUITY_MCP_TOOLSETS = env.list("CONTINUITY_MCP_TOOLSETS", default=["runtime", "continuity"])
+CONTINUITY_MCP_TOOLSETS = env.list(
+    "CONTINUITY_MCP_TOOLSETS",
+    default=["runtime", "continuity", "workspace"]
+    + (["developer"] if env.bool("CONTINUITY_DEVELOPER", False) else []),
+)
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
 FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
@@ -162,6 +167,31 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     "artifacts": home.artifact_storage(CONTINUITY_ARTIFACT_STORAGE, CONTINUITY_HOME),
 }
+
+# --- workspaces (S4 §6): what their tools may do; continuity.workspace.json may only narrow it ----
+# Folders below which targets of kind workspace may lie, separated by ":"; none: there are none.
+WORKSPACE_ROOTS = home.folders(env, "CONTINUITY_WORKSPACE_ROOTS")
+# The folder of local callers who name no target; mcp_stdio takes --workspace, or where it starts.
+WORKSPACE = home.folder(env, "CONTINUITY_WORKSPACE")
+WORKSPACE_POLICY = WorkspacePolicy(
+    forbidden=(*WorkspacePolicy().forbidden, *env.list("CONTINUITY_FORBIDDEN_NAMES", default=[])),
+    max_read_bytes=env.int("CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024),
+    write_requires_diff=env.bool("CONTINUITY_WRITE_REQUIRES_DIFF", True),
+    snapshot_retention=env.int("CONTINUITY_SNAPSHOT_RETENTION", 20),
+    developer=env.bool("CONTINUITY_DEVELOPER", False),
+    allowed_commands=tuple(
+        env.list("CONTINUITY_ALLOWED_COMMANDS", default=["dev", "build", "lint"])
+    ),
+    command_timeout_ms=env.int("CONTINUITY_COMMAND_TIMEOUT_MS", 30_000),
+    allowed_hosts=tuple(env.list("CONTINUITY_BROWSER_HOSTS", default=["localhost", "127.0.0.1"])),
+    browser_timeout_ms=env.int("CONTINUITY_BROWSER_TIMEOUT_MS", 15_000),
+    # Where we listen ourselves: `manage.py up` says it to its parts.
+    own_ports=tuple(map(int, env.list("CONTINUITY_OWN_PORTS", default=["8000"]))),
+    preview_url=env.str("CONTINUITY_PREVIEW_URL", "http://127.0.0.1:3001"),
+    max_auto_fix=env.int("CONTINUITY_MAX_AUTO_FIX", 1),
+    batch_max_lines=env.int("CONTINUITY_BATCH_MAX_LINES", 2000),
+    language=home.one_of(env, "CONTINUITY_LANG", "ZH", "EN"),
+)
 
 # --- applications ---------------------------------------------------------------------------------
 OUR_APPS = ["decisions", "artifacts", "runners", "runs", "mcp_server"]

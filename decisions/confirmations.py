@@ -198,3 +198,12 @@ def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) ->
         Deed(action, actor, "decision", str(decision.pk), decision.tenant_id,
              decision.workspace_id, told)
     )  # fmt: skip
+
+
+def was_approved(decision_id: int, *, digest: str, principal_id: str) -> bool:
+    """Tell whether a person said yes to just this direct call of just this caller, and it began."""
+    return Confirmation.objects.filter(
+        decision_id=decision_id, status=ConfirmationStatus.CONFIRMED, used_at__isnull=False,
+        decision__kind=DecisionKind.TOOL, decision__subject_digest=digest,
+        decision__principal_id=principal_id,
+    ).exists()  # fmt: skip

@@ -41,6 +41,7 @@ class ToolUse:
         run_id, step_index, number: of a step: which call of which step this is.
         was_asked: people were asked about a call of this step before.
         shown: what people are shown instead of args, where those hold what is secret.
+        is_own: the tool is one of ours, wherever it works.
     """
 
     principal_id: str
@@ -56,6 +57,7 @@ class ToolUse:
     number: int = 0
     was_asked: bool = False
     shown: Mapping[str, Any] | None = field(default=None, repr=False)
+    is_own: bool = False
 
     @property
     def digest(self) -> str:
@@ -106,7 +108,7 @@ def rule_on(use: ToolUse) -> Ruling:
     """
     verdict = judge(
         principal_id=use.principal_id, tenant_id=use.tenant_id, workspace_id=use.workspace_id,
-        tool=use.tool, target_id=use.target_id,
+        tool=use.tool, target_id=use.target_id, is_own=use.is_own,
     )  # fmt: skip
     if verdict.decision != "confirm" and not (use.was_asked and verdict.decision == "allow"):
         return Ruling(verdict, verdict.decision)

@@ -3,6 +3,7 @@
     Refused
     ├── InvalidInput          a value is missing, malformed or out of range
     │   ├── MalformedBody     the bytes are no acceptable JSON at all
+    │   │   └── NotUnicode    a text in it cannot be written as UTF-8
     │   ├── BodyTooLarge      more bytes than this door takes
     │   ├── UnsupportedBody   a content type or encoding that is not taken
     │   └── ConfirmTokenInvalid   S2's one answer to every confirmation that fails
@@ -19,6 +20,7 @@
     │   ├── ArtifactNotFound
     │   ├── ArtifactExpired
     │   ├── WebhookNotFound
+    │   ├── ToolNotFound
     │   ├── DecisionNotFound
     │   └── OutcomeNotFound   no decision of this user waits for its outcome (S2)
     ├── Conflict              true when asked a moment ago, or by somebody else
@@ -43,7 +45,7 @@ class Refused(Exception):
     """A call that is answered with a reason instead of being done."""
 
     code: ClassVar[str] = "EXECUTION_ERROR"
-    http_status: ClassVar[int] = 400
+    http_status: int = 400
     retryable: ClassVar[bool] = False
     recovery: ClassVar[str] = "Check the call and its preconditions, then submit it again."
 
@@ -74,6 +76,10 @@ class InvalidInput(Refused):
 
 class MalformedBody(InvalidInput):
     """The bytes are no acceptable JSON at all."""
+
+
+class NotUnicode(MalformedBody):
+    """A text in the JSON holds half a surrogate pair."""
 
 
 class BodyTooLarge(InvalidInput):
@@ -195,6 +201,13 @@ class WebhookNotFound(NotFound):
 
     code = "WEBHOOK_NOT_FOUND"
     recovery = "List the webhooks, or the webhook's deliveries, and use an id from there."
+
+
+class ToolNotFound(NotFound):
+    """No tool of this name can be called here."""
+
+    code = "TOOL_NOT_FOUND"
+    recovery = "List the tools, and use a name from there."
 
 
 class DecisionNotFound(NotFound):

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from decisions.errors import BodyTooLarge, MalformedBody
+from decisions.errors import BodyTooLarge, MalformedBody, NotUnicode
 
 BODY_LIMIT = 1024 * 1024
 CALL_LIMIT = 8 * 1024 * 1024  # tool calls and MCP lines
@@ -93,4 +93,4 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise MalformedBody("A text in the JSON holds half a surrogate pair.") from None
+        raise NotUnicode("A text in the JSON holds half a surrogate pair.") from None

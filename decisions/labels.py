@@ -13,7 +13,8 @@ from django.utils.safestring import SafeString
 from decisions.wording import ago, short_id
 
 # What audit rows call a thing whose model has another name.
-_MODELS = {"session": "browsersession", "operator": "", "rule": "policyrule"}
+_MODELS = {"session": "browsersession", "operator": "", "rule": "policyrule",
+           "target": "executiontarget"}  # fmt: skip
 
 
 def moment(at: datetime | None) -> SafeString:

@@ -66,10 +66,13 @@ class _Memory:
 
 
 def judge(
-    *, principal_id: str, tenant_id: str, workspace_id: str, tool: str, target_id: str | None = None
-) -> Verdict:
+    *, principal_id: str, tenant_id: str, workspace_id: str, tool: str,
+    target_id: str | None = None, is_own: bool = False,
+) -> Verdict:  # fmt: skip
     """Return the verdict on one call, before it is made; one small query, whatever the number of
     rules.
+
+    `is_own`: the tool is one of ours, also where it works on a target: a folder, say.
     """
     by_tool = _rules()
     if by_tool:
@@ -82,7 +85,7 @@ def judge(
         ]
         if found:
             return _winner(found)
-    return _default(tool, target_id)
+    return _default(tool, None if is_own else target_id)
 
 
 def _winner(found: Iterable[_Rule]) -> Verdict:

@@ -31,9 +31,8 @@ from mcp_server.answers import (
 from mcp_server.incoming import Incoming, incoming_of
 from mcp_server.progress import Reporter
 from mcp_server.tools import Call, Tool, load_toolsets
+from runners.product import NAME, VERSION
 
-NAME = "continuity"
-VERSION = "0.1.0"  # of the product, as in pyproject.toml
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
 _RUNTIME = (
     "Continuity does work that must not get lost, such as reading many web pages in a real browser."
@@ -49,7 +48,16 @@ _CONTINUITY = (
     " only once they confirmed (continuity_confirm_decision). Show trace.reality_first.question as"
     " it is, once, and argue with nobody. Afterwards call continuity_report_outcome."
 )
-INSTRUCTIONS = {"runtime": _RUNTIME, "continuity": _CONTINUITY}  # by toolset, for a model
+_WORKSPACE = (
+    "Paths of workspace tools are relative to the project's folder (get_runtime_info tells it and"
+    " what is allowed). Write in two calls: write_to_file with dryRun true shows the diff, the same"
+    " with dryRun false writes it; E_CONFLICT means that the file changed meanwhile: read it again."
+)
+INSTRUCTIONS = {
+    "runtime": _RUNTIME,
+    "continuity": _CONTINUITY,
+    "workspace": _WORKSPACE,
+}  # by toolset, for a model
 
 
 class Door(Protocol):
@@ -168,10 +176,11 @@ class ContinuityServer(Server[dict[str, Any]]):
         self, tool: Tool, arguments: dict[str, Any], incoming: Incoming, reporter: Reporter
     ) -> dict[str, Any]:
         began = time.monotonic()
-        check(tool.accepts, arguments)
+        if not tool.checks_itself:
+            check(tool.accepts, arguments)
+            arguments = whole_numbers(arguments, tool.input_schema)
         principal = await self._door.admit(incoming, needs_stack=tool.needs_stack)
-        given = whole_numbers(arguments, tool.input_schema)
-        call = Call(principal, given, reporter, time.monotonic() - began)
+        call = Call(principal, arguments, reporter, time.monotonic() - began, tuple(self.tools))
         answer = await tool.handler(call)
         if not tool.answers.is_valid(answer):
             wrong = next(tool.answers.iter_errors(answer))

@@ -33,12 +33,14 @@ class Call:
         arguments: valid by the tool's input schema; whole numbers are ints.
         progress: tells the client how far the work is; costs nothing when it did not ask.
         spent_s: seconds that went by before the handler was called, for waits that are bounded.
+        offered: names of all tools that the server offers.
     """
 
     principal: Principal
     arguments: dict[str, Any]
     progress: Progress
     spent_s: float = 0.0
+    offered: tuple[str, ...] = ()
 
 
 Handler = Callable[[Call], Awaitable[dict[str, Any]]]
@@ -57,6 +59,7 @@ class Tool:
         idempotent: the same call again changes nothing more.
         open_world: it acts on things outside this installation.
         needs_stack: a worker has to live for it to be of use.
+        checks_itself: its handler checks the arguments, against more than `input_schema` says.
         tell_refusal: a refusal in the words of the tool's own seed.
     """
 
@@ -71,6 +74,7 @@ class Tool:
     idempotent: bool = False
     open_world: bool = False
     needs_stack: bool = False
+    checks_itself: bool = False
     tell_refusal: Callable[[Refused], dict[str, Any]] = Refused.as_dict
 
     @cached_property

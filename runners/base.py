@@ -17,6 +17,7 @@ from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
     from runners.browser.session import BrowserSession
+    from runners.workspace.place import Workspace
 
 
 class Effect(enum.StrEnum):
@@ -64,6 +65,7 @@ class ToolContext:
         save_artifact: keep bytes; awaitable, returns the artifactId.
         emit: tell listeners (`step.progress`, `tool.update`, …).
         browser: the run's browser session, where the tool's kind is browser.
+        workspace: the folder that the call works in, where the tool's kind is workspace.
         secrets: secret inputs of this call by name; never to be emitted or returned.
         mask: takes every secret of the run out of a text.
     """
@@ -74,6 +76,7 @@ class ToolContext:
     save_artifact: SaveArtifact
     emit: Emit
     browser: BrowserSession | None = None
+    workspace: Workspace | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mask: Callable[[str], str] = str
 
@@ -84,11 +87,20 @@ class ToolContext:
 
 
 ToolFunction = Callable[[Any, ToolContext], Awaitable[Mapping[str, Any]]]
+Mend = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A callable with a schema, found by name in the registry."""
+    """A callable with a schema, found by name in the registry.
+
+    Attributes:
+        request, response: the JSON Schemas of a tool whose seed has them; else the input model
+            says what goes in, and nothing what comes out.
+        uses_browser: it needs a browser, so a worker carries its calls.
+        mends: what its seed lets callers get wrong is put right by this before the schema is asked.
+        developer: only for developer mode.
+    """
 
     name: str
     kind: str
@@ -97,6 +109,11 @@ class Tool:
     description: str
     input_model: type[BaseModel]
     function: ToolFunction
+    request: Mapping[str, Any] | None = None
+    response: Mapping[str, Any] | None = None
+    uses_browser: bool = False
+    mends: Mend | None = None
+    developer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

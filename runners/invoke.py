@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from runners.base import ToolCall, ToolContext, ToolResult
+from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.registry import get_tool
+from runners.workspace.errors import BadArguments, TooSlow
 
 
 async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
@@ -29,16 +30,22 @@ async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     try:
         args = tool.input_model.model_validate(dict(call.args))
     except ValidationError as error:
-        return _failed(InvalidTarget(_first(error)))
+        wrong = BadArguments if tool.kind == "workspace" else InvalidTarget
+        return _failed(wrong(_first(error)))
     deadline = min(ctx.deadline, time.monotonic() + tool.timeout_ms / 1000)
     try:
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             output = await tool.function(args, replace(ctx, deadline=deadline))
     except TimeoutError:
-        return _failed(ToolTimeout(f"{tool.name} did not end within its {tool.timeout_ms} ms."))
+        return _failed(_too_slow(tool))
     except ToolFailed as failed:
         return _failed(failed)
     return ToolResult(ok=True, output=output)
+
+
+def _too_slow(tool: Tool) -> ToolFailed:
+    told = f"{tool.name} did not end within its {tool.timeout_ms} ms."
+    return TooSlow(told) if tool.kind == "workspace" else ToolTimeout(told)
 
 
 def _failed(failed: ToolFailed) -> ToolResult:

@@ -1,10 +1,12 @@
-"""What the hands keep: browser sessions that outlive a run."""
+"""What the hands keep: browser sessions that outlive a run, and the targets that tools run on."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+
+from decisions.ids import new_id
 
 
 class BrowserSession(models.Model):
@@ -57,6 +59,78 @@ class BrowserSession(models.Model):
             models.Index(
                 fields=["used_at"], name="session_to_expire", condition=Q(closed_at__isnull=True)
             ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def new_target_id() -> str:
+    """Return a fresh target id."""
+    return new_id("target_")
+
+
+class TargetKind(models.TextChoices):
+    """What a target is, and so which tools run on it."""
+
+    DOCKER_RUNNER = "docker-runner"
+    BROWSER = "browser"
+    PLUGIN = "plugin"
+    WORKSPACE = "workspace"
+
+
+class ExecutionTarget(models.Model):
+    """Where tools are executed (S3 §2): a folder, a runner's address, a browser of somebody's.
+
+    Attributes:
+        workspace_id: whose alone it is; None: every workspace's of the tenant.
+        endpoint: where a runner listens.
+        sealed_auth_token: the runner's token, encrypted; never given out.
+        is_default: taken by calls that name no target.
+        config: by kind; of a workspace {root}, of a runner {timeoutMs, onUnreachable, …}.
+        is_local: made by this machine's own command line: its root is that person's choice, and
+            only local callers of its workspace see it.
+        version: raised by every change; the audit log has what it was before.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64, default=new_target_id, editable=False)
+    tenant_id = models.CharField(max_length=64)
+    workspace_id = models.CharField(max_length=64, null=True)
+    kind = models.CharField(max_length=16, choices=TargetKind.choices)
+    name = models.CharField(max_length=128)
+    endpoint = models.CharField(max_length=500, null=True)
+    sealed_auth_token = models.BinaryField(null=True)
+    is_default = models.BooleanField(default=False)
+    enabled = models.BooleanField(default=True)
+    config = models.JSONField(default=dict)
+    is_local = models.BooleanField(default=False)
+    version = models.IntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(kind__in=TargetKind.values), name="target_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(is_local=False)
+                | Q(is_default=False, kind="workspace", workspace_id__isnull=False),
+                name="target_local_is_a_folder",
+            ),
+            models.UniqueConstraint(
+                fields=["workspace_id", "kind"],
+                condition=Q(is_default=True, workspace_id__isnull=False),
+                name="target_default_of_workspace",
+            ),
+            models.UniqueConstraint(
+                fields=["tenant_id", "kind"],
+                condition=Q(is_default=True, workspace_id__isnull=True),
+                name="target_default_of_tenant",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["tenant_id", "kind", "-created_at", "-id"], name="target_newest")
         ]
 
     def __str__(self) -> str:

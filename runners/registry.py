@@ -1,32 +1,44 @@
 """Where tools are found: `@tool` makes one, `get_tool` and `list_tools` look them up by name.
 
-The registry imports every module below `runners/<kind>/` the first time it is asked, never at
-start-up: a door that only lists or submits does not pay for Playwright.
+The registry imports the modules below `runners/<kind>/` the first time that it is asked about the
+kind, never at start-up, and browsers last: a door does not pay for Playwright to read a file.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import get_annotations, getdoc
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
-from runners.base import Effect, Tool, ToolFunction
+from runners.base import Effect, Mend, Tool, ToolFunction
 
-KINDS = ("browser",)
+KINDS = ("workspace", "browser")
 _tools: dict[str, Tool] = {}
 
 
 def tool(
-    name: str, *, kind: str, effect: Effect, timeout_ms: int
+    name: str,
+    *,
+    kind: str,
+    effect: Effect,
+    timeout_ms: int,
+    request: Mapping[str, Any] | None = None,
+    response: Mapping[str, Any] | None = None,
+    uses_browser: bool = False,
+    mends: Mend | None = None,
+    developer: bool = False,
 ) -> Callable[[ToolFunction], Tool]:
     """Turn a coroutine function `(args: InputModel, ctx: ToolContext)` into a registered Tool.
 
     The first parameter's annotation is the input model; the docstring is what callers read.
+    `request` and `response` are the schemas of a tool whose seed fixes them; the rest is as Tool
+    has it.
 
     Raises:
         ValueError: The name is taken, or the first parameter is not annotated with a pydantic
@@ -40,7 +52,10 @@ def tool(
             raise ValueError(f"tool {name}: annotate the first parameter with its input model")
         if name in _tools:
             raise ValueError(f"tool {name} is registered twice")
-        made = Tool(name, kind, effect, timeout_ms, getdoc(function) or "", input_model, function)
+        made = Tool(
+            name, kind, effect, timeout_ms, getdoc(function) or "", input_model, function, request,
+            response, uses_browser or kind == "browser", mends, developer,
+        )  # fmt: skip
         _tools[name] = made
         return made
 
@@ -48,20 +63,31 @@ def tool(
 
 
 @cache
-def _load() -> None:
-    for kind in KINDS:
-        package = importlib.import_module(f"runners.{kind}")
-        for module in pkgutil.iter_modules([str(Path(package.__file__ or "").parent)]):
-            importlib.import_module(f"runners.{kind}.{module.name}")
+def _load(kind: str) -> None:
+    package = importlib.import_module(f"runners.{kind}")
+    for module in pkgutil.iter_modules([str(Path(package.__file__ or "").parent)]):
+        importlib.import_module(f"runners.{kind}.{module.name}")
+
+
+def is_workspace_tool(name: str) -> bool:
+    """Tell whether a workspace tool has this name; browsers' tools are not looked through."""
+    _load("workspace")
+    tool = _tools.get(name)
+    return tool is not None and tool.kind == "workspace"
 
 
 def get_tool(name: str) -> Tool | None:
     """Return the tool of this name, or None."""
-    _load()
-    return _tools.get(name)
+    for kind in KINDS:
+        _load(kind)
+        if name in _tools:
+            return _tools[name]
+    return None
 
 
-def list_tools() -> list[Tool]:
-    """Return every tool, by name."""
-    _load()
-    return [_tools[name] for name in sorted(_tools)]
+def list_tools(kind: str | None = None) -> list[Tool]:
+    """Return every tool, or those of one kind, by name."""
+    kinds = KINDS if kind is None else (kind,)
+    for each in kinds:
+        _load(each)
+    return [_tools[name] for name in sorted(_tools) if _tools[name].kind in kinds]

@@ -68,6 +68,15 @@ def is_of(principal: Principal, session: BrowserSession) -> bool:
     return session.principal_id == principal.id or principal.id.startswith(_OPERATOR)
 
 
+def find_named(principal: Principal, name: str) -> BrowserSession | None:
+    """Return the caller's open session of this name, of several the first; None: there is none."""
+    mine = BrowserSession.objects.filter(
+        workspace_id=principal.workspace_id, principal_id=principal.id, trust=principal.trust,
+        name=name, closed_at__isnull=True,
+    )  # fmt: skip
+    return mine.order_by("created_at", "id").first()
+
+
 def new_session(principal: Principal, name: str) -> BrowserSession:
     """Return the unsaved row of a new session."""
     return BrowserSession(

@@ -28,7 +28,7 @@ async def add_evidence(
 ) -> None:
     """Name a picture of the page and a trace, as far as there are some, in why a step failed."""
     told = dict(failure.error if isinstance(failure, CallFailed) else failure.as_dict())
-    if not template.uses_browser or told["errorCode"] in PAGELESS:
+    if step_run.browser is None or told["errorCode"] in PAGELESS:
         return
     url = None if template.shares_page else plan.input.get("url")
     kept = {"screenshotArtifactId": await step_run.keep_picture(url=url)}

@@ -28,6 +28,7 @@ from artifacts.uploads import forget_uploads
 from decisions.chat.answers import forget_answers
 from decisions.chat.conversation import forget_conversations
 from decisions.portions import AT_ONCE, until_done
+from runners.snapshots import sweep_workspaces
 from runs import claims, outbox, portions
 from runs.changes import Transition
 from runs.endings import error_object
@@ -63,7 +64,7 @@ class Scheduler:
             (60.0, claims.free_stale_slots), (15.0, forget_left_secrets), (60.0, expire_sessions),
             (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),
             (3600.0, forget_uploads), (300.0, forget_answers),
-            (3600.0, forget_conversations),
+            (3600.0, forget_conversations), (30.0, sweep_workspaces),
         ]  # fmt: skip
         due = [0.0] * len(duties)
         while not self.stopping.is_set():

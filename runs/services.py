@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.db import transaction
 
 from decisions.audit import Deed, record
 from decisions.confirmations import withdraw
-from decisions.deeds import admit_call, begin, use_of
+from decisions.deeds import ToolUse, admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.models import Confirmation
@@ -20,7 +21,7 @@ from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.failpoints import hit
-from runs.models import ACTIVE, TERMINAL, Run, RunStatus, RunStep, StepStatus
+from runs.models import ACTIVE, APPROVED, TERMINAL, Run, RunStatus, RunStep, StepStatus
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
 from runs.selectors import is_past_ttl, visible_run
@@ -39,11 +40,16 @@ def submit_run(
     inputs: Mapping[str, Any],
     session_id: str | None = None,
     options: Mapping[str, Any] | None = None,
+    carries: ToolUse | None = None,
 ) -> Submitted:
     """Accept a run: run, steps, key, event, audit and doorbell in one transaction, committed before
     returning.
 
     With options.idempotencyKey, the same call again returns the same run (S0 §4.1.1).
+
+    Args:
+        carries: the direct call that the run is made for: policy is asked about that one, and its
+            approval is good for the run's one step.
 
     Raises:
         Refused: Any of its kinds that `judge_submission` names; nothing was written but the
@@ -53,23 +59,30 @@ def submit_run(
     options = options or {}
     asked_auto = options.get("mode", "auto") == "auto"
     submission = judge_submission(
-        principal=principal,
-        template_id=template_id,
-        inputs=inputs,
-        session_id=session_id,
-        options=options,
-        slot_is_free=asked_auto and count_free_slots() > 0,
-    )
+        principal=principal, template_id=template_id, inputs=inputs, session_id=session_id,
+        options=options, slot_is_free=asked_auto and count_free_slots() > 0,
+    )  # fmt: skip
     check_named(principal, options.get("webhookId"))
     first = run_of_key(submission)
     if first is None:  # what was done already is not asked about again
-        approval = admit_call(use_of_submission(submission, key=submission.key or ""))
+        submission, approval = _admitted(submission, carries)
         run = _new_run(submission)
         first = _write_once(run, submission, approval)
         if first is None:
             return _answer(run, asked_auto=asked_auto, inputs_match=None)
     known, digest = first
     return _answer(known, asked_auto=asked_auto, inputs_match=digest in submission.inputs_digests)
+
+
+def _admitted(
+    submission: Submission, carries: ToolUse | None
+) -> tuple[Submission, Confirmation | None]:
+    """Ask policy about a submit, or about the direct call that the run is made for."""
+    approval = admit_call(carries or use_of_submission(submission, key=submission.key or ""))
+    if carries is None or approval is None:
+        return submission, approval
+    told = {**submission.options, APPROVED: approval.decision_id}
+    return replace(submission, options=told), approval
 
 
 def _write_once(
@@ -203,6 +216,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     _check_retriable(old)
     options = {**old.options, "mode": "async"}
+    options.pop(APPROVED, None)  # what a person said of the first one is not said of this
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
     submission = judge_submission(

@@ -13,17 +13,21 @@ from artifacts.services import KeptBlob, keep_blob
 from decisions import confirmations, deeds
 from decisions.deeds import Ruling, ToolUse
 from decisions.masking import Masker
-from runners.base import ToolCall, ToolContext
+from runners.base import ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.errors import PageLost, ToolFailed
 from runners.invoke import invoke
+from runners.registry import get_tool
+from runners.targets import Caller
 from runners.trust import TrustLevel
+from runners.workspace.place import Workspace
+from runners.workspaces import check_may_use, open_workspace
 from runs.changes import NewEvent
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
-from runs.models import Run
+from runs.models import APPROVED, Run
 from runs.task_templates.registry import StepView
 
 
@@ -83,8 +87,10 @@ class StepRun:
         """The browser session that the run works in."""
         return self.run.session_id
 
-    async def call(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a tool and return its output.
+    async def call(
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
+    ) -> Mapping[str, Any]:
+        """Call a tool and return its output; `target_id` is where a workspace tool works.
 
         Raises:
             CallFailed: The tool failed, or policy or a person denied the call.
@@ -92,7 +98,7 @@ class StepRun:
             NeedsPerson: The step stops here; it is done again, up to this call from memory, once a
                 person has decided.
         """
-        use = self._use(tool, args)
+        use = self._use(tool, args, target_id)
         call = self._remembered(use)
         if call is None:
             call = {"tool": tool, "digest": use.digest, **await self._perform(use)}
@@ -102,9 +108,23 @@ class StepRun:
         output: Mapping[str, Any] = call["output"]
         return output
 
+    async def attempt(
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
+    ) -> ToolResult:
+        """Call a tool and return what came of it, a failure too.
+
+        Raises:
+            NeedsPerson: As `call`.
+        """
+        try:
+            return ToolResult(True, await self.call(tool, args, target_id=target_id))
+        except CallFailed as failed:
+            return ToolResult(False, error=failed.error)
+
     async def _perform(self, use: ToolUse) -> dict[str, Any]:
         self.tool, self.args_digest = use.tool, use.digest
-        ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use)))
+        approved = self.run.options.get(APPROVED)
+        ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use, approved)))
         if ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
         self._check_page_is_there(use)
@@ -113,7 +133,12 @@ class StepRun:
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
             raise NeedsPerson(use, ruling)
-        result = await invoke(ToolCall(use.tool, use.args), self._tool_context())
+        try:
+            workspace = await self._workspace(use)
+        except ToolFailed as failed:
+            return {"error": failed.as_dict()}
+        context = self._tool_context(workspace)
+        result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
         return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
 
     def _check_page_is_there(self, use: ToolUse) -> None:
@@ -127,6 +152,18 @@ class StepRun:
                 " since.",
                 details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
             )
+
+    async def _workspace(self, use: ToolUse) -> Workspace | None:
+        """Return the folder that a call works in, looked up on the run's database thread."""
+        tool = get_tool(use.tool)
+        if tool is None or tool.kind != "workspace":
+            return None
+        run, trust = self.run, self._trust
+        caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
+        found = self.in_engine(lambda: open_workspace(caller, use.target_id))
+        workspace: Workspace = await asyncio.wrap_future(found)
+        check_may_use(tool, workspace, trust=trust)
+        return workspace
 
     def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
         """Return what this call answered before the step stopped for a person, if it was made.
@@ -145,13 +182,13 @@ class StepRun:
             )
         return call
 
-    def _use(self, tool: str, args: Mapping[str, Any]) -> ToolUse:
+    def _use(self, tool: str, args: Mapping[str, Any], target_id: str | None) -> ToolUse:
         run = self.run
         return ToolUse(
             principal_id=run.principal_id, tenant_id=run.tenant_id, workspace_id=run.workspace_id,
-            user_id=run.user_id, tool=tool, args=args, run_id=run.id, step_index=self.index,
-            number=len(self.calls), was_asked=self.replay is not None,
-            shown=self.masker.value(args),
+            user_id=run.user_id, tool=tool, args=args, target_id=target_id, run_id=run.id,
+            step_index=self.index, number=len(self.calls), was_asked=self.replay is not None,
+            shown=self.masker.value(args), is_own=get_tool(tool) is not None,
         )  # fmt: skip
 
     async def keep_picture(self, *, url: str | None) -> str | None:
@@ -166,15 +203,19 @@ class StepRun:
         """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
         return await keep_trace(self._tool_context(), told)
 
-    def _tool_context(self) -> ToolContext:
-        trust: TrustLevel = "local" if self.run.trust == "local" else "remote"
+    @property
+    def _trust(self) -> TrustLevel:
+        return "local" if self.run.trust == "local" else "remote"
+
+    def _tool_context(self, workspace: Workspace | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
-            trust=trust,
+            trust=self._trust,
             deadline=self.deadline,
             save_artifact=self._save_artifact,
             emit=self._emit,
             browser=self.browser,
+            workspace=workspace,
             secrets=self.secrets,
             mask=self.masker.text,
         )
@@ -201,11 +242,16 @@ class StepRun:
         return max(0.0, self.deadline - time.monotonic())
 
 
-def _rule(use: ToolUse) -> Ruling:
+def _rule(use: ToolUse, approved: int | None) -> Ruling:
     """Return what becomes of a step's call, on the run's database thread; an approval is used up
     here.
+
+    `approved`: the decision by which a person let pass the direct call that the run carries.
     """
     ruling = deeds.rule_on(use)
+    if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
+        may = confirmations.was_approved(approved, digest=use.digest, principal_id=use.principal_id)
+        return Ruling(ruling.verdict, "allow") if may else ruling
     if ruling.decision == "deny":
         deeds.record_denial(use, ruling)
     if ruling.decision == "allow" and ruling.standing is not None:

@@ -240,7 +240,7 @@ class StepsUnderWay:
     ) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(step_run.seconds_left()), _signs_of_life(step_run, told):
-                if self._template.uses_browser:
+                if self._template.needs_browser(plan.input):
                     step_run.browser = await self._browser()
                     await record_if_wanted(self._template, plan, step_run)
                 if self._template.shares_page:

@@ -7,6 +7,7 @@ from django.urls import path
 from runs import evidence_views, views, webhook_views
 from runs.pages import views as page_views
 from runs.sessions import views as session_views
+from runs.tools import views as tool_views
 
 urlpatterns = [
     path("templates", views.TemplatesView.as_view()),
@@ -23,6 +24,8 @@ urlpatterns = [
     path("sessions", session_views.SessionsView.as_view()),
     path("sessions/<id:sessionId>", session_views.SessionView.as_view()),
     path("sessions/<id:sessionId>/clone", session_views.CloneView.as_view()),
+    path("tools", tool_views.ToolsView.as_view()),
+    path("tools/<id:name>/call", tool_views.CallView.as_view()),
     path("webhooks", webhook_views.WebhooksView.as_view()),
     path("webhooks/<id:webhookId>", webhook_views.WebhookView.as_view()),
     path("webhooks/<id:webhookId>/enable", webhook_views.EnableView.as_view()),

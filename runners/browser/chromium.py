@@ -60,6 +60,9 @@ class ChromiumMissing(ToolFailed):
     code = "EXECUTION_ERROR"
     recovery = _WAY_OUT
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message, details={"causeCode": "CHROMIUM_MISSING"})
+
 
 def find_chromium() -> Chromium:
     """Return the browser to use, without installing anything.

@@ -82,10 +82,12 @@ class Egress:
     Attributes:
         resolve: the addresses of a name.
         permits: whether an address may be reached on a port.
+        wanted: what it permits, in words.
     """
 
     resolve: Resolve = resolve_name
     permits: Permits = is_open_to_all
+    wanted: str = "a public address"
 
     async def addresses_of(self, host: str) -> Sequence[Address]:
         """Return the addresses of a host as a browser names it, without brackets.

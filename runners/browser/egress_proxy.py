@@ -59,7 +59,7 @@ class EgressProxy:
     """
 
     def __init__(self, egress: Egress) -> None:
-        self.outcomes = Outcomes()
+        self.outcomes = Outcomes(egress.wanted)
         self._egress = egress
         self._server: asyncio.Server | None = None
         self._tunnels: set[asyncio.Task[None]] = set()

@@ -27,9 +27,14 @@ class _Place:
 
 
 class Outcomes:
-    """The failed connections of one session by host and port, the last thousand places."""
+    """The failed connections of one session by host and port, the last thousand places.
 
-    def __init__(self) -> None:
+    Attributes:
+        wanted: what a place must be so as not to be forbidden, in words.
+    """
+
+    def __init__(self, wanted: str = "a public address") -> None:
+        self.wanted = wanted
         self._places: OrderedDict[tuple[str, int], _Place] = OrderedDict()
         self._told: set[str] = set()
         self._named: dict[str, float] = {}

@@ -82,12 +82,12 @@ class Refusals:
         others = self._outcomes.unclaimed(self._began)
         self._outcomes.name(*self._hosts, *others)
         told = [
-            f"Blocked: the page asked for {host}, which is not a public address"
+            f"Blocked: the page asked for {host}, which is not {self._outcomes.wanted}"
             f" ({count} {'request' if count == 1 else 'requests'})."
             for host, count in self._hosts.items()
         ]
         told += [
-            f"Blocked: a worker or popup asked for {host}, which is not a public address."
+            f"Blocked: a worker or popup asked for {host}, which is not {self._outcomes.wanted}."
             for host in others
         ]
         return _first_of(told)
@@ -159,7 +159,7 @@ def late_warnings(outcomes: Outcomes, since: float) -> list[str]:
     outcomes.name(*hosts)
     return _first_of(
         [
-            f"Blocked: a page asked later for {host}, which is not a public address."
+            f"Blocked: a page asked later for {host}, which is not {outcomes.wanted}."
             for host in hosts
         ]
     )

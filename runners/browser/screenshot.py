@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from runners.browser.failures import ContextLost
 from runners.browser.page_scripts import cover_script, showing_script
-from runners.browser.tab import Tab
+from runners.browser.tab import Picture, Tab
 from runners.errors import ToolFailed
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ COVER_SECONDS = 2.0
 FAILURE_SECONDS = 5.0
 
 
-async def picture_of(tab: Tab, *, seconds: float) -> bytes:
-    """Return the visible part of the tab's page as JPEG (quality 60).
+async def picture_of(tab: Tab, *, seconds: float, picture: Picture = "jpeg") -> bytes:
+    """Return the visible part of the tab's page as JPEG (quality 60) or PNG.
 
     Raises:
         TimeoutError: The page did not paint, or did not let its secrets be covered, in time.
@@ -31,7 +31,7 @@ async def picture_of(tab: Tab, *, seconds: float) -> bytes:
     left = lambda: min(COVER_SECONDS, end - time.monotonic())  # noqa: E731
     has_covered = bool(await tab.call(cover_script(), True, left))
     try:
-        return await tab.screenshot(seconds=max(0.1, end - time.monotonic()))
+        return await tab.screenshot(seconds=max(0.1, end - time.monotonic()), picture=picture)
     finally:
         if has_covered:
             with contextlib.suppress(ContextLost, TimeoutError, ToolFailed):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from runners.browser.egress import Egress
 from runners.browser.egress_proxy import EgressProxy
 from runners.browser.failures import browser_errors, browser_is_gone, no_page_yet
+from runners.browser.leaving import CLOSE_SECONDS, Belonging, ended
 from runners.browser.page_scripts import activity_script
 from runners.browser.refusals import late_warnings
 from runners.browser.tab import Tab
@@ -25,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 PUBLIC_ONLY = Egress()
 OPEN_SECONDS = 70.0  # starting the browser included
-CLOSE_SECONDS = 5.0
 STATE_SECONDS = 5.0
 
 
@@ -42,6 +42,7 @@ class BrowserSession:
         renewals: how often its context was lost with its browser and made anew (cookies and logins
             are then those of `storage`).
         tracer: records what its pages do, where that is wanted.
+        belongings: what tools keep for later calls, by name; closed with it.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class BrowserSession:
         self.max_tabs = max_tabs
         self.renewals = 0
         self.tracer = Tracer(traces)
+        self.belongings: dict[str, Belonging] = {}
         self._browser = browser
         self._egress = egress
         self._proxy: EgressProxy | None = None
@@ -139,6 +141,12 @@ class BrowserSession:
         own = [tab for tab in self._tabs if tab.run_id == self.run_id]
         return sorted(own, key=lambda tab: tab.used_at, reverse=True)
 
+    def another(self, egress: Egress) -> BrowserSession:
+        """Return a new session in the same browser that shares nothing with this one; its pages
+        reach what `egress` permits. The caller closes it.
+        """
+        return BrowserSession(self._browser, run_id=self.run_id, trust="remote", egress=egress)
+
     def open_tabs(self) -> list[Tab]:
         """Return the tabs that can still be looked at, the one used last first."""
         usable = [tab for tab in self._tabs if tab.is_usable]
@@ -184,11 +192,13 @@ class BrowserSession:
         """Close the session and all its tabs; safe to call twice, and while tabs are leased."""
         self._closed.set()
         await self.tracer.drop()
+        while self.belongings:
+            await self.belongings.popitem()[1].close()
         context, self._context = self._context, None
         self._free.clear()
         self._kept = None
         if context is not None:
-            await _ended(context.close())
+            await ended(context.close())
         if self._endings:
             await asyncio.wait(set(self._endings), timeout=CLOSE_SECONDS)
         await self._close_proxy()
@@ -250,7 +260,7 @@ class BrowserSession:
                 self._tabs.clear()
             context = await self._new_context(browser)
             if self._closed.is_set():
-                await _ended(context.close())
+                await ended(context.close())
                 await self._close_proxy()
                 raise browser_is_gone()
             self._context, self._doubtful = context, False
@@ -286,15 +296,7 @@ class BrowserSession:
     def _end(self, tab: Tab) -> asyncio.Task[None]:
         if tab in self._tabs:
             self._tabs.remove(tab)
-        ending = asyncio.create_task(_ended(tab.close()))
+        ending = asyncio.create_task(ended(tab.close()))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
         return ending
-
-
-async def _ended(closing: Awaitable[None]) -> None:
-    """Wait for a close; what does not close in time goes with its context or its browser."""
-    try:
-        await asyncio.wait_for(closing, CLOSE_SECONDS)
-    except browser_errors() as error:
-        logger.debug("closing ended with %s", type(error).__name__)

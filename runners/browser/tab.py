@@ -8,7 +8,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from runners.browser.failures import (
     ContextLost,
@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
 WORLD = "continuity"
-SHOT = {"format": "jpeg", "quality": 60, "optimizeForSpeed": True}
+Picture = Literal["jpeg", "png"]
+SHOTS: Mapping[Picture, dict[str, Any]] = {
+    "jpeg": {"format": "jpeg", "quality": 60, "optimizeForSpeed": True},
+    "png": {"format": "png"},
+}
 
 
 class Tab:
@@ -248,14 +252,14 @@ class Tab:
         with contextlib.suppress(*browser_errors()):
             await self._trouble.watch(ending, within(2.0))
 
-    async def screenshot(self, *, seconds: float) -> bytes:
-        """Return the viewport as JPEG.
+    async def screenshot(self, *, seconds: float, picture: Picture = "jpeg") -> bytes:
+        """Return the viewport as a picture.
 
         Raises:
             TimeoutError: The page did not paint in time.
             PageCrashed: The page is gone.
         """
-        painting = self._line.send("Page.captureScreenshot", SHOT)
+        painting = self._line.send("Page.captureScreenshot", SHOTS[picture])
         answer = await self.handle(painting, seconds=seconds)
         return base64.b64decode(answer["data"])
 

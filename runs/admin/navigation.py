@@ -16,6 +16,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         ("Runs", "play_circle", "runs_run", "runs.view_run"),
         ("Artifacts", "inventory_2", "artifacts_artifact", "artifacts.view_artifact"),
         ("Browser sessions", "web_asset", "runners_browsersession", "runners.view_browsersession"),
+        ("Targets", "folder_managed", "runners_executiontarget", "runners.view_executiontarget"),
         ("Webhooks", "webhook", "runs_webhook", "runs.view_webhook"),
         ("Deliveries", "outgoing_mail", "runs_webhookdelivery", "runs.view_webhookdelivery"),
         ("Audit log", "verified_user", "decisions_auditentry", "decisions.view_auditentry"),

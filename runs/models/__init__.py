@@ -2,7 +2,7 @@
 
 from runs.models.journal import UNDONE, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
-from runs.models.run import ACTIVE, TERMINAL, Run, RunStatus
+from runs.models.run import ACTIVE, APPROVED, TERMINAL, Run, RunStatus
 from runs.models.totals import RunTotal, RunTotalChange
 from runs.models.webhooks import (
     UNDER_WAY,
@@ -14,6 +14,7 @@ from runs.models.webhooks import (
 
 __all__ = [
     "ACTIVE",
+    "APPROVED",
     "TERMINAL",
     "UNDER_WAY",
     "UNDONE",

@@ -21,6 +21,8 @@ TERMINAL = frozenset(
     {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.PARTIAL_SUCCESS, RunStatus.CANCELED}
 )
 ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
+# Of a run that carries a direct call, in its options: the decision by which a person let it pass.
+APPROVED = "decisionId"
 _FILTERED = {
     "": [],
     "_by_status": ["status"],

@@ -97,7 +97,7 @@ def _supervise(at: Places, lock_fd: int, wish: Wish, say: Report) -> bool:
             url=url,
             background=wish.background,
             report=say,
-            env=part_environment(),
+            env=part_environment(listener),
             is_over=rule.is_over if wish.background else None,
         )
         with _started(supervisor, say):

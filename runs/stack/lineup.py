@@ -23,14 +23,17 @@ from runs.stack.watcher import LAST
 _PROBE_TIMEOUT_S = 1.0
 
 
-def part_environment() -> dict[str, str]:
+def part_environment(listener: socket.socket) -> dict[str, str]:
     """Return our environment for the parts, made explicit where they could read it differently.
 
-    Compiled modules are kept, since starting without them takes three times as long.
+    They are told where the web listens, so that no page of ours is opened for a tool. Compiled
+    modules are kept, since starting without them takes three times as long.
     """
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    own_ports = sorted({listener.getsockname()[1], *settings.WORKSPACE_POLICY.own_ports})
     return {
         **env,
+        "CONTINUITY_OWN_PORTS": ",".join(map(str, own_ports)),
         "PYTHONUNBUFFERED": "1",
         "CONTINUITY_HOME": str(settings.CONTINUITY_HOME),
         "REDIS_URL": settings.REDIS_URL,

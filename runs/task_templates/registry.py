@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from decisions.masking import MASK
 from decisions.principals import Principal
 from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
-from runners.base import Effect
+from runners.base import Effect, ToolResult
 from runs.models import RunStatus
 from runs.shortening import answer_schema
 
@@ -84,8 +84,15 @@ class StepContext(Protocol):
     def earlier(self) -> Sequence[StepView]:
         """The steps before this one, for templates that share a page or whose last step waits."""
 
-    def call(self, tool: str, args: Mapping[str, Any]) -> Awaitable[Mapping[str, Any]]:
+    def call(
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
+    ) -> Awaitable[Mapping[str, Any]]:
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
+
+    def attempt(
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
+    ) -> Awaitable[ToolResult]:
+        """Call a tool and return what came of it, a failure too."""
 
 
 class TaskTemplate(ABC):
@@ -168,6 +175,10 @@ class TaskTemplate(ABC):
         template has one: only then is the page brought back for it, and by it.
         """
         return True
+
+    def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step with this input works with a browser, where the template has one."""
+        return self.uses_browser
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return how many steps may be under way at once."""

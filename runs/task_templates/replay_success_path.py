@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from decisions.errors import InvalidInput
 from decisions.objects import find_success_path
 from decisions.principals import Principal
 from decisions.success_paths import fill_in, slots_of
 from runners.base import Closed, Tool
-from runners.registry import get_tool
 from runs.models import RunStatus
 from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
 from runs.task_templates.registry import (
@@ -23,8 +22,14 @@ from runs.task_templates.registry import (
     TaskTemplate,
     template,
 )
-
-OWN_TAB = "read_page"  # the one tool of a browser that leaves nothing on the page that steps share
+from runs.task_templates.tool_steps import (
+    checked_step_args,
+    find_step_tool,
+    pinned_target,
+    tool_step,
+    uses_browser,
+    works_on_page,
+)
 
 
 class ReplaySuccessPathInputs(Closed):
@@ -38,6 +43,13 @@ class ReplaySuccessPathInputs(Closed):
     )
     version: int | None = Field(
         default=None, ge=1, le=2**31 - 1, description="Which version; the current one unless said."
+    )
+    target_id: str | None = Field(
+        default=None,
+        alias="targetId",
+        min_length=1,
+        max_length=64,
+        description="The workspace that steps of its tools work in; the default one unless said.",
     )
     slots: dict[str, Any] = Field(
         default_factory=dict,
@@ -101,7 +113,10 @@ class ReplaySuccessPath(TaskTemplate):
             )
         slots = inputs.get("slots", {})
         _check_slots(found.payload, slots)
-        return {**inputs, "version": found.version, "slots": slots}
+        tools = [find_step_tool(step["tool"], where=f"step {number} of the success path")
+                 for number, step in enumerate(found.payload["procedure"], 1)]  # fmt: skip
+        pinned = _pinned(tools, inputs.get("targetId"), principal)
+        return {**inputs, "version": found.version, "slots": slots, **pinned}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the procedure's steps with their slots filled in.
@@ -113,18 +128,22 @@ class ReplaySuccessPath(TaskTemplate):
         if found is None:
             raise InvalidInput("inputs.objectId: there is no such success path.")
         return [
-            _planned(index, step, inputs["slots"])
+            _planned(index, step, inputs["slots"], inputs.get("targetId"))
             for index, step in enumerate(found.payload["procedure"], 1)
         ]
 
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step works on the page that steps share."""
-        tool = get_tool(step_input["tool"])
-        return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
+        return works_on_page(step_input["tool"])
+
+    def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step's tool needs one: those that read and write files do not."""
+        return uses_browser(step_input["tool"])
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool."""
-        return await ctx.call(step.input["tool"], step.input["args"])
+        target_id = step.input.get("targetId")
+        return await ctx.call(step.input["tool"], step.input["args"], target_id=target_id)
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return what every step left."""
@@ -160,24 +179,18 @@ def _check_slots(payload: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         raise InvalidInput(f"inputs.slots: the path knows no slot {unknown[0][:64]}.")
 
 
-def _planned(number: int, step: Mapping[str, Any], slots: Mapping[str, Any]) -> StepPlan:
-    tool = get_tool(step["tool"])
-    if tool is None:
-        told = f"step {number} of the success path: there is no tool {step['tool'][:64]} here."
-        raise InvalidInput(told, details={"step": number, "tool": step["tool"]})
-    args = fill_in(step["args"], slots)
-    _check_args(number, tool, args)
+def _pinned(tools: Sequence[Tool], target_id: str | None, principal: Principal) -> dict[str, str]:
+    """Return the target of the steps that work in a workspace, where there are any."""
+    places = [pinned_target(tool, target_id, principal, where="inputs.targetId")
+              for tool in tools if tool.kind == "workspace"]  # fmt: skip
+    return {"targetId": places[0]} if places and places[0] is not None else {}
+
+
+def _planned(
+    number: int, step: Mapping[str, Any], slots: Mapping[str, Any], target_id: str | None
+) -> StepPlan:
+    where = f"step {number} of the success path"
+    tool = find_step_tool(step["tool"], where=where)
+    args = checked_step_args(tool, fill_in(step["args"], slots), where=where)
     name = step.get("name") or f"{number}. {tool.name}"
-    return StepPlan(name, {"tool": tool.name, "args": args}, tool.effect)
-
-
-def _check_args(number: int, tool: Tool, args: Mapping[str, Any]) -> None:
-    try:
-        tool.input_model.model_validate(args)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidInput(
-            f"step {number} of the success path, {tool.name}: {where}: {first['msg']}",
-            details={"step": number, "tool": tool.name},
-        ) from None
+    return tool_step(name, tool, args, target_id if tool.kind == "workspace" else None)

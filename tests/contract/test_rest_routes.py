@@ -32,6 +32,8 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{RUN}/artifacts": {"GET": "artifacts:read"},
     f"{RUN}/evidence": {"GET": "audit:read"},
     "api/v1/audit": {"GET": "audit:read"},
+    "api/v1/tools": {"GET": "tools:read"},
+    "api/v1/tools/<id:name>/call": {"POST": "tools:read"},  # and tools:write, as the tool is
     "api/v1/webhooks": {"GET": "runs:read", "POST": "runs:write"},
     HOOK: {"GET": "runs:read", "DELETE": "runs:write"},
     f"{HOOK}/enable": {"POST": "runs:write"},

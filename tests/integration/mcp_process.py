@@ -62,9 +62,13 @@ def started(*command: str, env: dict[str, str]) -> Iterator[subprocess.Popen[byt
 
 
 @contextlib.asynccontextmanager
-async def connected(env: dict[str, str], *, mode: str = "auto") -> AsyncIterator[Client]:
-    """Connect the SDK's client to a server process of its own."""
-    server = StdioServerParameters(command=sys.executable, args=[MANAGE, "mcp_stdio"], env=env)
+async def connected(
+    env: dict[str, str], *options: str, mode: str = "auto", cwd: Path | None = None
+) -> AsyncIterator[Client]:
+    """Connect the SDK's client to a server process of its own: `mcp_stdio` with these options."""
+    server = StdioServerParameters(
+        command=sys.executable, args=[MANAGE, "mcp_stdio", *options], env=env, cwd=cwd
+    )
     async with Client(server, mode=mode, read_timeout_seconds=60) as client:
         yield client
 

@@ -17,7 +17,7 @@ from decisions.objects import put_shell
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal, create_token
 from decisions.user_state import Move, move_state
-from runners.models import BrowserSession
+from runners.models import BrowserSession, ExecutionTarget
 from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
 from tests.support.continuity import SHELL, decide, owner_named
@@ -45,6 +45,9 @@ def a_row_each(
     Worker.objects.create(id="wrk_1", process="p", host="h", started_at=now)
     OutboxEntry.objects.create(run_id=Run.objects.get().id, queue="runs", rung_at=now)
     BrowserSession.objects.create(id="sess_1", tenant_id=principal.tenant_id, **place)
+    ExecutionTarget.objects.create(
+        tenant_id=principal.tenant_id, **place, kind="workspace", name="t", config={"root": "/gone"}
+    )
     make_rule(RuleSays("deny", tool="x"), actor="t")
     Decision.objects.create(
         tenant_id=principal.tenant_id, **place, principal_id="local", kind="tool", mode="confirm",

@@ -70,7 +70,7 @@ async def test_a_home_that_cannot_be_used_is_told_and_tried_again(env: dict[str,
     home = Path(env["CONTINUITY_HOME"])
     home.write_text("in the way")
     async with connected({**env, "CONTINUITY_SECRET_KEYS": "k" * 40}) as client:
-        assert len((await client.list_tools()).tools) == 18
+        assert len((await client.list_tools()).tools) == 32
         error = await refused(client, "list_task_runs")
         assert (error["errorCode"], error["retryable"]) == ("EXECUTION_ERROR", True)
         assert "CONTINUITY_HOME" in error["message"]

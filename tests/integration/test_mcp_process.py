@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_server.server import VERSION
+from runners.product import VERSION
 from tests.integration.mcp_process import (
     INITIALIZE,
     INITIALIZED,

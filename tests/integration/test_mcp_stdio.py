@@ -57,7 +57,7 @@ async def test_the_server_says_who_it_is(env: dict[str, str], mode: str) -> None
         experimental = client.server_capabilities.experimental
         assert experimental == {"continuity": {"continuity_mcp_version": "1.1.0"}}
         assert "run_task_template" in (client.instructions or "")
-        assert len((await client.list_tools()).tools) == 18
+        assert len((await client.list_tools()).tools) == 32
 
 
 @both_eras

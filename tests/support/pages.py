@@ -89,8 +89,8 @@ class PageServer(http.server.ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        super().__init__((host, 0), _Handler)
         self.hits: Counter[str] = Counter()
         self.forms: list[tuple[str, dict[str, str]]] = []
         self.closing = threading.Event()
@@ -99,7 +99,7 @@ class PageServer(http.server.ThreadingHTTPServer):
 
     def url(self, path: str) -> str:
         """Return the full address of a path."""
-        return f"http://127.0.0.1:{self.server_port}{path}"
+        return f"http://{self.server_address[0]!s}:{self.server_port}{path}"
 
     def add(self, path: str, page: Page | str) -> str:
         """Serve markup, an Answer, or a function of the query string; return its address."""
@@ -111,9 +111,9 @@ class PageServer(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def serve_pages() -> Iterator[PageServer]:
+def serve_pages(host: str = "127.0.0.1") -> Iterator[PageServer]:
     """Run a server on a thread of its own for the time of the block."""
-    server = PageServer()
+    server = PageServer(host)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import pwd
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from mcp_server.server import ContinuityServer
 from mcp_server.stdio import gated_stdio
 from mcp_server.tools import UnknownToolset, check_toolsets
 from mcp_server.wire import Wire, claim_wire
+from runners.local_folder import LocalFolder, use_local_folder
 
 
 class Command(BaseCommand):
@@ -38,8 +40,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workspace",
             type=Path,
-            default=Path(),
-            help="folder that workspace tools are rooted in (the current one)",
+            help="folder that workspace tools work in (CONTINUITY_WORKSPACE, else the current one"
+            " unless that is / or a home directory)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -53,11 +55,29 @@ class Command(BaseCommand):
         except UnknownToolset as unknown:
             self.stderr.write(str(unknown))
             sys.exit(2)
-        if not options["workspace"].is_dir():
-            self.stderr.write(f"--workspace: there is no folder {options['workspace']}.")
+        named = options["workspace"]
+        if named is not None and not named.is_dir():
+            self.stderr.write(f"--workspace: there is no folder {named}.")
             sys.exit(2)
+        use_local_folder(folder_of(named, developer="developer" in toolsets))
         with suppress(KeyboardInterrupt):
             asyncio.run(serve(wire, toolsets))
+
+
+def folder_of(named: Path | None, *, developer: bool) -> LocalFolder:
+    """Return the folder of workspace tools: the one that was named, else that of the settings, else
+    the current one, unless a host merely happened to start us there.
+    """
+    if named is not None:
+        return LocalFolder(named.resolve(), is_named=True, developer=developer)
+    if settings.WORKSPACE is not None:
+        return LocalFolder(settings.WORKSPACE, developer=developer)
+    here = Path.cwd()
+    homes = {Path.home(), *(Path(user.pw_dir) for user in pwd.getpwall())}
+    if here == Path(here.anchor) or here in homes:
+        told = f"mcp_stdio was started in {here}, which is no project; give it --workspace DIR."
+        return LocalFolder(None, developer=developer, why=told)
+    return LocalFolder(here, developer=developer)
 
 
 async def serve(wire: Wire, toolsets: Sequence[str]) -> None:

@@ -1,0 +1,7 @@
+"""The toolset `developer`: S4's tools that run a project's scripts and open its pages."""
+
+from __future__ import annotations
+
+from mcp_server.workspace_tools import workspace_tools
+
+TOOLS = workspace_tools(developer=True)

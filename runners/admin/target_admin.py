@@ -1,0 +1,135 @@
+"""Targets in the admin site: where tools run, whose they are, and the way to their snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils.safestring import SafeString
+
+from decisions.admin.filters import WorkspaceFilter
+from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.labels import code, link_to, moment, pill
+from runners.admin.snapshot_pages import SnapshotPages
+from runners.admin.target_pages import TargetPages, versions_of
+from runners.models import ExecutionTarget, TargetKind
+
+
+class KindFilter(admin.SimpleListFilter):
+    """By what they are."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the kinds."""
+        return [(str(value), str(label)) for value, label in TargetKind.choices]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Keep one of them."""
+        return queryset.filter(kind=self.value()) if self.value() else queryset
+
+
+@admin.register(ExecutionTarget)
+class ExecutionTargetAdmin(ReadOnlyAdmin):
+    """Where tools run. A folder's page leads to what its files were."""
+
+    list_display = ("name", "state", "shown_kind", "place", "shown_id", "whose", "default", "made")
+    list_filter = (KindFilter, WorkspaceFilter)
+    ordering = ("-created_at", "-id")
+    search_fields = ("id", "name")
+    search_help_text = "A name or an id"
+    change_list_template = "admin/runners/executiontarget/list.html"
+    change_form_template = "admin/runners/executiontarget/page.html"
+    fields = ("name", "state", "shown_kind", "place", "shown_id", "whose", "default", "version",
+              "made")  # fmt: skip
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ExecutionTarget]:
+        """Return targets without their tokens."""
+        rows: QuerySet[ExecutionTarget] = super().get_queryset(request)
+        return rows.defer("sealed_auth_token")
+
+    def has_restore_permission(self, request: HttpRequest) -> bool:
+        """Tell whether this operator may put files back."""
+        return request.user.has_perm("runners.change_executiontarget")
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages, and those of making, changing and snapshots before them."""
+        pages, own, wrap = SnapshotPages(self), TargetPages(self), self.admin_site.admin_view
+        one = "<str:target_id>/snapshots/<str:snapshot_id>/"
+        named = (
+            ("new/", own.make_view, "new"),
+            ("<str:target_id>/edit/", own.edit_view, "edit"),
+            ("<str:target_id>/snapshots/", pages.list_view, "snapshots"),
+            (one, pages.one_view, "snapshot"),
+            (f"{one}preview/", pages.preview_view, "snapshot_preview"),
+            (f"{one}restore/", pages.restore_view, "snapshot_restore"),
+        )
+        return [
+            *(path(at, wrap(view), name=f"runners_executiontarget_{name}")
+              for at, view, name in named),
+            *super().get_urls(),
+        ]  # fmt: skip
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list, with the way to a new folder for whoever may."""
+        told = {"may_make": request.user.has_perm("runners.add_executiontarget")}
+        answer: HttpResponse = super().changelist_view(request, told | (extra_context or {}))
+        return answer
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
+                    extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
+        """Show a target's page; a folder's with the way to its snapshots."""
+        target_id = plain_id(object_id)
+        found = ExecutionTarget.objects.filter(id=target_id, kind=TargetKind.WORKSPACE).first()
+        may_edit = request.user.has_perm("runners.change_executiontarget")
+        told = {
+            "is_folder": found is not None, "versions": versions_of(target_id),
+            "may_edit": may_edit and found is not None and not found.is_local,
+        }  # fmt: skip
+        return super().change_view(request, object_id, form_url, told | (extra_context or {}))
+
+    @admin.display(description="State")
+    def state(self, target: ExecutionTarget) -> SafeString:
+        """Return whether it may be used."""
+        return pill("enabled", "succeeded") if target.enabled else pill("disabled", "canceled")
+
+    @admin.display(description="Kind")
+    def shown_kind(self, target: ExecutionTarget) -> str:
+        """Return what it is."""
+        return target.get_kind_display()
+
+    @admin.display(description="Where")
+    def place(self, target: ExecutionTarget) -> SafeString:
+        """Return its folder, or where its runner listens."""
+        return code(str(target.config.get("root") or target.endpoint or "–"))
+
+    @admin.display(description="Id")
+    def shown_id(self, target: ExecutionTarget) -> SafeString:
+        """Return the id that calls name."""
+        return code(target.id)
+
+    @admin.display(description="Whose")
+    def whose(self, target: ExecutionTarget) -> SafeString | str:
+        """Return which workspace may name it."""
+        if target.workspace_id is None:
+            return "every workspace of its tenant"
+        return link_to("workspace", target.workspace_id)
+
+    @admin.display(description="Default")
+    def default(self, target: ExecutionTarget) -> str:
+        """Return whether calls that name no target take it."""
+        if target.is_local:
+            return "this machine's own"
+        return "yes" if target.is_default else "no"
+
+    @admin.display(description="Made")
+    def made(self, target: ExecutionTarget) -> SafeString:
+        """Return when it was made."""
+        return moment(target.created_at)

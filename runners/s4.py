@@ -1,0 +1,117 @@
+"""Errors of workspace tools as S4 §0.2 has them; every door tells them through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from decisions.errors import (
+    BodyTooLarge,
+    ConfirmationRequired,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotAuthenticated,
+    NotFound,
+    NotUnicode,
+    PolicyDenied,
+    Refused,
+    TooManyRequests,
+)
+from runners.workspace.errors import WorkspaceFailed
+
+KINDS: tuple[type[WorkspaceFailed], ...] = (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
+CODES = {kind.code: kind for kind in KINDS}
+STATUS = {
+    "E_BAD_ARGS": 400, "E_DENY_PATH": 403, "E_POLICY_VIOLATION": 403, "E_TOOL_DISABLED": 403,
+    "E_NOT_FOUND": 404, "E_CONFLICT": 409, "E_TOO_LARGE": 413, "E_ENCODING": 422,
+    "E_PARSE_FAIL": 422, "E_LINT_FAIL": 422, "E_INTERNAL": 500, "E_IO": 500,
+    "E_UNSUPPORTED": 501, "E_PREVIEW_FAIL": 502, "E_TIMEOUT": 504,
+}  # fmt: skip
+# The first kind that a refusal is of says its code, and whether another call may succeed.
+_REFUSALS: tuple[tuple[type[Refused], str, bool], ...] = (
+    (NotUnicode, "E_ENCODING", True),
+    (BodyTooLarge, "E_TOO_LARGE", True),
+    (InvalidInput, "E_BAD_ARGS", True),
+    (ConfirmationRequired, "E_POLICY_VIOLATION", True),
+    (TooManyRequests, "E_POLICY_VIOLATION", True),
+    (PolicyDenied, "E_POLICY_VIOLATION", False),
+    (Forbidden, "E_POLICY_VIOLATION", False),
+    (NotAuthenticated, "E_POLICY_VIOLATION", False),
+    (NotFound, "E_NOT_FOUND", True),
+    (Conflict, "E_CONFLICT", True),
+)
+_IN_CHINESE = {
+    InvalidInput: "请按该工具的输入架构修正参数。",
+    ConfirmationRequired: "请先由人确认该决定，然后以相同的参数和键再次调用。",
+    PolicyDenied: "请管理员在策略中允许该工具，或不使用它。",
+}
+# Other codes that a call may end with, where a worker carried it.
+_OTHERS = {
+    "INVALID_PARAMETER": "E_BAD_ARGS", "RUN_TIMEOUT": "E_TIMEOUT", "POLICY_DENIED":
+    "E_POLICY_VIOLATION", "TRUST_LEVEL_NOT_ALLOWED": "E_POLICY_VIOLATION",
+    "NAVIGATION_TIMEOUT": "E_TIMEOUT", "ELEMENT_NOT_FOUND": "E_NOT_FOUND",
+    "PAGE_CRASHED": "E_PREVIEW_FAIL", "CHROMIUM_MISSING": "E_UNSUPPORTED",
+}  # fmt: skip
+
+
+class FailedCall(Refused):
+    """A tool was called and failed; `error` is its own, in the one shape of errors."""
+
+    def __init__(self, error: Mapping[str, Any], *, http_status: int = 422) -> None:
+        super().__init__(str(error.get("message", "")), details=dict(error.get("details") or {}))
+        self.error = dict(error)
+        self.http_status = http_status
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the tool's error."""
+        return self.error
+
+
+def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
+    """Return a tool's error as a refusal with its HTTP status; where a worker carried the call,
+    the error of the call itself.
+    """
+    details = dict(error.get("details") or {})
+    code = str(details.pop("causeCode", None) or error["errorCode"])
+    own = {**error, "errorCode": code, "details": details}
+    own.pop("step", None)
+    if not in_s4:
+        return FailedCall(own, http_status=400 if code in _OTHERS else 422)
+    own["errorCode"] = code if code in CODES else _OTHERS.get(code, WorkspaceFailed.code)
+    return FailedCall(own, http_status=STATUS[own["errorCode"]])
+
+
+def told_in_s4(refused: Refused) -> dict[str, Any]:
+    """Return a refusal as S4's error object."""
+    if isinstance(refused, FailedCall):
+        error = refused.error
+        code = str(error["errorCode"])
+        may_succeed = bool(error.get("recoverable", CODES[code].recoverable))
+        return _object(code, refused.message, refused.details, error.get("hint"), may_succeed)
+    for kind, code, recoverable in _REFUSALS:
+        if isinstance(refused, kind):
+            return _object(code, refused.message, refused.details, _hint(refused), recoverable)
+    return _object("E_INTERNAL", refused.message, refused.details, None, refused.retryable)
+
+
+def _hint(refused: Refused) -> str:
+    if settings.WORKSPACE_POLICY.language == "EN":
+        return refused.recovery
+    for kind, told in _IN_CHINESE.items():
+        if isinstance(refused, kind):
+            return told
+    return refused.recovery
+
+
+def _object(
+    code: str, message: str, details: Mapping[str, Any], hint: str | None, recoverable: bool
+) -> dict[str, Any]:
+    told: dict[str, Any] = {"code": code, "message": message}
+    if details:
+        told["details"] = dict(details)
+    if hint:
+        told["hint"] = hint
+    return {"error": told | {"recoverable": recoverable}}

@@ -1,0 +1,111 @@
+"""Snapshots of workspaces as operators handle them: compared with the file as it is, put back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+
+from decisions.audit import Deed, record
+from decisions.principals import Principal
+from runners.workspace import snapshots
+from runners.workspace.errors import NotThere, WorkspaceFailed
+from runners.workspace.leftovers import sweep
+from runners.workspace.place import Workspace
+from runners.workspace.sandbox import Sandbox, text_of
+from runners.workspace.snapshots import Snapshot
+from runners.workspace.writing import Written, preview_text, write_text
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A snapshot beside its file.
+
+    Attributes:
+        now: the file's text; None where there is no such file.
+        trouble: why it cannot be shown; `now` is None then, too.
+    """
+
+    snapshot: Snapshot
+    then: str
+    now: str | None
+    trouble: str = ""
+
+
+def compare_with_now(workspace: Workspace, snapshot_id: str) -> Compared:
+    """Return a snapshot and its file as it is now.
+
+    Raises:
+        WorkspaceFailed: The snapshot cannot be read.
+    """
+    snapshot, then = snapshots.read_snapshot(workspace.state, snapshot_id)
+    policy = workspace.policy
+    try:
+        with Sandbox(workspace.root, policy.forbidden) as sandbox:
+            data = sandbox.read(snapshot.path, limit=policy.max_read_bytes)
+        return Compared(snapshot, then, text_of(data, snapshot.path))
+    except NotThere:
+        return Compared(snapshot, then, None)
+    except WorkspaceFailed as failed:
+        return Compared(snapshot, then, None, failed.message)
+
+
+def preview_restore(workspace: Workspace, snapshot_id: str) -> Compared:
+    """Return what putting a snapshot back would change, and remember that it was shown.
+
+    Raises:
+        WorkspaceFailed: The snapshot cannot be read, or its file not be written.
+    """
+    compared = compare_with_now(workspace, snapshot_id)
+    preview_text(workspace, compared.snapshot.path, compared.then)
+    return compared
+
+
+def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> Written:
+    """Write a file as a snapshot has it, once that was previewed; what it is now is kept as well.
+
+    Audited before and after, so that a write is in the log also when the process dies at it.
+
+    Raises:
+        PolicyViolation: Nobody previewed it in the last 15 minutes.
+        WriteConflict: The file has changed since.
+        WorkspaceFailed: It cannot be done.
+    """
+    snapshot, then = snapshots.read_snapshot(workspace.state, snapshot_id)
+    about = {"path": snapshot.path, "snapshotId": snapshot.id}
+    _record("workspace.restore_begun", principal, workspace, about)
+    try:
+        done = write_text(workspace, snapshot.path, then, need_preview=True)
+    except WorkspaceFailed as failed:
+        _record("workspace.restore_failed", principal, workspace, {**about, "code": failed.code})
+        raise
+    told = {"newSnapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}
+    _record("workspace.restored", principal, workspace, about | told)
+    return done
+
+
+def sweep_workspaces() -> None:
+    """Finish what writers that died on this machine left under way, in every workspace."""
+    folder = settings.CONTINUITY_HOME / "workspaces"
+    for state in sorted(folder.iterdir()) if folder.is_dir() else []:
+        try:
+            sweep(state)
+        except OSError as error:
+            log.warning("a workspace's leftovers stay for now: %s", error.strerror)
+
+
+def _record(
+    action: str, principal: Principal, workspace: Workspace, told: Mapping[str, object]
+) -> None:
+    with transaction.atomic():
+        record(
+            Deed(
+                action, principal.id, "target", workspace.target_id, principal.tenant_id,
+                principal.workspace_id, told,
+            )
+        )  # fmt: skip

@@ -1,0 +1,124 @@
+"""The project's own dev server: its dev script, running for as long as the session it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+
+from runners.browser.session import BrowserSession
+from runners.workspace.errors import PreviewFailed, TooSlow, WorkspaceFailed
+from runners.workspace.local_http import NobodyThere, ask
+from runners.workspace.local_page import local_url
+from runners.workspace.package_scripts import find_script
+from runners.workspace.place import Workspace
+from runners.workspace.running_scripts import GRACE_SECONDS, run_script, start_script
+from runners.workspace.script_output import ScriptOutput
+from runners.workspace.script_process import ScriptProcess
+
+SCRIPT = "dev"
+LOOK_SECONDS = 0.1
+_KEY = "dev server"
+_ADDRESS = re.compile(r"\bhttps?://(?:localhost|127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[^\s'\"<>]*)?")
+
+
+class DevServer:
+    """A running dev script; a session keeps it and ends it.
+
+    Attributes:
+        url: the address that it printed, checked.
+    """
+
+    def __init__(self, process: ScriptProcess) -> None:
+        self.url = ""
+        self._process = process
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the script is over."""
+        return self._process.has_ended
+
+    async def find_url(self, workspace: Workspace, end_at: float) -> None:
+        """Wait until the script has printed an address of this machine and answers there.
+
+        Raises:
+            PreviewFailed, TooSlow: It ended, or did not come so far; details.logs is what it
+                printed.
+            PolicyViolation: The address may not be opened.
+        """
+        while not (self.url and await _answers(self.url, end_at)):
+            if self.has_ended:
+                raise self._failure(PreviewFailed, "The project's dev script ended.")
+            if time.monotonic() >= end_at:
+                raise self._failure(TooSlow, "The project's dev script serves no page yet.")
+            found = _ADDRESS.search("\n".join(self._process.output.lines()))
+            if found and not self.url:
+                self.url = local_url(found[0], workspace)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def close(self) -> None:
+        """End the script and everything it started."""
+        await self._process.end(grace_seconds=GRACE_SECONDS)
+
+    def _failure(self, kind: type[WorkspaceFailed], message: str) -> WorkspaceFailed:
+        return kind(message, details={"logs": self._process.output.lines()[-100:]})
+
+
+async def may_serve(workspace: Workspace) -> bool:
+    """Tell whether the project has a dev script, and this is a developer who may start it."""
+    if not workspace.policy.developer:
+        return False
+    try:
+        await asyncio.to_thread(find_script, workspace, SCRIPT)
+    except WorkspaceFailed:
+        return False
+    return True
+
+
+async def dev_server(workspace: Workspace, session: BrowserSession, *, seconds: float) -> DevServer:
+    """Return the session's dev server, starting it where none runs.
+
+    Raises:
+        PolicyViolation: package.json names no dev script, or the address it prints may not be
+            opened.
+        PreviewFailed, TooSlow: It does not serve anything.
+    """
+    kept = session.belongings.pop(_KEY, None)
+    if isinstance(kept, DevServer) and not kept.has_ended:
+        session.belongings[_KEY] = kept
+        return kept
+    if kept is not None:
+        await kept.close()
+    made = DevServer(await _start(workspace, end_at := time.monotonic() + seconds))
+    try:
+        await made.find_url(workspace, end_at)
+    except BaseException:
+        await made.close()
+        raise
+    session.belongings[_KEY] = made
+    return made
+
+
+async def _start(workspace: Workspace, end_at: float) -> ScriptProcess:
+    """Run what goes before the dev script, and start it."""
+    output = ScriptOutput()
+    for script in await asyncio.to_thread(find_script, workspace, SCRIPT):
+        if script.event == SCRIPT:
+            return await start_script(script, [], workspace, output)
+        try:
+            status = await run_script(script, [], workspace, output, end_at)
+        except TimeoutError:
+            status = -1
+        if status != 0:
+            raise PreviewFailed(
+                f"The project's script {script.event} failed.", details={"logs": output.lines()}
+            )
+    raise AssertionError("the script that was asked for is among those found")
+
+
+async def _answers(url: str, end_at: float) -> bool:
+    try:
+        await ask(url, seconds=max(0.1, end_at - time.monotonic()))
+    except NobodyThere:
+        return False
+    return True

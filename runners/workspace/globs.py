@@ -1,0 +1,129 @@
+"""Globs over paths below a folder: `*`, `?`, `[a-z]` within a name, `**` over folders, `{a,b}`.
+
+A glob is matched name by name on the way down, so a walk enters only folders that can still lead to
+a match, and no glob takes longer than its length times the path's (no backtracking).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from runners.workspace.errors import BadArguments, PathDenied
+from runners.workspace.paths import shown
+
+GLOB_LENGTH, GLOBS, ALTERNATIVES = 500, 100, 64
+_ACROSS = None  # `**`
+_Part = Callable[[str], object] | None
+State = frozenset[tuple[int, int]]
+
+
+class Globs:
+    """Include patterns; a path matches when one of them matches all of it.
+
+    Raises:
+        PathDenied: One leads out of the folder.
+        BadArguments: One is empty, too long, or too many are meant by its braces.
+    """
+
+    def __init__(self, globs: Sequence[str]) -> None:
+        if len(globs) > GLOBS:
+            raise BadArguments(f"More than {GLOBS} globs.")
+        self._globs = [_parts(one) for glob in globs for one in _plain(glob)]
+        self._last: dict[State, list[_Part]] = {}
+        self.start = self._spread((number, 0) for number in range(len(self._globs)))
+
+    def among(self, state: State, names: list[str]) -> list[str]:
+        """Return the names that are a match where the state was reached."""
+        if state not in self._last:
+            self._last[state] = [
+                self._globs[number][at]
+                for number, at in state
+                if at == len(self._globs[number]) - 1
+            ]
+        tests = self._last[state]
+        if _ACROSS in tests or _anything in tests:
+            return names
+        return list(dict.fromkeys(name for test in tests if test for name in filter(test, names)))
+
+    def onward(self, state: State, name: str) -> State:
+        """Go into a folder; return the state in it (empty: no match can be below)."""
+        places = []
+        for number, at in state:
+            part = self._globs[number][at]
+            if part is _ACROSS:
+                places.append((number, at))
+            elif at < len(self._globs[number]) - 1 and part(name):
+                places.append((number, at + 1))
+        return self._spread(places)
+
+    def match(self, path: str) -> bool:
+        """Tell whether a whole path matches."""
+        *above, name = path.split("/")
+        state = self.start
+        for folder in above:
+            state = self.onward(state, folder)
+        return bool(self.among(state, [name]))
+
+    def _spread(self, places: Iterable[tuple[int, int]]) -> State:
+        """Return the places with those that a `**` reaches by standing for no folder at all."""
+        found = set()
+        for number, at in places:
+            parts, here = self._globs[number], at
+            found.add((number, here))
+            while parts[here] is _ACROSS and here < len(parts) - 1:
+                here += 1
+                found.add((number, here))
+        return frozenset(found)
+
+
+def at_any_depth(glob: str) -> str:
+    """Return a glob as searches read it: without a slash it means the name, wherever it lies."""
+    return glob if "/" in glob or not glob else f"**/{glob}"
+
+
+def _parts(glob: str) -> tuple[_Part, ...]:
+    names = [name for name in glob.split("/") if name not in {"", "."}]
+    if not names:
+        raise BadArguments("A glob is empty.")
+    return tuple(_ACROSS if name == "**" else _matcher(name) for name in names)
+
+
+def _matcher(name: str) -> Callable[[str], object]:
+    if name == "*":
+        return _anything
+    if not any(sign in name for sign in "*?["):
+        return name.__eq__
+    return re.compile(fnmatch.translate(name)).match
+
+
+def _anything(name: str) -> bool:
+    return True
+
+
+def _plain(glob: str) -> list[str]:
+    """Return the globs without braces that a glob means."""
+    if not glob or "\0" in glob or len(glob) > GLOB_LENGTH:
+        raise BadArguments(f"A glob has 1 to {GLOB_LENGTH} characters, and no NUL among them.")
+    done, waiting = [], [glob]
+    while waiting:
+        one = waiting.pop()
+        # The innermost braces first, so that what is left of them is never cut.
+        braces = re.search(r"\{([^{}]*,[^{}]*)\}", one)
+        if braces is None:
+            done.append(_judged(one))
+        else:
+            before, after = one[: braces.start()], one[braces.end() :]
+            waiting += [before + choice + after for choice in braces[1].split(",")]
+        if len(done) + len(waiting) > ALTERNATIVES:
+            raise BadArguments(f"The braces of a glob mean more than {ALTERNATIVES} globs.")
+    return done
+
+
+def _judged(glob: str) -> str:
+    if glob.startswith("/") or "\\" in glob or re.match(r"[A-Za-z]:", glob):
+        raise PathDenied(f"The glob {shown(glob)} is not relative.", details={"glob": shown(glob)})
+    if ".." in glob.split("/"):
+        raise PathDenied(f"The glob {shown(glob)} leads up.", details={"glob": shown(glob)})
+    return glob

@@ -1,0 +1,58 @@
+"""Small files of our own beside a workspace, that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+DRAFT = ".draft-"  # what a file is called until it is whole
+
+
+def keep_file(path: Path, data: bytes) -> None:
+    """Put a file there durably, over what may be there; its folder is made.
+
+    Raises:
+        OSError: The disk is full or refuses; what was there before is there still.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{DRAFT}{secrets.token_hex(8)}")
+    try:
+        with draft.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder outlive a power failure."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, none where there is no such folder."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208  (names; a path object each would cost)
+    except FileNotFoundError:
+        return []
+
+
+def older_than(folder: Path, seconds: float) -> Iterator[Path]:
+    """Yield the files of a folder that nobody wrote for so long."""
+    limit = time.time() - seconds
+    for name in names_in(folder):
+        with contextlib.suppress(FileNotFoundError):
+            if (folder / name).stat().st_mtime < limit:
+                yield folder / name

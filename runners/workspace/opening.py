@@ -1,0 +1,128 @@
+"""Open what lies below a folder, and nothing else, whatever is swapped meanwhile.
+
+Where the kernel has openat2 it does the whole way in one call and refuses links itself; elsewhere
+(ENOSYS, or a container's filter that answers EPERM) each component is opened from the one before
+it, and never through a link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from functools import cache
+
+_OPENAT2 = 437  # the same number on every architecture
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
+_TRIES = 32
+
+
+class LinkOnTheWay(OSError):
+    """A component of the path is a symbolic link."""
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_HOW_BYTES = ctypes.sizeof(_OpenHow)
+
+
+def open_below(folder: int, parts: Sequence[str], flags: int) -> int:
+    """Open what the components name below an open folder; return its descriptor.
+
+    Raises:
+        LinkOnTheWay: One of them is a link.
+        OSError: As os.open tells.
+    """
+    if has_openat2():
+        return _open_at_once(folder, parts, flags)
+    return _open_step_by_step(folder, parts, flags)
+
+
+@cache
+def has_openat2() -> bool:
+    """Tell whether the kernel, and what filters its calls, know openat2."""
+    root = os.open("/", _PATH_ONLY)
+    try:
+        os.close(_openat2(root, b".", _PATH_ONLY))
+    except OSError:
+        return False
+    finally:
+        os.close(root)
+    return True
+
+
+def _open_at_once(folder: int, parts: Sequence[str], flags: int) -> int:
+    path = os.fsencode("/".join(parts) or ".")
+    for attempt in range(_TRIES):
+        try:
+            return _openat2(folder, path, flags)
+        except OSError as exc:
+            if exc.errno in {errno.ELOOP, errno.EXDEV}:
+                raise LinkOnTheWay(exc.errno, "a link is on the way") from None
+            # EAGAIN: something was renamed while the kernel was on its way.
+            if exc.errno not in {errno.EAGAIN, errno.EINTR} or attempt == _TRIES - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _openat2(folder: int, path: bytes, flags: int) -> int:
+    found: int = _syscall()(_OPENAT2, folder, path, ctypes.addressof(_how(flags)), _HOW_BYTES)
+    if found < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return found
+
+
+@cache
+def _how(flags: int) -> _OpenHow:
+    """Return what the kernel is told; it only reads it, so calls and threads share it."""
+    return _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
+
+
+@cache
+def _syscall() -> Callable[..., int]:
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    call.argtypes = [
+        ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
+    ]  # fmt: skip
+    made: Callable[..., int] = call
+    return made
+
+
+def _open_step_by_step(folder: int, parts: Sequence[str], flags: int) -> int:
+    here = os.dup(folder)
+    try:
+        for part in parts[:-1]:
+            onward = _open_one(here, part, _PATH_ONLY | os.O_DIRECTORY)
+            os.close(here)
+            here = onward
+        return _open_one(here, parts[-1] if parts else ".", flags)
+    finally:
+        os.close(here)
+
+
+def _open_one(folder: int, name: str, flags: int) -> int:
+    """Open one component; a link is refused, also one that only its own descriptor would show."""
+    try:
+        found = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as exc:
+        if exc.errno == errno.ELOOP or (exc.errno == errno.ENOTDIR and _is_link(folder, name)):
+            raise LinkOnTheWay(errno.ELOOP, "a link is on the way") from None
+        raise
+    if stat.S_ISLNK(os.fstat(found).st_mode):
+        os.close(found)
+        raise LinkOnTheWay(errno.ELOOP, "a link is on the way")
+    return found
+
+
+def _is_link(folder: int, name: str) -> bool:
+    with contextlib.suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return False

@@ -1,0 +1,241 @@
+"""Read and change files below a root, and nowhere else.
+
+    with Sandbox(root, {".git", ".env"}) as sandbox:
+        text = text_of(sandbox.read("game/scene/start.txt", limit=5_000_000), "game/…")
+
+Paths are relative to the root, with slashes. Links are never followed, only regular files are read
+or written, and what is swapped while a call runs gains nothing: everything is opened from the
+root's own descriptor (`opening.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied, TooLarge
+from runners.workspace.failures import about, failure_of, need_file
+from runners.workspace.globs import Globs
+from runners.workspace.listing import Entry, Found, entries_of, find_below
+from runners.workspace.opening import open_below
+from runners.workspace.paths import forbidden_of, is_policy_file, shown, split_path
+from runners.workspace.reading import READ_FLAGS, read_open, read_side_by_side
+from runners.workspace.replacing import Expected, folder_for, replace_file
+
+_PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+
+
+class Sandbox:
+    """A root that is held open; a context manager.
+
+    Raises:
+        NotThere: There is no such folder any more.
+        DiskFailed: It cannot be opened.
+    """
+
+    def __init__(self, root: Path, forbidden: Collection[str]) -> None:
+        self._forbidden = forbidden_of(frozenset(forbidden))
+        try:
+            self._root = os.open(root, _FOLDER | os.O_CLOEXEC)
+        except OSError as exc:
+            raise failure_of(exc, ".") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
+    ) -> None:
+        os.close(self._root)
+
+    def name_of(self, path: str) -> str:
+        """Return a path in the one form that this file's name is kept under (`.` is the root).
+
+        Raises:
+            BadArguments, PathDenied: As `split_path` says.
+        """
+        return "/".join(split_path(path, self._forbidden)) or "."
+
+    def read(self, path: str, *, limit: int) -> bytes:
+        """Return the content of a regular file.
+
+        Raises:
+            TooLarge: It has more than `limit` bytes.
+            BadArguments: A folder, or a path that cannot be.
+            NotThere, PathDenied, DiskFailed: As their names say.
+        """
+        parts = self._file_parts(path)
+        # Looked at before it is opened: to open a pipe or a device can do something to it.
+        need_file(self._look(parts, path), path)
+        found = self._open(parts, READ_FLAGS, path)
+        try:
+            told = os.fstat(found)
+            need_file(told, path)
+            data = read_open(found, told.st_size, limit) if told.st_size <= limit else None
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+        finally:
+            os.close(found)
+        if data is None:
+            raise too_large(path, limit)
+        return data
+
+    def read_some(self, paths: Iterable[str], *, limit: int) -> Iterator[tuple[str, bytes]]:
+        """Yield (path, content) of many files; faster than `read` where they lie side by side.
+
+        What cannot be read, is no regular file or has more than `limit` bytes is left out.
+
+        Args:
+            paths: as `find` gave them, put in the root's terms; they are not judged again.
+        """
+        for above, some in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
+            try:
+                folder = open_below(self._root, above.split("/") if above else (), _FOLDER)
+            except OSError:
+                continue
+            try:
+                yield from read_side_by_side(folder, some, limit)
+            finally:
+                os.close(folder)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or a folder is there; a link or a device is denied."""
+        try:
+            self.stat(path)
+        except NotThere:
+            return False
+        return True
+
+    def stat(self, path: str) -> os.stat_result:
+        """Return what is known about a regular file or a folder."""
+        told = self._look(split_path(path, self._forbidden), path)
+        if not (stat.S_ISREG(told.st_mode) or stat.S_ISDIR(told.st_mode)):
+            raise PathDenied(f"{shown(path)} is no regular file.", details=about(path))
+        return told
+
+    def list_dir(self, path: str) -> list[Entry]:
+        """Return the files and folders of one folder by name, without what is forbidden."""
+        found = self.open_dir(path)
+        try:
+            return sorted(entries_of(found, self._forbidden))
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+        finally:
+            os.close(found)
+
+    def walk(self, path: str, *, globs: Sequence[str] = ()) -> Iterator[tuple[str, bool]]:
+        """Yield what is below a folder as (path relative to it, whether a folder), sorted by path.
+
+        With globs, only what one of them matches.
+        """
+        found = self.find(path, globs=globs)
+        folders = set(found.folders)
+        yield from ((one, one in folders) for one in sorted(found.files + found.folders))
+
+    def find(self, path: str, *, globs: Sequence[str] = (), until: float | None = None) -> Found:
+        """Return the files and folders below a folder, relative to it, in no order.
+
+        Forbidden names, links and whatever is neither file nor folder are not entered or returned.
+
+        Args:
+            globs: only what one of them matches.
+            until: `time.monotonic()` value after which it gives up.
+
+        Raises:
+            TooSlow: It gave up.
+        """
+        wanted = Globs(globs) if globs else None
+        found = self.open_dir(path)
+        try:
+            return find_below(found, self._forbidden, wanted, until)
+        finally:
+            os.close(found)
+
+    def open_dir(self, path: str) -> int:
+        """Open a folder; the caller closes the descriptor.
+
+        Raises:
+            BadArguments: It is a file.
+        """
+        parts = split_path(path, self._forbidden)
+        told = self._look(parts, path)
+        if stat.S_ISREG(told.st_mode):
+            raise BadArguments(f"{shown(path)} is a file, not a folder.", details=about(path))
+        if not stat.S_ISDIR(told.st_mode):
+            raise PathDenied(f"{shown(path)} is neither file nor folder.", details=about(path))
+        return self._open(parts, _FOLDER, path)
+
+    def replace(
+        self, path: str, data: bytes, *, expect: Expected = ..., mode: int | None = None,
+        beside: str | None = None,
+    ) -> None:  # fmt: skip
+        """Put new content in a file's place, whole or not at all; make it and its folders.
+
+        It keeps its mode (a new one gets `mode`). With `expect`, only when the content is that now
+        (None: when there is no such file). `beside` names the temporary file (`temporary_name`), so
+        that who noted it can take it away should this process die.
+
+        Raises:
+            WriteConflict: The content is not `expect`.
+            PathDenied: Also for a file with a second name (a hard link) and the policy file.
+            BadArguments, DiskFailed: As their names say.
+        """
+        parts = self._file_parts(path)
+        if is_policy_file(parts):
+            raise PathDenied(f"No tool writes {parts[0]}.", details=about(path))
+        try:
+            with folder_for(self._root, parts[:-1], make=expect in {None, ...}) as folder:
+                replace_file(
+                    folder, parts[-1], data, path=path, expect=expect, mode=mode, beside=beside
+                )
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+
+    def _file_parts(self, path: str) -> tuple[str, ...]:
+        parts = split_path(path, self._forbidden)
+        if not parts or path.endswith(("/", "/.")):
+            raise BadArguments(f"{shown(path)} names a folder, not a file.", details=about(path))
+        return parts
+
+    def _look(self, parts: Sequence[str], path: str) -> os.stat_result:
+        found = self._open(parts, _PATH_ONLY, path)
+        try:
+            return os.fstat(found)
+        finally:
+            os.close(found)
+
+    def _open(self, parts: Sequence[str], flags: int, path: str) -> int:
+        try:
+            return open_below(self._root, parts, flags)
+        except OSError as exc:
+            raise failure_of(exc, path) from None
+
+
+def text_of(data: bytes, path: str) -> str:
+    """Return a file's text; its BOM and every `\\r` stay in it.
+
+    Raises:
+        NotText: It is no UTF-8, or holds NUL bytes.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as exc:
+        raise NotText(
+            f"{shown(path)} is no UTF-8 text.", details=about(path) | {"byte": exc.start}
+        ) from None
+    if "\0" in text:
+        raise NotText(f"{shown(path)} is binary.", details=about(path))
+    return text
+
+
+def too_large(path: str, limit: int) -> TooLarge:
+    """Return the failure of a file with more bytes than may be read or written."""
+    return TooLarge(
+        f"{shown(path)} has more than {limit} bytes.", details=about(path) | {"limit": limit}
+    )

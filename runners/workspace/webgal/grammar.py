@@ -1,0 +1,238 @@
+"""What the lines of a WebGAL scene mean, as the engine's own parser reads them.
+
+`parse` answers what `parse(sceneTextPreProcess(text))` of webgal-parser 4.5.18 answers, oddities
+included, because a check that reads a line otherwise than the engine is worth nothing. Where the
+parser is odd, a comment says so. It accepts every text: what is wrong with a statement is
+`checks`' matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+COMMANDS = frozenset({
+    "say", "changeBg", "changeFigure", "bgm", "playVideo", "pixiPerform", "pixiInit", "intro",
+    "miniAvatar", "changeScene", "choose", "end", "setComplexAnimation", "setFilter", "label",
+    "jumpLabel", "chooseLabel", "setVar", "if", "callScene", "showVars", "unlockCg", "unlockBgm",
+    "filmMode", "setTextbox", "setAnimation", "playEffect", "setTempAnimation", "setTransform",
+    "setTransition", "getUserInput", "applyStyle", "wait", "callSteam",
+})  # fmt: skip
+# Known to engines newer than the parser's last release on npm, which takes them for speakers.
+NEWER_COMMANDS = frozenset({"createFrame", "removeFrame"})
+# The engine goes on to the next statement by itself after these.
+_GOES_ON = frozenset({
+    "bgm", "pixiPerform", "pixiInit", "miniAvatar", "label", "if", "setVar", "unlockCg",
+    "unlockBgm", "filmMode", "playEffect", "setTransition", "applyStyle", "callSteam",
+})  # fmt: skip
+# What trim() of JavaScript takes off: not the same as Python's strip().
+BLANKS = (
+    "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+_END = re.compile(r"(?<!\\);")
+_OPTION = re.compile(r"(?<!\\)\|")
+_TARGET = re.compile(r"(?<!\\):")
+# The parser's dot is any character, so `-toggle` is a vocal too.
+_VOCAL = re.compile("[^\n\r\u2028\u2029](?:ogg|mp3|wav)")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_PREFIXED = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
+
+Value = str | bool | float
+Argument = tuple[str, Value]
+
+
+class Statement(NamedTuple):
+    """One statement of a scene.
+
+    Attributes:
+        line, last_line: the first and the last line it is written on, from 1.
+        command: a name of COMMANDS, or `comment` for a line with nothing before its `;`.
+        head: what stands before the first `:`, blanks kept; None where there is no `:`.
+        content: between `:` (or the beginning) and the first ` -`; `none` is read as empty.
+        arguments: (name, value) in order; the speaker, and `next` of commands that go on by
+            themselves, come first.
+        comment: what follows the `;` (the parser drops what follows a second one).
+        is_ended: a `;` ends it.
+    """
+
+    line: int
+    last_line: int
+    command: str
+    head: str | None
+    content: str
+    arguments: tuple[Argument, ...]
+    comment: str
+    is_ended: bool
+
+    @property
+    def word(self) -> str:
+        """The command or the speaker as it is written, or the whole text where there is no `:`."""
+        if self.head is not None:
+            return self.head.strip(BLANKS)
+        return self.content
+
+
+class Option(NamedTuple):
+    """One choice of `choose`: what is shown, and the label or scene it leads to."""
+
+    text: str
+    target: str
+
+
+def parse(text: str) -> list[Statement]:
+    """Return the statements of a scene in order; blank lines are comments without words."""
+    return list(statements(text)) or [_statement(1, 1, "")]
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of a scene in order."""
+    for first, last, line in _joined_lines(text):
+        yield _statement(first, last, line)
+
+
+def split_options(content: str) -> list[Option]:
+    """Return the choices in the content of `choose`; a target that is not named is empty."""
+    options = []
+    for choice in _OPTION.split(content):
+        parts = _TARGET.split(choice)
+        options.append(Option(parts[0], parts[1] if len(parts) > 1 else ""))
+    return options
+
+
+def lines_of(text: str) -> list[str]:
+    """Return a scene's lines as the engine splits it: every carriage return is dropped."""
+    return text.replace("\r", "").split("\n")
+
+
+def lost_line(text: str) -> int | None:
+    """Return the number of the line where a statement begins that the engine never sees.
+
+    A backslash at the end of a line joins the next one to it; on the last line there is none, and
+    the parser forgets what it had.
+    """
+    lines = lines_of(text)
+    if not lines[-1].endswith("\\"):
+        return None
+    first = len(lines)
+    while first > 1 and _goes_on(lines, first - 2):
+        first -= 1
+    return first if "".join(lines[first - 1 :]).strip(BLANKS + "\\") else None
+
+
+def _joined_lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield (first line, last line, what they say together)."""
+    lines = lines_of(text)
+    if "\\" not in text and not any(map(is_continuation, lines)):
+        for number, line in enumerate(lines, 1):
+            yield number, number, line
+        return
+    joined, first = "", 1
+    for index, line in enumerate(lines):
+        goes_on = _goes_on(lines, index)
+        piece = line[:-1] if goes_on and not _is_continued(lines, index) else line
+        if joined:
+            joined += _continuation(piece)
+        else:  # an empty line that goes on is forgotten, as in the parser
+            joined, first = piece, index + 1
+        if not goes_on:
+            yield first, index + 1, joined
+            joined = ""
+
+
+def _goes_on(lines: list[str], index: int) -> bool:
+    return lines[index].endswith("\\") or _is_continued(lines, index)
+
+
+def _is_continued(lines: list[str], index: int) -> bool:
+    return index + 1 < len(lines) and is_continuation(lines[index + 1])
+
+
+def is_continuation(line: str) -> bool:
+    """Whether a line goes on with the statement above it."""
+    if not line.startswith(" ") or "-concat" in line:
+        return False
+    return line.lstrip(BLANKS).startswith(("|", "-"))
+
+
+def _continuation(piece: str) -> str:
+    trimmed = piece.strip(BLANKS)
+    return f" {trimmed}" if trimmed.startswith("-") else trimmed
+
+
+def _statement(first: int, last: int, line: str) -> Statement:
+    code, comment, is_ended = _without_comment(line)
+    if not code or not code.strip(BLANKS):
+        return Statement(
+            first, last, "comment", None, comment, (("next", True),), "", is_ended
+        )  # fmt: skip
+    before, colon, body = code.partition(":")
+    if not colon:
+        body = before
+    command = before if before in COMMANDS else "say"
+    arguments: tuple[Argument, ...] = ()
+    if command == "say":
+        if colon and before != "say":
+            arguments = (("speaker", before),)
+    elif command in _GOES_ON:
+        arguments = (("next", True),)
+    cut = body.find(" -")
+    if cut >= 0:
+        arguments += tuple(map(_argument, filter(None, body[cut:].split(" -"))))
+        body = body[:cut]
+    head = before if colon else None
+    content = _content(command, body.strip(BLANKS))
+    return Statement(first, last, command, head, content, arguments, comment, is_ended)
+
+
+def _without_comment(line: str) -> tuple[str, str, bool]:
+    """Return (what comes before the first unescaped `;`, the comment, whether there was one)."""
+    if ";" not in line:
+        return line, "", False
+    if "\\" not in line:
+        code, _, rest = line.partition(";")
+        return code, rest.partition(";")[0].strip(BLANKS) if rest else "", True
+    parts = _END.split(line, 2)
+    comment = parts[1].strip(BLANKS) if len(parts) > 1 else ""
+    return parts[0].replace("\\;", ";"), comment, len(parts) > 1
+
+
+def _content(command: str, raw: str) -> str:
+    if raw in ("", "none"):
+        return ""
+    if command == "choose":
+        return "|".join(f"{option.text}:{option.target}" for option in split_options(raw))
+    return raw
+
+
+def _argument(raw: str) -> Argument:
+    name, equals, value = raw.partition("=")
+    name, value = name.strip(BLANKS), value.strip(BLANKS)
+    if _VOCAL.search(name.lower()):
+        return "vocal", raw
+    if not equals:
+        return name, True
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, _number(value, value)
+
+
+def _number(value: str, otherwise: str) -> float | str:
+    """Return what Number() of JavaScript makes of it (an empty string is 0), else `otherwise`."""
+    if not value:
+        return 0.0
+    if _DECIMAL.fullmatch(value):
+        return float(value)
+    if _PREFIXED.fullmatch(value):
+        return _whole(int(value, 0))
+    if value.removeprefix("-" if value[0] == "-" else "+") == "Infinity":
+        return float("-inf" if value[0] == "-" else "inf")
+    return otherwise
+
+
+def _whole(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")

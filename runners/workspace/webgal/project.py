@@ -1,0 +1,82 @@
+"""The game that a script belongs to, as far as checks ask for it: files, and its other scenes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cached_property
+
+from runners.workspace.errors import BadArguments, NotThere, PathDenied, WorkspaceFailed
+from runners.workspace.sandbox import Sandbox
+
+SCENES = "game/scene"
+# Read of the other scenes at most; beyond it, what they say is not counted.
+SCENES_BYTES, SCENE_BYTES = 32 * 1024 * 1024, 1024 * 1024
+_HEAD = re.compile(r"^([a-z][A-Za-z0-9_]*):", re.MULTILINE)
+_LABEL = re.compile(r"^label:([^;\r\n]*)", re.MULTILINE)
+
+
+class Project:
+    """A game's files and scenes, each looked at when first asked for.
+
+    Args:
+        script: the path of the script that is checked, if it has one.
+    """
+
+    def __init__(self, sandbox: Sandbox, script: str | None = None) -> None:
+        self._sandbox = sandbox
+        self._script = script
+        self._folders: dict[str, frozenset[str]] = {}
+
+    def files_in(self, folder: str) -> frozenset[str]:
+        """Return the paths of all files below a folder, from it; none where there is no folder."""
+        if folder not in self._folders:
+            self._folders[folder] = frozenset(list_files_below(self._sandbox, folder))
+        return self._folders[folder]
+
+    def uses_elsewhere(self, word: str) -> int:
+        """Return how many statements of the other scenes have a word before `:`."""
+        return self._other_words[word]
+
+    def scene_of_label(self, name: str) -> str | None:
+        """Return the first other scene that has a label of this name."""
+        return self._scenes_by_label.get(name)
+
+    @cached_property
+    def _scenes_by_label(self) -> dict[str, str]:
+        labels: dict[str, str] = {}
+        for scene, text in self._other_scenes.items():
+            for found in _LABEL.finditer(text):
+                labels.setdefault(found[1].partition(" -")[0].strip(), scene)
+        return labels
+
+    @cached_property
+    def _other_words(self) -> Counter[str]:
+        words: Counter[str] = Counter()
+        for text in self._other_scenes.values():
+            words.update(_HEAD.findall(text))
+        return words
+
+    @cached_property
+    def _other_scenes(self) -> dict[str, str]:
+        """The texts of the other scenes by their paths in the scenes' folder."""
+        texts, left = {}, SCENES_BYTES
+        for scene in sorted(self.files_in(SCENES)):
+            path = f"{SCENES}/{scene}"
+            if left <= 0 or path == self._script or not scene.lower().endswith(".txt"):
+                continue
+            try:
+                data = self._sandbox.read(path, limit=SCENE_BYTES)
+            except WorkspaceFailed:
+                continue  # what cannot be read says nothing
+            left -= len(data)
+            texts[scene] = data.decode(errors="replace")
+        return texts
+
+
+def list_files_below(sandbox: Sandbox, folder: str) -> list[str]:
+    """Return the files below a folder, sorted; none where no folder is that may be entered."""
+    try:
+        return [path for path, is_folder in sandbox.walk(folder) if not is_folder]
+    except (NotThere, PathDenied, BadArguments):
+        return []

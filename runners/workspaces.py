@@ -1,0 +1,167 @@
+"""Workspaces: which folder a call works in, and what the caller's tools may do there (S4 §6)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from decisions.audit import Deed, record
+from decisions.errors import NotFound
+from decisions.principals import LOCAL, local_principal
+from runners.base import Tool
+from runners.local_folder import LocalFolder, local_folder
+from runners.models import ExecutionTarget, TargetKind
+from runners.targets import Caller, choose_target, is_allowed_root
+from runners.trust import TrustLevel
+from runners.workspace.errors import NotThere, ToolDisabled
+from runners.workspace.place import Workspace, WorkspacePolicy
+from runners.workspace.policy_file import policy_of
+
+_DEVELOPER_MODE = {
+    "EN": "Turn it on with CONTINUITY_DEVELOPER=1, or mcp_stdio's --toolsets developer.",
+    "ZH": "请以 CONTINUITY_DEVELOPER=1 或 mcp_stdio 的 --toolsets developer 启用开发者模式。",
+}
+
+
+def open_workspace(
+    caller: Caller, target_id: str | None = None, *, offered: tuple[str, ...] = ()
+) -> Workspace:
+    """Return the folder that a call works in, as its tools see it.
+
+    The target that the call names, else a folder that the local caller's command line names, else
+    the default of the caller's workspace, of its tenant, else the built-in local one.
+
+    Args:
+        offered: names of the tools that the caller's door offers.
+
+    Raises:
+        NotThere: The call names a target that is not there, or is another's.
+        ToolDisabled: There is no folder for this caller, or it is disabled or gone.
+    """
+    target = find_target(caller, target_id)
+    if not target.enabled:
+        raise ToolDisabled(
+            f"The workspace {target.name!r} is disabled.", details={"targetId": target.id}
+        )
+    root = _root_of(target)
+    return Workspace(
+        target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
+        policy=_policy(target, root), offered=offered,
+    )  # fmt: skip
+
+
+def check_may_use(tool: Tool, workspace: Workspace, *, trust: TrustLevel) -> None:
+    """Refuse a workspace tool that is not for this caller, or not for this workspace.
+
+    Raises:
+        ToolDisabled: It is for developer mode and that is off, or it reaches what only local
+            callers may: this machine's processes and its loopback.
+    """
+    if tool.developer and not workspace.policy.developer:
+        raise ToolDisabled(
+            f"{tool.name} is for developer mode, which is off.",
+            hint=_DEVELOPER_MODE[workspace.policy.language],
+        )
+    if (tool.developer or tool.uses_browser) and trust != "local":
+        raise ToolDisabled(
+            f"{tool.name} is for callers of trust level local.", details={"trustLevel": trust}
+        )
+
+
+def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget:
+    """Return the target that `open_workspace` opens, enabled or not.
+
+    Raises:
+        NotThere, ToolDisabled: As `open_workspace`.
+    """
+    mine = local_folder()
+    is_mine = target_id is None and _is_of_this_machine(caller)
+    if is_mine and mine.is_named and mine.root is not None:
+        return _local_target(mine)
+    try:
+        target = choose_target(caller, TargetKind.WORKSPACE, target_id)
+    except NotFound as missing:
+        raise NotThere(missing.message, details={"targetId": target_id}) from None
+    if target is not None:
+        return target
+    if is_mine and mine.root is not None:
+        return _local_target(mine)
+    told = mine.why if is_mine else "No folder is set up for this workspace."
+    raise ToolDisabled(
+        f"There is no workspace folder to work in. {told}",
+        hint="Name a targetId, or have an operator make a target of kind workspace.",
+    )
+
+
+def state_of(root: Path) -> Path:
+    """Return our folder for what is kept of a workspace, outside of it; the same for every target
+    with this root.
+    """
+    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
+    folder: Path = settings.CONTINUITY_HOME / "workspaces" / name
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _is_of_this_machine(caller: Caller) -> bool:
+    """Tell whether this machine's own folder is the caller's: a local one, in the workspace that
+    stdio acts in.
+    """
+    if caller.trust != "local":
+        return False
+    return caller.principal_id == LOCAL or caller.workspace_id == local_principal().workspace_id
+
+
+def _local_target(folder: LocalFolder) -> ExecutionTarget:
+    """Return the row of this machine's own folder, made at its first use: runs name it."""
+    principal, root = local_principal(), (folder.root or Path()).resolve()
+    if not root.is_dir():
+        raise ToolDisabled(f"The workspace folder {root} is not there.")
+    config: dict[str, Any] = {"root": str(root)} | ({"developer": True} if folder.developer else {})
+    told = f"{principal.workspace_id}|{root}|{folder.developer}".encode()
+    made_id = f"target_{hashlib.sha256(told).hexdigest()[:26]}"
+    found = ExecutionTarget.objects.filter(id=made_id).first()
+    if found is not None:
+        return found
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    target = ExecutionTarget(
+        id=made_id, **place, kind=TargetKind.WORKSPACE, name=root.name[:128] or "/", config=config,
+        is_local=True,
+    )  # fmt: skip
+    try:
+        with transaction.atomic():
+            target.save(force_insert=True)
+            told_of = {"kind": "workspace", "isLocal": True, "config": config}
+            record(Deed("target.created", principal.id, "target", made_id, **place,
+                        metadata=told_of))  # fmt: skip
+    except IntegrityError:  # another process was first
+        return ExecutionTarget.objects.get(id=made_id)
+    return target
+
+
+def _root_of(target: ExecutionTarget) -> Path:
+    """Return the real root; what it was when the target was made may have changed since."""
+    given = Path(str(target.config.get("root", "")))
+    root = given.resolve()
+    if not root.is_dir() or not (target.is_local or is_allowed_root(root)):
+        raise ToolDisabled(
+            f"The folder of the workspace {target.name!r} is gone, or is not allowed any more.",
+            details={"targetId": target.id},
+        )
+    return root
+
+
+def _policy(target: ExecutionTarget, root: Path) -> WorkspacePolicy:
+    policy: WorkspacePolicy = settings.WORKSPACE_POLICY
+    home: Path = settings.CONTINUITY_HOME.resolve()
+    if home.is_relative_to(root):
+        policy = replace(policy, forbidden=(*policy.forbidden, home.name))
+    if target.is_local and target.config.get("developer"):
+        policy = replace(policy, developer=True)
+    return policy_of(policy, root)

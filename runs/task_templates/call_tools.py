@@ -1,0 +1,197 @@
+"""Call tools, one after another, as a durable run (runs.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from decisions.principals import Principal
+from runners.base import Closed, Effect
+from runs.models import RunStatus
+from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+from runs.task_templates.tool_steps import (
+    checked_step_args,
+    find_step_tool,
+    pinned_target,
+    tool_step,
+    uses_browser,
+    works_on_page,
+)
+
+
+class PlannedCall(Closed):
+    """One call."""
+
+    name: str = Field(min_length=1, max_length=128, description="A tool's name.")
+    args: dict[str, Any] = Field(default_factory=dict, description="As the tool's schema says.")
+    target_id: str | None = Field(
+        default=None,
+        alias="targetId",
+        min_length=1,
+        max_length=64,
+        description="Where it is executed; the default target of its kind unless said.",
+    )
+
+
+class CallToolsInputs(Closed):
+    """Which tools, in order."""
+
+    calls: list[PlannedCall] = Field(min_length=1, max_length=100)
+    stop_on_error: bool = Field(
+        default=True,
+        alias="stopOnError",
+        description="Whether the first call that fails ends the run; else all are made.",
+    )
+
+
+@template
+class CallTools(TaskTemplate):
+    """A step a call; policy is asked before each."""
+
+    template_id = "call_tools"
+    name = "Call tools"
+    description = (
+        "Call up to 100 tools one after another as a durable run: files of a workspace, pages of"
+        " a browser. Every call is checked before the first is made; one that was under way when"
+        " its worker was lost is made again only if its tool may be called twice."
+    )
+    inputs_model: ClassVar[type[BaseModel]] = CallToolsInputs
+    example_inputs = (
+        {"calls": [{"name": "list_files", "args": {"path": "game/scene"}}], "stopOnError": True},
+    )
+    result_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "ok": {"type": "boolean"},
+                        "output": {"type": "object"},
+                        "error": {"type": "object", "required": ["code", "message"]},
+                    },
+                    "required": ["name", "ok"],
+                },
+            },
+        },
+        "required": ["results"],
+    }
+    uses_browser = True
+    shares_page = True
+    step_timeout_ms = 180_000
+    limits = {"maxCalls": 100}
+
+    def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+        """Return the inputs with the target of every call that works on one.
+
+        Raises:
+            InvalidInput: A tool, arguments or a target that are not here, or not for this caller.
+            Forbidden: The caller lacks a scope that a tool needs.
+        """
+        calls = [
+            _completed(f"inputs.calls.{index}", call, principal)
+            for index, call in enumerate(inputs["calls"])
+        ]
+        return {**inputs, "calls": calls}
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return a step a call."""
+        planned = []
+        for index, call in enumerate(inputs["calls"], 1):
+            tool = find_step_tool(call["name"], where=f"inputs.calls.{index - 1}.name")
+            named = f"{index}. {tool.name}"
+            planned.append(tool_step(named, tool, call.get("args", {}), call.get("targetId")))
+        return planned
+
+    def on_page(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step works on the page that steps share."""
+        return works_on_page(step_input["tool"])
+
+    def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step's tool needs one: those that read and write files do not."""
+        return uses_browser(step_input["tool"])
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Call the step's tool; a failure that does not stop the run is what the step left."""
+        name, args = step.input["tool"], step.input["args"]
+        target_id = step.input.get("targetId")
+        if ctx.inputs.get("stopOnError", True):
+            return {"ok": True, "output": await ctx.call(name, args, target_id=target_id)}
+        result = await ctx.attempt(name, args, target_id=target_id)
+        if result.ok:
+            return {"ok": True, "output": dict(result.output or {})}
+        return {"ok": False, "error": _told(result.error or {})}
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Return what every call left; the status is that of its items (runs.md)."""
+        broken = failed_step(steps)
+        if broken is not None:
+            again = all(step.effect == Effect.READ for step in steps)
+            done = sum(step.succeeded for step in steps)
+            return ends_with(
+                broken, template_id=self.template_id, inputs=inputs, again=again, done=done
+            )
+        results = [{"name": step.input["tool"], **(step.output or {"ok": False})} for step in steps]
+        failed = [one for one in results if not one["ok"]]
+        summary = f"{len(results) - len(failed)} of {len(results)} calls succeeded."
+        warnings = _warnings(steps)
+        if len(failed) == len(results):
+            error = _common(failed)
+            return Conclusion(RunStatus.FAILED, error=error, summary=summary, warnings=warnings)
+        status = RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED
+        return Conclusion(status, {"results": results}, summary=summary, warnings=warnings)
+
+
+def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
+    tool = find_step_tool(call["name"], where=f"{where}.name")
+    args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
+    target = pinned_target(tool, call.get("targetId"), principal, where=f"{where}.targetId")
+    return {"name": tool.name, "args": args} | ({"targetId": target} if target else {})
+
+
+def _told(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an error as a ToolResult has it (S3 §3)."""
+    kept = {name: error[name] for name in ("message", "details", "retryable", "hint",
+                                           "recoverable") if name in error}  # fmt: skip
+    return {"code": error["errorCode"], **kept}
+
+
+def _common(failed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the error of a run all of whose calls failed: their common code, else
+    STEP_EXECUTION_FAILED.
+    """
+    errors = [one["error"] for one in failed]
+    codes = Counter(error["code"] for error in errors)
+    code = errors[0]["code"] if len(codes) == 1 else "STEP_EXECUTION_FAILED"
+    details: dict[str, Any] = {"items": list(failed)}
+    if code not in OWN_CODES:
+        details["causeCode"], code = code, "STEP_EXECUTION_FAILED"
+    return {
+        "errorCode": code,
+        "message": f"None of the {len(failed)} calls succeeded: {errors[0]['message']}"[:500],
+        "details": details,
+        "retryable": False,
+        "recovery": "Mend the calls named in details.items, then submit them again.",
+    }
+
+
+def _warnings(steps: Sequence[StepView]) -> list[str]:
+    inner = [
+        StepView(step.index, step.name, step.input, step.succeeded,
+                 (step.output or {}).get("output"), None)
+        for step in steps
+    ]  # fmt: skip
+    return warnings_of(inner)

@@ -1,0 +1,233 @@
+"""One call of a tool outside a run: checked, judged by policy, audited before and after, done.
+
+Tools that only touch files are done here, in the door's process. Those that need a browser are
+carried by a worker, as a run of `call_tools` that is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+
+from artifacts.models import Artifact
+from artifacts.services import KeptBlob, artifact_rows, keep_blob
+from decisions.audit import Deed, record
+from decisions.deeds import ToolUse, admit_call, begin, use_of
+from decisions.errors import InvalidInput, Refused, ToolNotFound
+from decisions.ids import new_id
+from decisions.principals import Principal
+from decisions.threads import in_thread
+from runners.arguments import check_args, scope_of
+from runners.base import Tool, ToolCall, ToolContext, ToolResult
+from runners.errors import ToolFailed
+from runners.invoke import invoke
+from runners.registry import get_tool
+from runners.s4 import FailedCall, failed_call
+from runners.targets import Caller
+from runners.workspace.place import Workspace
+from runners.workspaces import check_may_use, open_workspace
+from runs.tools.carried import Carried, carry
+from runs.tools.listing import offered_tools
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A direct call as a door hands it over.
+
+    Attributes:
+        timeout_ms: at most this long; the tool's own time otherwise.
+        key: names the call, so that the one that a person confirmed is known again.
+        offered: names of the tools that the door offers; those of this process otherwise.
+    """
+
+    name: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    target_id: str | None = None
+    timeout_ms: int | None = None
+    key: str = ""
+    offered: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a call came to; one that failed is raised instead.
+
+    Attributes:
+        call_id: what the audit log names it.
+        run_id: the run that carried it.
+    """
+
+    output: Mapping[str, Any]
+    call_id: str
+    run_id: str | None = None
+    artifact_ids: Sequence[str] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the answer of REST."""
+        told: dict[str, Any] = {"ok": True, "output": dict(self.output), "callId": self.call_id}
+        if self.run_id is not None:
+            told["runId"] = self.run_id
+        return told | ({"artifactIds": list(self.artifact_ids)} if self.artifact_ids else {})
+
+
+@dataclass(slots=True)
+class _Admitted:
+    """A call that may be made; `blobs` is what its tool kept."""
+
+    tool: Tool
+    use: ToolUse
+    workspace: Workspace | None
+    call_id: str
+    blobs: list[KeptBlob] = field(default_factory=list)
+
+
+async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
+    """Call a tool and return what it answered.
+
+    Raises:
+        ToolNotFound: There is no tool of this name.
+        Forbidden: The caller lacks the tool's scope.
+        PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`; once a
+            person confirmed, the same call with the same key is performed.
+        FailedCall: The tool failed, or its arguments or its target are wrong.
+    """
+    began = time.monotonic()
+    admitted = await in_thread(_admit, principal, asked)
+    if admitted.tool.uses_browser:
+        carried = await carry(principal, admitted.use, _limit_ms(admitted.tool, asked))
+        return await _answer_of_carried(principal, admitted, carried, began)
+    outcome: dict[str, Any] = {"ok": False, "code": "interrupted"}
+    try:
+        result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
+        outcome = _outcome(result)
+    finally:
+        outcome["durationMs"] = int((time.monotonic() - began) * 1000)
+        # Also where whoever asked has hung up: what was begun is said to have ended.
+        await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
+    if not result.ok:
+        raise failed_call(result.error or {}, in_s4=admitted.tool.kind == "workspace")
+    kept = [blob.artifact_id for blob in admitted.blobs]
+    return Answered(result.output or {}, admitted.call_id, artifact_ids=kept)
+
+
+def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
+    """Check a call and ask policy about it; commits that it begins.
+
+    A call that a worker carries begins with its run, in one transaction.
+    """
+    tool = get_tool(asked.name)
+    if tool is None:
+        raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
+    principal.require(scope_of(tool))
+    try:
+        admitted = _checked(principal, tool, asked)
+    except (ToolFailed, InvalidInput) as wrong:
+        refusal = _refusal_of(wrong, tool)
+        told = {"tool": tool.name, "code": _code_of(refusal)}
+        record(_deed("tool.refused", principal, tool, told))
+        raise refusal from None
+    if not tool.uses_browser:
+        approval = admit_call(admitted.use)
+        with transaction.atomic():
+            begin(approval)
+            record(_deed("tool.called", principal, tool, _about(admitted)))
+    return admitted
+
+
+def _checked(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
+    args, workspace = check_args(tool, asked.args), None
+    if tool.kind == "workspace":
+        offered = tuple(asked.offered) if asked.offered is not None else offered_tools()
+        workspace = open_workspace(Caller.of(principal), asked.target_id, offered=offered)
+        check_may_use(tool, workspace, trust=principal.trust)
+    elif asked.target_id is not None:
+        raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")
+    target_id = workspace.target_id if workspace is not None else None
+    use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key, is_own=True)
+    return _Admitted(tool, use, workspace, new_id("call_"))
+
+
+def _refusal_of(wrong: ToolFailed | Refused, tool: Tool) -> Refused:
+    if isinstance(wrong, ToolFailed):
+        return failed_call(wrong.as_dict(), in_s4=tool.kind == "workspace")
+    return wrong
+
+
+def _code_of(refusal: Refused) -> str:
+    return str(refusal.error["errorCode"]) if isinstance(refusal, FailedCall) else refusal.code
+
+
+def _context(principal: Principal, admitted: _Admitted, asked: AskedCall) -> ToolContext:
+    async def save_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
+        blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
+        admitted.blobs.append(blob)
+        return blob.artifact_id
+
+    return ToolContext(
+        run_id=admitted.call_id,
+        trust=principal.trust,
+        deadline=time.monotonic() + _limit_ms(admitted.tool, asked) / 1000,
+        save_artifact=save_artifact,
+        emit=lambda type_, data: None,  # nobody listens to a call that has no run
+        workspace=admitted.workspace,
+    )
+
+
+def _call_of(use: ToolUse) -> ToolCall:
+    return ToolCall(use.tool, use.args, use.target_id)
+
+
+def _limit_ms(tool: Tool, asked: AskedCall) -> int:
+    return min(tool.timeout_ms, asked.timeout_ms or tool.timeout_ms)
+
+
+async def _answer_of_carried(
+    principal: Principal, admitted: _Admitted, carried: Carried, began: float
+) -> Answered:
+    outcome = _outcome(carried.result) | {"runId": carried.run_id}
+    outcome["durationMs"] = int((time.monotonic() - began) * 1000)
+    await in_thread(_record_end, principal, admitted, outcome)
+    if not carried.result.ok:
+        in_s4 = admitted.tool.kind == "workspace"
+        raise failed_call(carried.result.error or {}, in_s4=in_s4)
+    output = carried.result.output or {}
+    return Answered(output, admitted.call_id, carried.run_id, carried.artifact_ids)
+
+
+def _outcome(result: ToolResult) -> dict[str, Any]:
+    if not result.ok:
+        return {"ok": False, "code": str((result.error or {}).get("errorCode"))}
+    snapshot = (result.output or {}).get("snapshotId")
+    return {"ok": True} | ({"snapshotId": snapshot} if snapshot else {})
+
+
+def _record_end(principal: Principal, admitted: _Admitted, outcome: Mapping[str, Any]) -> None:
+    action = "tool.succeeded" if outcome["ok"] else "tool.failed"
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    blobs = [(blob, None) for blob in admitted.blobs]
+    with transaction.atomic():
+        if blobs:
+            Artifact.objects.bulk_create(
+                artifact_rows(blobs, **place, run_id=admitted.call_id, ended_at=datetime.now(UTC))
+            )
+        record(_deed(action, principal, admitted.tool, {**_about(admitted), **outcome}))
+
+
+def _about(admitted: _Admitted) -> dict[str, Any]:
+    use = admitted.use
+    told: dict[str, Any] = {"callId": admitted.call_id, "argsDigest": use.digest}
+    if use.target_id is not None:
+        told["targetId"] = use.target_id
+    path = use.args.get("path")
+    return told | ({"path": path[:300]} if isinstance(path, str) else {})
+
+
+def _deed(action: str, principal: Principal, tool: Tool, told: Mapping[str, Any]) -> Deed:
+    place = principal.tenant_id, principal.workspace_id
+    return Deed(action, principal.id, "tool", tool.name, *place, told)

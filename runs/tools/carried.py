@@ -1,0 +1,95 @@
+"""A direct call that a worker carries: a run of `call_tools` with one call, waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from decisions.deeds import ToolUse
+from decisions.errors import ConfirmationRequired, Conflict
+from decisions.keys import mac
+from decisions.principals import Principal
+from decisions.threads import in_thread
+from runners.base import ToolResult
+from runners.sessions import find_named
+from runners.workspace.errors import TooSlow
+from runs.models import TERMINAL
+from runs.services import submit_run
+from runs.sessions.services import create_session
+from runs.submission import Submitted
+from runs.waiting import wait_run
+
+START_MS = 20_000  # for a worker to take the run and open its browser, beside the tool's own time
+PATIENCE_S = 55.0  # no call blocks longer (product.md, "MCP")
+_OURS = frozenset({"runs:read", "runs:write", "sessions:write"})
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What came of a carried call."""
+
+    run_id: str
+    result: ToolResult
+    artifact_ids: Sequence[str] = ()
+
+
+async def carry(principal: Principal, use: ToolUse, limit_ms: int) -> Carried:
+    """Have a worker make a call and return what came of it.
+
+    The same key again returns what the first call came to.
+
+    Raises:
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        Conflict: The key was used for another call.
+    """
+    # The scopes of tools were asked for; that a run carries the call is our affair.
+    carrier = replace(principal, scopes=principal.scopes | _OURS)
+    submitted: Submitted = await in_thread(_submit, carrier, use, limit_ms)
+    if submitted.inputs_match is False:
+        raise Conflict("The idempotencyKey was used for another call.")
+    wait_s = min(PATIENCE_S, (limit_ms + START_MS) / 1000 + 2)
+    run = await wait_run(principal=carrier, run_id=submitted.run_id, wait_s=wait_s)
+    return Carried(submitted.run_id, _result_of(run), run["artifactIds"])
+
+
+def _submit(carrier: Principal, use: ToolUse, limit_ms: int) -> Submitted:
+    call: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
+    if use.target_id is not None:
+        call["targetId"] = use.target_id
+    options: dict[str, Any] = {"mode": "sync", "timeoutMs": limit_ms + START_MS}
+    if use.key:
+        options["idempotencyKey"] = "call:" + mac("call", f"{use.tool}\0{use.key}".encode())
+    return submit_run(
+        principal=carrier, template_id="call_tools", inputs={"calls": [call]}, options=options,
+        session_id=_session_of(carrier, use), carries=use,
+    )  # fmt: skip
+
+
+def _session_of(carrier: Principal, use: ToolUse) -> str | None:
+    """Return the session that a caller's calls about a workspace share: what one call opened, the
+    next one finds. Other tools have a browser of their own.
+    """
+    if use.target_id is None:
+        return None
+    name = f"pages of {use.target_id}"
+    found = find_named(carrier, name)
+    return found.id if found else str(create_session(principal=carrier, name=name)["sessionId"])
+
+
+def _result_of(run: Mapping[str, Any]) -> ToolResult:
+    if "waitingFor" in run:
+        asked = run["waitingFor"]
+        raise ConfirmationRequired(
+            "A person has to decide before the call goes on; its run then does so by itself.",
+            details={"runId": run["runId"], **{name: asked[name] for name in
+                     ("decisionId", "expiresAt") if name in asked}},
+        )  # fmt: skip
+    if run["status"] not in TERMINAL:
+        slow = TooSlow("The call did not end in time; its run goes on.",
+                       details={"runId": run["runId"]})  # fmt: skip
+        return ToolResult(False, error=slow.as_dict())
+    if run["error"] is not None:
+        return ToolResult(False, error=run["error"])
+    (first,) = run["result"]["results"]
+    return ToolResult(True, output=first["output"])

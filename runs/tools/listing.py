@@ -1,0 +1,49 @@
+"""What tools there are, and where a caller may have them executed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from decisions.principals import Principal
+from runners.arguments import input_schema
+from runners.base import Effect, Tool
+from runners.local_folder import is_developer
+from runners.registry import list_tools
+from runners.targets import Caller, visible_targets
+
+_RISKS = {"read": "low", "write": "medium", "external": "high"}
+
+
+def offered_tools() -> tuple[str, ...]:
+    """Return the names of the workspace tools that this process's doors offer."""
+    developer = is_developer()
+    return tuple(tool.name for tool in list_tools("workspace") if developer or not tool.developer)
+
+
+def list_callable_tools(*, principal: Principal) -> dict[str, Any]:
+    """Return {tools}: every tool with its schemas, what it does to the world, and its targets."""
+    principal.require("tools:read")
+    targets = visible_targets(Caller.of(principal)).order_by("-is_default", "name", "id")
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for target in targets:
+        shown = {"targetId": target.id, "name": target.name, "isDefault": target.is_default,
+                 "enabled": target.enabled}  # fmt: skip
+        by_kind.setdefault(target.kind, []).append(shown)
+    return {"tools": [_shown(tool, by_kind.get(tool.kind, [])) for tool in list_tools()]}
+
+
+def effect_of(tool: Tool) -> str:
+    """Return what a tool does to the world: read, write what is kept here, or external."""
+    if tool.effect == Effect.READ:
+        return "read"
+    return "external" if tool.developer or tool.kind != "workspace" else "write"
+
+
+def _shown(tool: Tool, targets: list[dict[str, Any]]) -> dict[str, Any]:
+    effect = effect_of(tool)
+    answers = {"outputSchema": dict(tool.response)} if tool.response is not None else {}
+    return {
+        "name": tool.name, "kind": tool.kind, "description": tool.description, "effect": effect,
+        "risk": _RISKS[effect], "developer": tool.developer, "inputSchema": input_schema(tool),
+        **answers, "targets": targets if tool.kind == "workspace" else [],
+    }  # fmt: skip

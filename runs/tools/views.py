@@ -1,0 +1,77 @@
+"""Tools over REST: what there is, and one call of one (runners.md, "Tools")."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from decisions.api_view import ApiView, json_answer, principal_of
+from decisions.arguments import Arguments
+from decisions.gate import CALL_LIMIT
+from decisions.openapi import component, operation
+from runners.registry import is_workspace_tool
+from runners.s4 import told_in_s4
+from runs.tools import contract
+from runs.tools.calls import AskedCall, call_tool
+from runs.tools.listing import list_callable_tools
+
+_NOTHING = Arguments({"type": "object", "properties": {}, "additionalProperties": False})
+_CALL = Arguments(contract.CALL_INPUT)
+_TOOLS = component("ToolList", contract.TOOLS_OUTPUT)
+_ANSWER = component("CalledTool", contract.CALL_OUTPUT)
+_BODY = component("ToolCall", contract.CALL_BODY)
+_WAITING = component("WorkspaceProblem", contract.S4_PROBLEM)
+
+
+class ToolsView(ApiView):
+    """GET /tools."""
+
+    scopes = {"GET": "tools:read"}
+
+    @operation(
+        "listTools", "What can be called", tag="tools", answer=_TOOLS,
+        refusals=(400, 401, 403, 429),
+    )  # fmt: skip
+    def get(self, request: Request) -> HttpResponse:
+        """Every tool, with its schemas, what it does to the world, and the targets it may work
+        on.
+        """
+        self.arguments(_NOTHING)
+        return json_answer(list_callable_tools(principal=principal_of(request)))
+
+
+class CallView(ApiView):
+    """POST /tools/{name}/call."""
+
+    scopes = {"POST": "tools:read"}  # the call itself asks for tools:write where it changes things
+    body_limit = CALL_LIMIT
+
+    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+        """Answer as ever; errors of workspace tools are told in S4's words."""
+        if await asyncio.to_thread(is_workspace_tool, str(kwargs.get("name", ""))):
+            self.__dict__["tell_refusal"] = told_in_s4
+        return await super().dispatch(request, *args, **kwargs)
+
+    @operation(
+        "callTool", "Call a tool", tag="tools", answer=_ANSWER, body=_BODY,
+        others={202: _WAITING}, path={"name": "From the list of tools."},
+        body_example={"args": {"path": "game/scene"}},
+        refusals=(400, 401, 403, 404, 409, 413, 415, 429),
+    )  # fmt: skip
+    async def post(self, request: Request, **path: str) -> HttpResponse:
+        """Checks the arguments, asks policy, and answers with what the tool answered.
+
+        Answers 202 where a person has to confirm the call first; the error's details name the
+        decision, and the same call with the same `idempotencyKey` then performs it. Errors of
+        workspace tools are `{"error": {"code": "E_…", …}}`, all others as everywhere.
+        """
+        asked = await self.arguments_of_body(_CALL)
+        call = AskedCall(
+            asked["name"], asked.get("args", {}), target_id=asked.get("targetId"),
+            timeout_ms=asked.get("timeoutMs"), key=asked.get("idempotencyKey", ""),
+        )  # fmt: skip
+        return json_answer((await call_tool(principal=principal_of(request), asked=call)).as_dict())

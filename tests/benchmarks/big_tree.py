@@ -1,0 +1,33 @@
+"""20 000 files, about 180 MB, in 1000 folders: what the file tools are measured on."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+FILES = 20_000
+WORDS = ["alpha", "beta", "gamma", "delta", "changeBg", "setVar", "jumpScene", "choose", "label",
+         "dialogue", "speaker", "figure", "bgm", "vocal", "end", "intro", "next", "callScene",
+         "function", "return", "class", "import"]  # fmt: skip
+
+
+@contextlib.contextmanager
+def big_tree() -> Iterator[Path]:
+    """Make the tree for the length of the block; it is the same each time."""
+    with tempfile.TemporaryDirectory() as folder:
+        root, chance = Path(folder), random.Random(3)
+        block = [" ".join(chance.choices(WORDS, k=chance.randint(4, 16))) for _ in range(4000)]
+        for number in range(FILES):
+            here = root / f"d{number % 40}/s{number // 40 % 25}"
+            here.mkdir(parents=True, exist_ok=True)
+            at = chance.randint(0, 3700)
+            lines = block[at : at + chance.randint(20, 240)]
+            if number % 100 == 0:
+                lines = [*lines, f"const needle_{number} = fooBar({number});"]
+            if number % 7 == 0:
+                lines = [*lines, "雪乃: 海风真舒服呢;"]
+            (here / f"f{number}.txt").write_text("\n".join(lines) + "\n")
+        yield root

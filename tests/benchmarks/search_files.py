@@ -1,0 +1,113 @@
+"""A search of 20 000 files, against bare ripgrep whose answer is read into the same shape, and
+Python's `re` line by line; with ripgrep and without, with few hits and capped at 2000.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from runners.workspace import ripgrep, searching
+from runners.workspace.patterns import line_pattern
+from runners.workspace.place import WorkspacePolicy
+from runners.workspace.sandbox import Sandbox
+from tests.benchmarks.big_tree import big_tree
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+
+ROUNDS, CAP, MOST = 3, 2000, 10_000
+LITERAL, COMMON, CHINESE = (
+    r"needle_\d+ = fooBar",
+    r"(callScene|jumpScene) \w+ choose$",
+    "海风.{1,4}呢",
+)
+RG = [
+    "rg",
+    "-n",
+    "--null",
+    "--no-heading",
+    "--color=never",
+    "--no-config",
+    "--no-ignore",
+    "--hidden",
+]
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Return how long a call takes."""
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> None:
+    """Search as the tool does."""
+    found = shutil.which("rg") if with_ripgrep else None
+    ripgrep.find_ripgrep = lambda: found  # type: ignore[assignment]
+    policy = WorkspacePolicy()
+    search = searching.Search(
+        ".", line_pattern(regex), None, at_most, policy.max_read_bytes, time.monotonic() + 60,
+        policy.forbidden,
+    )  # fmt: skip
+    with Sandbox(root, policy.forbidden) as box:
+        searching.search_below(box, search)
+
+
+def bare_ripgrep(root: Path, regex: str) -> list[tuple[str, int, str]]:
+    """Let ripgrep search, and read what it prints."""
+    found = []
+    printed = subprocess.run([*RG, "-e", regex, "."], cwd=root, capture_output=True, check=False)
+    for line in printed.stdout.split(b"\n"):
+        if line:
+            path, _, rest = line.partition(b"\0")
+            number, _, text = rest.partition(b":")
+            found.append((path.decode(), int(number), text.decode("utf-8", "replace")))
+    return found
+
+
+def python_re(root: Path, regex: str) -> list[tuple[str, int, str]]:
+    """Search line by line."""
+    found = []
+    compiled = re.compile(regex)
+    for folder, _, names in os.walk(root):
+        for name in names:
+            with Path(folder, name).open(encoding="utf-8", errors="replace") as lines:
+                for number, line in enumerate(lines, 1):
+                    if compiled.search(line):
+                        found.append((f"{folder}/{name}", number, line))
+    return found
+
+
+def main() -> None:
+    """Measure and report."""
+    told = {}
+    with big_tree() as root:
+        for name, regex in (("literal", LITERAL), ("chinese", CHINESE), ("common", COMMON)):
+            variants = {
+                "ours": partial(seconds, partial(ours, root, regex, MOST)),
+                "capped": partial(seconds, partial(ours, root, regex, CAP)),
+                "re2_alone": partial(seconds, partial(ours, root, regex, MOST, with_ripgrep=False)),
+                "ripgrep": partial(seconds, partial(bare_ripgrep, root, regex)),
+                "python_re": partial(seconds, partial(python_re, root, regex)),
+            }
+            figures = alternate(variants, ROUNDS)
+            told[name] = {
+                "seconds": {each: spread(times) for each, times in figures.items()},
+                "speed_to_ripgrep": ratio(figures["ripgrep"], figures["ours"]),
+                "speed_to_python_re": ratio(figures["python_re"], figures["ours"]),
+                "re2_alone_to_ripgrep": ratio(figures["ripgrep"], figures["re2_alone"]),
+                "capped_to_whole": ratio(figures["capped"], figures["ours"]),
+                "capped_to_ripgrep": ratio(figures["capped"], figures["ripgrep"]),
+            }
+    goals = {"speed_to_ripgrep": ">= 0.8", "speed_to_python_re": ">= 3 (literal)",
+             "re2_alone_to_ripgrep": ">= 0.4", "capped_to_ripgrep": "<= 0.35 (common)"}  # fmt: skip
+    report("search_files", patterns=told, goals=goals)
+
+
+if __name__ == "__main__":
+    main()

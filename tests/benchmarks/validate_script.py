@@ -1,0 +1,75 @@
+"""A script of 10 000 lines checked by validate_script, against a floor: its lines split at their
+`:` and `;` by one regular expression.
+
+One script without a fault, and one where every other line has one. CPU time, for what else runs
+here.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from runners.workspace.place import Workspace
+from runners.workspace.sandbox import Sandbox
+from runners.workspace.webgal.checks import check_script
+from runners.workspace.webgal.project import Project
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.support.webgal import sample_game
+
+LINES = 10_000
+_LINE = re.compile(r"^([^:;\n]*):?([^;\n]*);?(.*)$", re.MULTILINE)
+SOUND = [
+    "changeBg:beach.png -next;", "雪乃:海风真舒服呢 -yukino/v1.wav;", "接着说一句话;", "; 注释",
+    "choose:去:beach.txt|不去:home;", "label:home;", "", "playEffect:bell.wav -volume=60;",
+    'setTransform:{"position":{"x":120,"y":-40}} -target=fig-left -duration=500 -next;',
+    "changeFigure:yukino/smile.png -left -next; 笑了",
+]  # fmt: skip
+FAULTY = [
+    *SOUND[:5],
+    "changeBG:beach.png;",
+    "bgm:wave.wav;",
+    "雪乃:没有分号",
+    "jumpLabel:hom;",
+    "a;\t",
+]
+
+
+def _ms(call: Callable[[], object]) -> float:
+    began = time.process_time()
+    call()
+    return (time.process_time() - began) * 1000
+
+
+def _check(game: Workspace, text: str) -> None:
+    with Sandbox(game.root, game.policy.forbidden) as sandbox:
+        for one in check_script(text, Project(sandbox)):
+            one.as_s4("ZH")
+
+
+def main() -> None:
+    """Measure and report."""
+    sound = "\n".join(SOUND * (LINES // len(SOUND)))
+    faulty = "\n".join(FAULTY * (LINES // len(FAULTY)))
+    with tempfile.TemporaryDirectory() as folder:
+        game = sample_game(Path(folder))
+        ms = alternate(
+            {
+                "floor": lambda: _ms(lambda: _LINE.findall(sound)),
+                "sound": lambda: _ms(lambda: _check(game, sound)),
+                "faulty": lambda: _ms(lambda: _check(game, faulty)),
+            }
+        )
+    report(
+        "validate_script", lines=LINES, goal_ms=500, ours_ms=spread(ms["sound"]),
+        ours_ms_half_faulty=spread(ms["faulty"]), floor_ms=spread(ms["floor"]),
+        ratio=ratio(ms["sound"], ms["floor"]),
+        ratio_half_faulty=ratio(ms["faulty"], ms["floor"]),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The rows of bad inputs about `execute_command`, `browser_action` and `preview_scene`, over both
+doors: each gets its code.
+
+Beside the directives of bad_inputs.py: `$mode` developer, `$script` (what the script is),
+`$package_json` (missing or broken), `$terre` (hangs, off, or another address).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.contract.bad_inputs import HERE, Row, rows
+from tests.support.pages import Answer, PageServer, html, serve_pages
+from tests.support.tool_door import ToolDoor
+
+pytest_plugins = [
+    "tests.support.rest_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.project_fixtures",
+]
+
+SURFACE = "mcp+rest:developer-tools"
+OWN = enumerate((HERE / "bad_inputs_developer.jsonl").read_text().splitlines(), 1)
+ROWS = [Row(**json.loads(line), place=f"developer:{number}") for number, line in OWN]
+ROWS += rows(SURFACE)
+SCRIPT = "touch ran; printf '<%s>\\n'"
+
+
+@pytest.fixture
+def local_server() -> Iterator[PageServer]:
+    """The developer's own server, which also leads elsewhere."""
+    with serve_pages() as server:
+        server.add("/redirect_out", Answer(status=302, headers={"Location": "http://evil.test/"}))
+        server.add("/api/test", html("late", delay=3600.0))
+        yield server
+
+
+@pytest.fixture
+def set_up(
+    project: Path, settings: Any, local_server: PageServer, closed_port: int
+) -> Callable[[Row], dict[str, Any]]:
+    """Make the world that a row names and return what is left of its input."""
+
+    def make(row: Row) -> dict[str, Any]:
+        given = dict(row.input)
+        told = {name: given.pop(name) for name in list(given) if name.startswith("$")}
+        addresses = {"hangs": local_server.url(""), "off": f"http://127.0.0.1:{closed_port}"}
+        terre = told.get("$terre", "off")
+        settings.WORKSPACE_POLICY = replace(
+            settings.WORKSPACE_POLICY, developer=told.get("$mode") == "developer",
+            command_timeout_ms=2500, browser_timeout_ms=2500,
+            preview_url=addresses.get(terre, terre),
+        )  # fmt: skip
+        script = told.get("$script", SCRIPT)
+        scripts = {"scripts": dict.fromkeys(("dev", "build", "lint"), script)}
+        text = "{" if told.get("$package_json") == "broken" else json.dumps(scripts)
+        if told.get("$package_json") != "missing":
+            (project / "package.json").write_text(text)
+        if str(given.get("url", "")).endswith("/redirect_out"):
+            given["url"] = local_server.url("/redirect_out")
+        return given
+
+    return make
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_each_row_gets_its_code(
+    row: Row, door: ToolDoor, project: Path, set_up: Callable[[Row], dict[str, Any]], worker: None
+) -> None:
+    code, told = door.call(row.tool, set_up(row))
+    assert code == row.expect_code, told
+    assert not (project / "leaked").exists()
+    assert (project / "ran").exists() == (row.tool == "execute_command" and code == "OK" and
+                                          "$script" not in row.input)  # fmt: skip
+    assert str(project) not in json.dumps(told)
+    assert [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(project)] == []
+
+
+def test_a_direct_call_finds_the_page_that_the_one_before_opened(
+    door: ToolDoor, project: Path, set_up: Callable[[Row], dict[str, Any]],
+    local_server: PageServer, worker: None,
+) -> None:  # fmt: skip
+    set_up(ROWS[0])
+    page = "<title>Game</title><button onclick='fetch(\"/pressed\")'>Start</button>"
+    url = local_server.add("/game", page)
+    assert door.call("browser_action", {"action": "open", "url": url}) == ("OK", {"ok": True})
+    assert door.call("browser_action", {"action": "click", "selector": "button"})[0] == "OK"
+    assert door.call("browser_action", {"action": "screenshot", "path": "a.png"})[0] == "OK"
+    assert (project / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert local_server.hits["/pressed"] == 1

@@ -1,0 +1,93 @@
+"""Scenes, resources and characters over REST and MCP: rows of bad inputs, and the seed's chain."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.bad_inputs import HERE, Row, encode, rows
+from tests.support.tool_door import ToolDoor
+from tests.support.webgal_media import GAME
+from tests.support.writing import files_in
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+TOOLS = {"validate_script", "list_project_resources", "generate_character_profile"}
+
+
+def own_rows() -> Iterator[Row]:
+    """Yield our own rows of these tools."""
+    lines = (HERE / "bad_inputs_scenes.jsonl").read_text().splitlines()
+    for number, line in enumerate(lines, 1):
+        yield Row(**json.loads(line), place=f"scenes:{number}")
+
+
+ROWS = [*own_rows(), *(row for row in rows("mcp+rest:workspace") if row.tool in TOOLS)]
+
+
+@pytest.fixture
+def game(project: Path) -> Path:
+    """The sample game as the project, with what the rows name."""
+    shutil.copytree(GAME, project, dirs_exist_ok=True)
+    scenes = project / "game/scene"
+    (scenes / "link.txt").symlink_to(scenes / "start.txt")
+    (scenes / "gb18030.txt").write_bytes("雪乃:你好;".encode("gb18030"))
+    (project / "game/character").mkdir()
+    (project / "game/character/taken.json").write_text("[]")
+    return project
+
+
+def test_there_are_rows_for_each_tool() -> None:
+    assert {row.tool for row in ROWS} == TOOLS
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_bad_input_gets_its_code_and_nothing_is_written(
+    door: ToolDoor, game: Path, row: Row
+) -> None:
+    before = files_in(game)
+    code, told = door.call(row.tool, encode(row.input))
+    assert code == row.expect_code, told
+    if code == "OK":
+        assert told["valid"] is False
+        assert {one["kind"] for one in told["diagnostics"]} == {"syntax"}
+    assert files_in(game) == before
+
+
+def test_a_scene_is_written_checked_and_mended(door: ToolDoor, game: Path) -> None:
+    scene = {
+        "path": "game/scene/beach_date.txt",
+        "content": "changeBg: beach.jpg -next;\n雪乃: 你好;\n",
+    }
+    for dry_run in (True, False):
+        assert door.call("write_to_file", scene | {"dryRun": dry_run})[0] == "OK"
+    _, told = door.call("validate_script", {"path": scene["path"]})
+    [wrong] = told["diagnostics"]
+    assert (told["valid"], wrong["kind"], "beach.png" in wrong["fixHint"]) == (
+        False,
+        "resource",
+        True,
+    )
+    edit = {"path": scene["path"], "find": "beach.jpg", "replace": "beach.png"}
+    assert door.call("replace_in_file", edit) == ("OK", {"count": 1})
+    assert door.call("validate_script", {"path": scene["path"]})[1] == {
+        "valid": True, "diagnostics": [],
+    }  # fmt: skip
+
+
+def test_a_character_is_defined_and_its_former_definition_kept(door: ToolDoor, game: Path) -> None:
+    for image in ("yukino.png", "yukino/smile.png"):
+        said = {"name": "雪乃", "imageFile": image}
+        assert door.call("generate_character_profile", said) == ("OK", {"success": True})
+    _, told = door.call("list_snapshots", {"path": "game/character/"})
+    [newest, _] = told["snapshots"]
+    _, was = door.call("restore_snapshot", {"snapshotId": newest["id"]})
+    assert json.loads(was["content"])["image"] == "yukino.png"
+
+
+def test_many_diagnostics_come_whole(door: ToolDoor, game: Path) -> None:
+    _, told = door.call("validate_script", {"content": "x\n" * 5000})
+    assert [one["line"] for one in told["diagnostics"]] == list(range(1, 5001))

@@ -1,0 +1,91 @@
+"""The codes of S4 that no bad input brings about, each from its real cause, at both doors; the rows
+of bad inputs have the others.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.browser.runtime import get_runtime
+from runners.loop import get_loop
+from runners.s4 import CODES, STATUS
+from runners.workspaces import state_of
+from tests.contract.bad_inputs import rows
+from tests.contract.workspace_scenery import preview  # noqa: F401  (a fixture)
+from tests.support.pages import PageServer
+from tests.support.tool_door import ToolDoor
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+
+HERE = {"E_INTERNAL", "E_IO", "E_LINT_FAIL", "E_PREVIEW_FAIL", "E_UNSUPPORTED"}
+
+
+def test_every_code_of_the_seed_has_a_cause_in_a_test() -> None:
+    asked = rows("mcp+rest:workspace") + rows("mcp+rest:developer-tools")
+    in_rows = {row.expect_code for row in asked} - {"OK"}
+    assert in_rows | HERE == set(CODES) == set(STATUS)
+    assert len(CODES) == 15
+
+
+@pytest.fixture
+def full_disk(game: Path) -> Iterator[Path]:
+    """A folder of the project whose disk is full; without the right to mount one, unwritable."""
+    folder = game / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
+    mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
+    folder.chmod(0o700 if mounted else 0o500)
+    yield folder
+    if mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+    folder.chmod(0o700)
+
+
+def test_a_disk_that_takes_no_more(door: ToolDoor, full_disk: Path) -> None:
+    if os.geteuid() == 0 and not os.path.ismount(full_disk):
+        pytest.skip("root may write everywhere, and no disk can be mounted here")
+    scene = {"path": "small/a.txt", "content": "x" * 200_000}
+    assert door.call("write_to_file", scene | {"dryRun": True})[0] == "OK"
+    assert door.call("write_to_file", scene | {"dryRun": False})[0] == "E_IO"
+    assert list(full_disk.iterdir()) == []
+
+
+def test_a_state_folder_that_is_none(door: ToolDoor, game: Path) -> None:
+    (state_of(game) / "snapshots").write_text("not a folder")
+    code, error = door.call("list_snapshots", {})
+    assert (code, error["recoverable"]) == ("E_INTERNAL", False)
+    assert str(game.parent) not in str(error)
+
+
+def test_a_script_with_more_mistakes_than_can_be_told(door: ToolDoor, game: Path) -> None:
+    script = "a:b\n" * 21_000  # none of them ends with ;
+    assert door.call("validate_script", {"content": script})[0] == "E_LINT_FAIL"
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_preview_that_nobody_serves(door: ToolDoor, game: Path, settings: Any) -> None:
+    (game / "game/config.txt").write_text("Game_name:game;\n")
+    policy = replace(settings.WORKSPACE_POLICY, preview_url="http://127.0.0.1:9")
+    settings.WORKSPACE_POLICY = policy
+    code, error = door.call("preview_scene", {})
+    assert (code, error["recoverable"]) == ("E_PREVIEW_FAIL", True)
+
+
+@pytest.mark.usefixtures("worker")
+def test_an_installation_without_a_browser(
+    door: ToolDoor,
+    game: Path,
+    preview: PageServer,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (game / "game/config.txt").write_text("Game_name:game;\n")
+    get_loop().submit(get_runtime().close()).result(30)  # so that the next call starts one
+    monkeypatch.setenv("CONTINUITY_CHROMIUM", "/nowhere/chromium")
+    assert door.call("preview_scene", {})[0] == "E_UNSUPPORTED"

@@ -1,0 +1,103 @@
+"""S4's names and schemas, exactly: at MCP, over REST, and in the registry."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.schemas import compile_schema
+from mcp_server.tools import Tool, load_toolsets
+from runners.arguments import input_schema
+from runners.registry import list_tools
+from runs.tools import contract
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+OWN = Path(__file__).parent / "s4_schemas.json"
+SEED = (
+    Path(__file__).parent.parent.parent.parent / "shared/seeds/S4-workspace-tool-contracts.md"
+)  # on some machines
+SCHEMAS: dict[str, Any] = json.loads(OWN.read_text("utf-8"))
+WORKSPACE = {
+    "list_files", "read_file", "write_to_file", "replace_in_file", "search_files",
+    "list_project_resources", "validate_script", "preview_scene", "list_snapshots",
+    "restore_snapshot", "get_runtime_info", "generate_character_profile", "ask_followup_question",
+    "attempt_completion",
+}  # fmt: skip
+DEVELOPER = {"execute_command", "browser_action"}
+ALTERNATIVES = {"oneOf", "anyOf", "allOf"}
+TOOLS = {tool.name: tool for tool in load_toolsets(["workspace", "developer"]).values()}
+NOTHING_ASKED = {"type": "object", "properties": {}, "additionalProperties": False}
+each_tool = pytest.mark.parametrize("name", sorted(WORKSPACE | DEVELOPER))
+
+
+def test_our_copy_of_the_schemas_is_the_seeds_text() -> None:
+    if not SEED.exists():
+        pytest.skip("the seed is not on this machine; the copy of its schemas is what is tested")
+    blocks = re.findall(r"```json\n(\{\s*\n\s*\"\$id\".*?)```", SEED.read_text("utf-8"), re.S)
+    assert {block["$id"]: block for block in map(json.loads, blocks)} == SCHEMAS
+
+
+def test_the_toolsets_are_the_fourteen_and_the_two() -> None:
+    assert set(load_toolsets(["workspace"])) == WORKSPACE
+    assert set(load_toolsets(["developer"])) == DEVELOPER
+    assert {tool.name for tool in list_tools("workspace")} == WORKSPACE | DEVELOPER
+
+
+def unnamed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without its name, which the seed gives to most of them."""
+    return {key: value for key, value in schema.items() if key not in ("$id", "$schema")}
+
+
+@each_tool
+def test_a_tools_schemas_are_the_seeds(name: str) -> None:
+    (tool,) = (tool for tool in list_tools("workspace") if tool.name == name)
+    asked = {
+        key: value for key, value in input_schema(tool).items() if key not in ("$id", "$schema")
+    }
+    wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
+    assert asked == {key: value for key, value in wanted.items() if key not in ("$id", "$schema")}
+    if f"{name}.response" in SCHEMAS:
+        assert tool.response == SCHEMAS[f"{name}.response"]
+
+
+@pytest.mark.parametrize("name", ["ask_followup_question", "attempt_completion", "browser_action"])
+def test_answers_that_the_seed_shows_by_example_are_closed_too(name: str) -> None:
+    validator = compile_schema(TOOLS[name].output_schema)
+    word = "ok" if name == "browser_action" else "ack"
+    assert validator.is_valid({word: True})
+    assert not validator.is_valid({word: True, "more": 1})
+
+
+@each_tool
+def test_what_mcp_shows_leaves_out_the_alternatives_alone(name: str) -> None:
+    shown = TOOLS[name].input_schema
+    wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
+    assert shown["additionalProperties"] is False
+    assert not ALTERNATIVES & set(shown)
+    assert shown["properties"] == wanted["properties"]
+
+
+@each_tool
+def test_a_model_can_read_what_a_tool_is_for(name: str) -> None:
+    tool: Tool = TOOLS[name]
+    assert 80 < len(tool.description) < 700
+    assert not (tool.read_only and tool.destructive)
+
+
+def test_rest_lists_the_same_schemas(api: httpx.Client) -> None:
+    answer = api.get("/api/v1/tools").json()
+    compile_schema(contract.TOOLS_OUTPUT).validate(answer)
+    listed = {tool["name"]: tool for tool in answer["tools"]}
+    assert set(listed) >= WORKSPACE | DEVELOPER | {"read_page", "open_page"}
+    for name in WORKSPACE | DEVELOPER:
+        assert listed[name].get("outputSchema") == TOOLS[name].output_schema
+        wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
+        assert listed[name]["inputSchema"]["properties"] == wanted["properties"]
+    assert listed["write_to_file"]["effect"] == "write"
+    assert (listed["read_file"]["risk"], listed["read_page"]["effect"]) == ("low", "read")

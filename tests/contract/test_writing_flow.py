@@ -1,0 +1,52 @@
+"""A project edited through either door as the seed's workflow has it (S4 §2.5, §5.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from runners.workspace.line_diff import apply_diff
+from tests.support.tool_door import ToolDoor
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+START = "game/scene/start.txt"
+
+
+def ok(door: ToolDoor, tool: str, **args: Any) -> dict[str, Any]:
+    """Return what a call answered, which must have gone well."""
+    code, told = door.call(tool, args)
+    assert code == "OK", told
+    return told
+
+
+def test_a_scene_is_previewed_written_contested_and_had_back(door: ToolDoor, project: Path) -> None:
+    scene = project / START
+    old, new = scene.read_text("utf-8"), "\ufeffchangeBg:none;\r\n雪乃: 海风真舒服呢;"
+    wish = {"path": START, "content": new}
+
+    shown = ok(door, "write_to_file", **wish, dryRun=True)
+    assert (shown["applied"], apply_diff(old, shown["diff"]["hunks"])) == (False, new)
+    written = ok(door, "write_to_file", **wish, dryRun=False, idempotencyKey="once")
+    assert scene.read_bytes() == new.encode()
+    assert written["bytesWritten"] == len(new.encode())
+    assert ok(door, "write_to_file", **wish, dryRun=False, idempotencyKey="once") == written
+
+    ok(door, "write_to_file", path=START, content="mine", dryRun=True)
+    scene.write_text("theirs", "utf-8")
+    code, told = door.call("write_to_file", {"path": START, "content": "mine", "dryRun": False})
+    assert (code, told["recoverable"]) == ("E_CONFLICT", True)
+    assert scene.read_text("utf-8") == "theirs"
+
+    [snapshot] = ok(door, "list_snapshots", path="game/scene", limit=10)["snapshots"]
+    assert (snapshot["id"], snapshot["path"]) == (written["snapshotId"], START)
+    was = ok(door, "restore_snapshot", snapshotId=snapshot["id"])
+    assert was == {"path": START, "content": old}
+    ok(door, "write_to_file", **was, dryRun=True)
+    ok(door, "write_to_file", **was, dryRun=False)
+    assert scene.read_text("utf-8") == old
+
+
+def test_words_are_replaced_and_counted(door: ToolDoor, project: Path) -> None:
+    args = {"path": START, "find": "/changeBg:(\\w+)/", "replace": "changeBg:$1.png"}
+    assert ok(door, "replace_in_file", **args) == {"count": 1}
+    assert (project / START).read_text("utf-8") == "changeBg:none.png;\n"

@@ -1,0 +1,99 @@
+"""The project that rows of bad inputs are about: links, pipes, odd encodings, broken snapshots."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspaces import state_of
+from tests.support.pages import Answer, PageServer, html, serve_pages
+
+BROKEN = "snap_20251101T093210_badc0de0"
+SLOW_MS = 2_000
+
+
+@pytest.fixture
+def scenery(game: Path, tmp_path: Path) -> Path:
+    """The project's folder with all that rows name."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret")
+    texts = {"ok.txt": "fine\n", "ok_100b.txt": "x" * 100, "a.txt": "aab\n", ".env": "KEY=1",
+             ".git/config": "[core]", "sub/.git/config": "[core]", "game/scene/a.txt": "a:b;\n",
+             "hardlink.txt": "x"}  # fmt: skip
+    for name, text in texts.items():
+        (game / name).parent.mkdir(parents=True, exist_ok=True)
+        (game / name).write_text(text)
+    (game / "big_6mb.txt").write_bytes(b"x" * 6 * 1024 * 1024)
+    (game / "utf16.txt").write_bytes("text".encode("utf-16"))
+    (game / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
+    (game / "link_to_etc").symlink_to("/etc")
+    (game / "link_dangling_out").symlink_to(outside / "absent")
+    os.link(outside / "secret.txt", game / "hardlink_to_outside.txt")
+    os.mkfifo(game / "game" / "dev_zero")  # what may not be read for ever, also without root
+    (game / "no_read_perm.txt").write_text("x")
+    (game / "no_read_perm.txt").chmod(0)
+    _break_a_snapshot(game)
+    return game
+
+
+def _break_a_snapshot(root: Path) -> None:
+    folder = state_of(root) / "snapshots"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{BROKEN}.txt").write_text("x")
+    (folder / f"{BROKEN}.meta.json").write_text("{")
+
+
+def package(root: Path, **scripts: str) -> None:
+    """Write the project's package.json."""
+    told = {"name": "game", "version": "1.0.0", "scripts": scripts}
+    (root / "package.json").write_text(json.dumps(told))
+
+
+def prepare(row_input: dict[str, Any], root: Path, settings: Any) -> dict[str, Any]:
+    """Make what a row's directives ask for, and return the arguments that are left."""
+    printing = f'{sys.executable} -c "import sys; print(sys.argv[1:])"'
+    package(root, lint=printing, build=row_input.get("$script", printing))
+    if row_input.get("$package_json") == "missing":
+        (root / "package.json").unlink()
+    changes: dict[str, Any] = {"developer": "$mode" in row_input}
+    if "$script" in row_input:
+        changes["command_timeout_ms"] = SLOW_MS
+    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, **changes)
+    return {name: value for name, value in row_input.items() if name not in DIRECTIVES}
+
+
+DIRECTIVES = frozenset({"$mode", "$script", "$package_json", "$terre",
+                        "$after_use_with_other_content", "$disk_full"})  # fmt: skip
+
+
+PLAYER = "<title>game</title><p>once upon a time</p>"
+
+
+@pytest.fixture
+def preview(settings: Any) -> Iterator[PageServer]:
+    """A local server that answers as WebGAL Terre does, where the project's preview is looked
+    for.
+    """
+    with serve_pages() as server:
+        server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
+        server.add("/preview", PLAYER)
+        away = {"Location": "https://example.com/"}
+        server.add("/redirect_out", Answer(status=302, headers=away))
+        policy = replace(settings.WORKSPACE_POLICY, preview_url=server.url(""))
+        settings.WORKSPACE_POLICY = policy
+        yield server
+
+
+def hang(server: PageServer, settings: Any) -> None:
+    """Have the preview never answer, and tools not wait long for it."""
+    server.add("/api/test", html("late", delay=3600.0))
+    policy = replace(settings.WORKSPACE_POLICY, browser_timeout_ms=SLOW_MS)
+    settings.WORKSPACE_POLICY = policy

@@ -1,0 +1,48 @@
+"""A snapshot looked at and put back by a person in a real Chromium."""
+
+from __future__ import annotations
+
+from runners.models import ExecutionTarget
+from runners.workspace.place import Workspace
+from tests.support.visiting import Visitor
+from tests.support.writing import FIRST, SCENE
+
+pytest_plugins = [
+    "tests.support.browser_fixtures",
+    "tests.support.folder_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
+]
+
+
+def test_a_person_compares_previews_and_puts_back(
+    visitor: Visitor, folder: ExecutionTarget, written: Workspace
+) -> None:
+    visitor.open("/admin/")
+    visitor.click("a:has-text('Targets')")
+    visitor.click("#result_list a:has-text('My game')")
+    visitor.click("a:has-text('Snapshots')")
+    visitor.click("#snapshots tbody tr:first-child a")
+    visitor.sees("tr[data-kind=changed] td[data-side=left] mark:has-text('5')")
+    red = visitor.do(visitor.page.evaluate(
+        "getComputedStyle(document.querySelector('[data-kind=gone] [data-side=left]'))"
+        ".backgroundColor"
+    ))  # fmt: skip
+    assert red not in ("rgba(0, 0, 0, 0)", "")
+    visitor.click("button:has-text('Restore')")
+    visitor.sees("text=Nothing is written yet")
+    assert (written.root / SCENE).read_text() != FIRST
+    visitor.click("button:has-text('Write it')")
+    visitor.sees("text=There is no difference")
+    assert (written.root / SCENE).read_text() == FIRST
+
+
+def test_what_files_hold_runs_nothing_on_the_page(
+    visitor: Visitor, folder: ExecutionTarget, written: Workspace
+) -> None:
+    (written.root / SCENE).write_text('</td><img src=x onerror="window.ran=1">\u202e')
+    visitor.open(f"/admin/runners/executiontarget/{folder.id}/snapshots/")
+    visitor.click("#snapshots tbody tr:first-child a")
+    visitor.sees("td:has-text('onerror')")
+    assert visitor.do(visitor.page.evaluate("window.ran")) is None
+    assert "\\u202e" in visitor.do(visitor.page.content())

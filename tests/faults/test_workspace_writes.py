@@ -1,0 +1,177 @@
+"""A writer killed at any moment, many at once, and a full disk: the file is the old or the new one,
+and nothing lies about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.workspace.leftovers import sweep
+from runners.workspace.place import Workspace
+from runners.workspace.snapshots import list_snapshots, read_snapshot
+from runners.workspace.writing import preview_text, write_text
+from tests.faults.writer import SIZE, content_of, workspace
+from tests.support.writing import files_in
+
+REPOSITORY = Path(__file__).parent.parent.parent
+KILLS = 10
+RACER = """
+import sys
+from pathlib import Path
+from runners.workspace.errors import WorkspaceFailed
+from runners.workspace.writing import write_text
+from tests.faults.writer import workspace
+here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
+sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
+try:
+    done = write_text(here, "a.txt", "new", need_preview=True, idempotency_key=sys.argv[3] or None)
+    sys.stdout.write(done.snapshot_id)
+except WorkspaceFailed as failed:
+    sys.stdout.write(failed.code)
+"""
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from runners.workspace.errors import WorkspaceFailed
+from runners.workspace.writing import write_text
+from tests.faults.writer import workspace
+if sys.argv[3]:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
+here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
+for path in sys.argv[4:]:
+    try:
+        write_text(here, path, "x" * 200_000, idempotency_key="k")
+    except WorkspaceFailed as failed:
+        sys.stdout.write(f"{failed.code} {failed.message}\\n")
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    """A workspace in a folder of its own."""
+    (tmp_path / "root").mkdir()
+    return workspace(tmp_path / "root", tmp_path / "state")
+
+
+def started(*args: str) -> subprocess.Popen[str]:
+    """Start a Python process of ours."""
+    return subprocess.Popen(
+        [sys.executable, *args], cwd=REPOSITORY, text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def places(here: Workspace) -> tuple[str, str]:
+    """Return a workspace's folders as arguments."""
+    return str(here.root), str(here.state)
+
+
+def notes_of(here: Workspace) -> int:
+    """Return how many writes are said to be under way."""
+    return sum(path.stat().st_size > 0 for path in (here.state / "locks").iterdir())
+
+
+def assert_whole(here: Workspace) -> None:
+    """Assert that the file and every snapshot are whole, and that nothing else lies about."""
+    sweep(here.state)
+    text = (here.root / "deep/a.txt").read_text()
+    assert text == text[:1] * SIZE
+    assert files_in(here.root) == ["deep/a.txt"]
+    for one in list_snapshots(here.state):
+        was = read_snapshot(here.state, one.id)[1]
+        assert was in ("", was[:1] * SIZE)
+    assert notes_of(here) == 0
+
+
+@pytest.mark.slow
+def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(here: Workspace) -> None:
+    chance, midway = random.Random(5), 0
+    for _ in range(KILLS):
+        writer = started("-m", "tests.faults.writer", *places(here))
+        assert writer.stdout is not None
+        assert writer.stdout.read(1) == "."
+        time.sleep(chance.random() * 0.05)
+        writer.kill()
+        writer.communicate()
+        midway += notes_of(here)
+        assert_whole(here)
+        before = (here.root / "deep/a.txt").read_text()
+        preview_text(here, "deep/a.txt", content_of(0))
+        done = write_text(here, "deep/a.txt", content_of(0), need_preview=True)
+        assert read_snapshot(here.state, done.snapshot_id)[1] == before
+    assert midway, "no kill came in the middle of a write"
+    for path in (here.state / "snapshots").iterdir():  # an hour later
+        os.utime(path, (0, time.time() - 3700))
+    os.utime(here.state / "swept", (0, 0))
+    sweep(here.state)
+    assert len(files_in(here.state / "snapshots")) == 2 * len(list_snapshots(here.state)) == 6
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+def test_of_two_identical_writes_at_once_one_is_done(here: Workspace, key: str) -> None:
+    (here.root / "a.txt").write_text("old")
+    preview_text(here, "a.txt", "new")
+    racers = [started("-c", RACER, *places(here), key) for _ in range(4)]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    answers = [racer.communicate(timeout=60)[0] for racer in racers]
+    [snapshot] = list_snapshots(here.state)
+    others = [snapshot.id] * 3 if key else ["E_CONFLICT"] * 3
+    assert sorted(answers) == sorted([snapshot.id, *others])
+    assert (here.root / "a.txt").read_text() == "new"
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Have a file system of 256 KiB there where this process may mount one; tell whether it is."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    is_there = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
+    try:
+        yield is_there
+    finally:
+        if is_there:
+            subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("full", "paths"), [("root", ["new/b.txt", "a.txt"]), ("state", ["a.txt"])]
+)
+def test_on_a_full_disk_the_file_stays_and_nothing_of_the_write_does(
+    tmp_path: Path, full: str, paths: list[str]
+) -> None:
+    with small_disk(tmp_path / "small") as is_small:
+        folders = {"root": tmp_path / "root", "state": tmp_path / "state"}
+        folders[full] = tmp_path / "small" / full
+        for folder in folders.values():
+            folder.mkdir()
+        here = workspace(folders["root"], folders["state"])
+        old = "o" * 180_000
+        (here.root / "a.txt").write_text(old)
+        if full == "state":  # room for its notes, and none for a snapshot
+            (here.state / "filler").write_bytes(b"f" * 200_000)
+        limit = "" if is_small else "100000"  # bytes a file, where nothing can be mounted
+        writer = started("-c", FULL, *places(here), limit, *paths)
+        told, complaint = writer.communicate(timeout=60)
+        assert complaint == ""
+        assert [line[:5] for line in told.splitlines()] == ["E_IO "] * len(paths)
+        assert str(tmp_path) not in told
+        assert (here.root / "a.txt").read_text() == old
+        assert [path.name for path in here.root.iterdir()] == ["a.txt"]
+        assert list_snapshots(here.state) == []
+        assert not any(files_in(here.state / name) for name in ("snapshots", "keys"))

@@ -1,0 +1,42 @@
+"""A process that writes one file again and again until it is killed.
+
+python -m tests.faults.writer ROOT STATE
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from pathlib import Path
+
+from runners.workspace.place import Workspace, WorkspacePolicy
+from runners.workspace.writing import preview_text, write_text
+
+SIZE = 300_000
+
+
+def content_of(number: int) -> str:
+    """Return the content that the process writes at a turn: of one character, and so told whole."""
+    return chr(ord("a") + number % 26) * SIZE
+
+
+def workspace(root: Path, state: Path) -> Workspace:
+    """Return the workspace that it writes in."""
+    policy = WorkspacePolicy(snapshot_retention=3)
+    return Workspace("target_1", root, state, policy, "local")
+
+
+def main() -> None:
+    """Write for ever; a dot on the output for each write that was answered."""
+    here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
+    for number in itertools.count(os.getpid()):
+        content, key = content_of(number), f"{os.getpid()}-{number}"
+        preview_text(here, "deep/a.txt", content)
+        write_text(here, "deep/a.txt", content, need_preview=True, idempotency_key=key)
+        sys.stdout.write(".")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Snapshots in the admin site: listed, compared with the file, put back once previewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from decisions.models import AuditEntry
+from runners.models import ExecutionTarget
+from runners.snapshots import sweep_workspaces
+from runners.workspace.place import Workspace
+from runners.workspace.snapshots import list_snapshots, read_snapshot
+from runners.workspace.writing import write_text
+from tests.support.writing import FIRST, SCENE
+
+pytest_plugins = ["tests.support.admin_fixtures", "tests.support.folder_fixtures"]
+LIST = "/admin/runners/executiontarget/"
+
+
+def page_of(folder: ExecutionTarget, *rest: str) -> str:
+    """Return the address of a folder's snapshots, or of what is below."""
+    return "/".join([f"{LIST}{folder.id}/snapshots", *rest, ""])
+
+
+def test_the_targets_lead_to_their_snapshots(boss: Client, folder: ExecutionTarget) -> None:
+    assert "My game" in boss.get(LIST, {"kind": "workspace"}).content.decode()
+    assert page_of(folder) in boss.get(f"{LIST}{folder.id}/change/").content.decode()
+    assert "Nothing was written here yet" in boss.get(page_of(folder)).content.decode()
+
+
+def test_snapshots_are_listed_by_how_their_paths_begin(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    write_text(written, "other.txt", "x")
+    listed = boss.get(page_of(folder)).content.decode()
+    assert all(one.id in listed for one in list_snapshots(written.state))
+    assert "k-1" in listed
+    scenes = boss.get(page_of(folder), {"path": "game/"}).content.decode()
+    assert (scenes.count(SCENE), "other.txt" in scenes) == (2, False)
+    assert "No file whose path" in boss.get(page_of(folder), {"path": "\0'"}).content.decode()
+
+
+def test_a_snapshot_is_shown_beside_the_file_as_it_is(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    newest = list_snapshots(written.state)[0]
+    page = boss.get(page_of(folder, newest.id))
+    kinds = [row.kind for row in page.context["rows"]]
+    assert (kinds.count("changed"), kinds.count("gone"), kinds.count("come")) == (1, 1, 1)
+    assert "<mark> 5 </mark>" in page.content.decode()
+    assert "Restore…" in page.content.decode()
+
+
+def test_it_is_put_back_after_a_preview_and_what_was_there_is_kept(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    before, newest = (written.root / SCENE).read_text(), list_snapshots(written.state)[0]
+    preview = boss.post(page_of(folder, newest.id, "preview"))
+    assert "Nothing is written yet" in preview.content.decode()
+    assert (written.root / SCENE).read_text() == before
+    answer = boss.post(page_of(folder, newest.id, "restore"), follow=True)
+    assert "There is no difference" in answer.content.decode()
+    kept = list_snapshots(written.state)[0]
+    assert (written.root / SCENE).read_text() == FIRST
+    assert read_snapshot(written.state, kept.id)[1] == before
+    begun, done = AuditEntry.objects.filter(action__startswith="workspace.").order_by("id")
+    assert (begun.action, done.action) == ("workspace.restore_begun", "workspace.restored")
+    assert {begun.actor, done.actor} == {"admin:boss"}
+    assert (done.resource_id, done.metadata["newSnapshotId"]) == (folder.id, kept.id)
+    assert done.metadata["path"] == SCENE
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
+    boss: Client, folder: ExecutionTarget, written: Workspace, changed: bool
+) -> None:
+    newest = list_snapshots(written.state)[0]
+    if changed:
+        boss.post(page_of(folder, newest.id, "preview"))
+        (written.root / SCENE).write_text("somebody's")
+    before = (written.root / SCENE).read_text()
+    answer = boss.post(page_of(folder, newest.id, "restore"), follow=True)
+    assert "Not restored" in answer.content.decode()
+    assert (written.root / SCENE).read_text() == before
+    failed = AuditEntry.objects.get(action="workspace.restore_failed")
+    assert failed.metadata["code"] == ("E_CONFLICT" if changed else "E_POLICY_VIOLATION")
+
+
+def test_a_file_that_is_gone_comes_back_and_one_that_was_not_there_becomes_empty(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    newest, oldest = list_snapshots(written.state)
+    (written.root / SCENE).unlink()
+    assert "not there any more" in boss.get(page_of(folder, newest.id)).content.decode()
+    for one, content in ((newest, FIRST), (oldest, "")):
+        boss.post(page_of(folder, one.id, "preview"))
+        boss.post(page_of(folder, one.id, "restore"))
+        assert (written.root / SCENE).read_text() == content
+
+
+def test_a_file_that_is_no_text_any_more_cannot_be_compared_or_overwritten(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    newest = list_snapshots(written.state)[0]
+    (written.root / SCENE).write_bytes(b"\x89PNG\0")
+    page = boss.get(page_of(folder, newest.id)).content.decode()
+    assert "cannot be shown" in page
+    assert "Restore…" not in page
+    answer = boss.post(page_of(folder, newest.id, "preview"), follow=True)
+    assert "Not restored" in answer.content.decode()
+    assert (written.root / SCENE).read_bytes() == b"\x89PNG\0"
+
+
+def test_a_folder_that_is_gone_says_so(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    newest = list_snapshots(written.state)[0]
+    ExecutionTarget.objects.update(enabled=False)
+    assert "is disabled" in boss.get(page_of(folder)).content.decode()
+    assert boss.get(page_of(folder, newest.id)).status_code == 404
+    answer = boss.post(page_of(folder, newest.id, "restore"))
+    assert (answer.status_code, (written.root / SCENE).exists()) == (302, True)
+
+
+def test_what_is_not_there_is_not_found(boss: Client, folder: ExecutionTarget) -> None:
+    gone = "snap_20251101T093210_ab12cd34"
+    for address in (page_of(folder, gone), page_of(folder, "x"), f"{LIST}target_x/snapshots/"):
+        assert boss.get(address).status_code == 404, address
+    for deed in ("preview", "restore"):
+        assert boss.get(page_of(folder, gone, deed)).status_code == 405
+        assert (
+            "Not restored" in boss.post(page_of(folder, gone, deed), follow=True).content.decode()
+        )
+
+
+def test_looking_and_putting_back_need_their_permissions(
+    staff: Callable[..., Client], folder: ExecutionTarget, written: Workspace
+) -> None:
+    newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
+    nobody, reader = staff(), staff("runners.view_executiontarget")
+    for address in (LIST, page_of(folder), page_of(folder, newest.id)):
+        assert (nobody.get(address).status_code, reader.get(address).status_code) == (403, 200)
+    assert "Restore…" not in reader.get(page_of(folder, newest.id)).content.decode()
+    for deed in ("preview", "restore"):
+        for client in (nobody, reader):
+            assert client.post(page_of(folder, newest.id, deed)).status_code == 403
+        guarded = Client(enforce_csrf_checks=True)
+        guarded.cookies = staff(
+            "runners.view_executiontarget", "runners.change_executiontarget"
+        ).cookies
+        assert guarded.post(page_of(folder, newest.id, deed)).status_code == 403
+        assert Client().post(page_of(folder, newest.id, deed)).status_code == 302
+    assert (written.root / SCENE).read_text() == before
+    assert not AuditEntry.objects.filter(action__startswith="workspace.").exists()
+
+
+def test_the_scheduler_finishes_what_dead_writers_left(written: Workspace) -> None:
+    [lock] = (written.state / "locks").iterdir()
+    lock.write_text("{broken")
+    sweep_workspaces()
+    assert lock.stat().st_size == 0

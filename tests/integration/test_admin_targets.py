@@ -1,0 +1,88 @@
+"""Targets in the admin site: made and changed by whoever may, their history kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import Caller
+from runners.workspaces import open_workspace
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+LIST = "/admin/runners/executiontarget/"
+
+
+@pytest.fixture
+def filled_in(principal: Principal, tmp_path: Path, settings: Any) -> dict[str, Any]:
+    """What a person fills in for a folder that may be a target."""
+    settings.WORKSPACE_ROOTS, settings.WORKSPACE = (tmp_path,), None
+    (tmp_path / "game").mkdir()
+    place = f"{principal.tenant_id}|{principal.workspace_id}"
+    return {"name": "game", "place": place, "root": str(tmp_path / "game"), "is_default": "on",
+            "enabled": "on"}  # fmt: skip
+
+
+def test_a_folder_made_here_is_worked_on_from_the_next_call_on(
+    boss: Client, filled_in: dict[str, Any], principal: Principal, tmp_path: Path
+) -> None:
+    boss.post(LIST + "new/", filled_in)
+    assert open_workspace(Caller.of(principal)).root == tmp_path / "game"
+    assert AuditEntry.objects.get(action="target.created").actor == "admin:boss"
+    page = boss.get(LIST).content.decode()
+    assert "New folder" in page
+    assert str(tmp_path / "game") in page
+
+
+def test_a_change_is_a_version_and_the_page_shows_what_was_before(
+    boss: Client, filled_in: dict[str, Any], tmp_path: Path
+) -> None:
+    boss.post(LIST + "new/", filled_in)
+    target = ExecutionTarget.objects.get()
+    (tmp_path / "moved").mkdir()
+    change = {**filled_in, "root": str(tmp_path / "moved"), "version": 1}
+    boss.post(f"{LIST}{target.id}/edit/", change)
+    page = boss.get(f"{LIST}{target.id}/change/").content.decode()
+    assert ExecutionTarget.objects.get().version == 2
+    assert page.count(str(tmp_path / "game") + "<") == 1
+    assert str(tmp_path / "moved") in page
+    again = boss.post(f"{LIST}{target.id}/edit/", change)  # a page that is out of date
+    assert "Somebody changed it meanwhile" in again.content.decode()
+
+
+@pytest.mark.parametrize("root", ["/etc", "game", "", "{there}/absent"])
+def test_a_folder_that_may_be_none_is_refused_in_the_form(
+    boss: Client, filled_in: dict[str, Any], root: str, tmp_path: Path
+) -> None:
+    answer = boss.post(LIST + "new/", {**filled_in, "root": root.format(there=tmp_path)})
+    assert "cty-error" in answer.content.decode()
+    assert not ExecutionTarget.objects.exists()
+
+
+def test_a_second_default_is_refused_with_the_name_of_the_first(
+    boss: Client, filled_in: dict[str, Any]
+) -> None:
+    boss.post(LIST + "new/", filled_in)
+    answer = boss.post(LIST + "new/", {**filled_in, "name": "other"})
+    assert "The default is game" in answer.content.decode()
+
+
+def test_making_and_changing_are_permissions_of_their_own(
+    boss: Client, staff: Callable[..., Client], filled_in: dict[str, Any]
+) -> None:
+    boss.post(LIST + "new/", filled_in)
+    target = ExecutionTarget.objects.get()
+    reader = staff("runners.view_executiontarget")
+    assert "New folder" not in reader.get(LIST).content.decode()
+    for page in (f"{LIST}new/", f"{LIST}{target.id}/edit/"):
+        assert reader.post(page, filled_in).status_code == 403
+    changer = staff("runners.view_executiontarget", "runners.change_executiontarget")
+    assert changer.get(f"{LIST}{target.id}/edit/").status_code == 200
+    assert changer.get(f"{LIST}new/").status_code == 403

@@ -1,0 +1,276 @@
+"""Opening, pressing and picturing pages of this machine, and no others, in a real Chromium."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspace.browser_action import REQUEST
+from runners.workspace.local_page import LOCAL_URL
+from tests.support.pages import Answer, PageServer, html, serve_pages
+from tests.support.project import Project
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
+
+PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
+
+
+def act(game: Project, action: str, **args: Any) -> None:
+    """Do something that must not fail."""
+    assert game.output("browser_action", action=action, **args) == {"ok": True}
+
+
+def code(game: Project, action: str, **args: Any) -> str:
+    """Do something that must fail and return the code."""
+    return game.code("browser_action", action=action, **args)
+
+
+def shown(game: Project) -> str:
+    """Return the address that the project's tab shows."""
+    assert game.browser is not None
+    (inner,) = game.browser.belongings.values()
+    return str(inner.open_tabs()[0].page.url)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def outside() -> Iterator[str]:
+    """A page that is served at another address than those of the two names; nobody may come."""
+    with serve_pages("127.0.0.2") as server:
+        yield server.add("/outside", "<title>Outside</title>")
+        assert server.hits.total() == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://example.com/", "http://127.0.0.1.evil.test/", "http://localhost.evil.test/",
+     "http://localhost@evil.test/", "http://localhost:80@evil.test/", "http://user@localhost/",
+     "http://[::1]/", "http://127.1/", "http://0x7f.1/", "http://2130706433/", "http://0.0.0.0/",
+     "http://127.0.0.2/", "http://LOCALHOST/", "http://localhost./", "http://foo.localhost/",
+     "HTTP://localhost/", "http://localhost\\@evil.test/", "http://localhost#@evil.test/",
+     "http://localhost?x", "file:///etc/passwd", "javascript:alert(1)", "data:text/html,hi",
+     "about:blank", "chrome://version/", "ftp://localhost/", "view-source:http://localhost/",
+     "ws://localhost/", "http://localhost:8000/admin/", "http://127.0.0.1:8000/",
+     "http://[::ffff:127.0.0.1]/", "http://ⓛocalhost/", "http:localhost/", "localhost:80"],
+)  # fmt: skip
+def test_what_is_not_plainly_this_machine_is_against_the_policy(game: Project, url: str) -> None:
+    assert code(game, "open", url=url) == "E_POLICY_VIOLATION"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "no address", "/etc/passwd", "http://localhost:99999/", "http://localhost:0/",
+     "http://localhost/a b", "http://localhost/\n", " http://localhost/", "http://localhost/\ud800",
+     "http://localhost/a\\b", "http://localhost/" + "x" * 9000],
+)  # fmt: skip
+def test_what_is_no_address_at_all_is_a_bad_argument(game: Project, url: str) -> None:
+    assert code(game, "open", url=url) == "E_BAD_ARGS"
+
+
+@pytest.mark.parametrize("action", ["open", "click", "screenshot"])
+def test_each_action_needs_its_own_argument(game: Project, action: str) -> None:
+    assert code(game, action) == "E_BAD_ARGS"
+
+
+def test_developer_mode_is_needed(shown_game: Project, page_server: PageServer) -> None:
+    shown_game.policy = {"developer": False}
+    url = page_server.add("/", "<title>Game</title>")
+    assert code(shown_game, "open", url=url) == "E_TOOL_DISABLED"
+    assert page_server.hits["/"] == 0
+
+
+def test_a_call_without_a_browser_says_so(game: Project) -> None:
+    assert code(game, "open", url="http://localhost:3001/") == "E_UNSUPPORTED"
+
+
+def test_a_page_stays_open_between_calls(shown_game: Project, page_server: PageServer) -> None:
+    url = page_server.add("/menu", "<title>Menu</title><a id=start href='/game'>Start</a>")
+    page_server.add("/game", "<title>Game</title><h1>Go</h1>")
+    act(shown_game, "open", url=url)
+    act(shown_game, "click", selector="#start")
+    assert shown(shown_game).endswith("/game")
+    act(shown_game, "screenshot", path="shots/game.png")
+    assert (shown_game.root / "shots/game.png").read_bytes().startswith(PNG)
+
+
+def test_another_run_of_the_same_session_finds_the_page_open(
+    shown_game: Project, page_server: PageServer
+) -> None:
+    act(shown_game, "open", url=page_server.add("/game", "<title>Game</title><button>Go"))
+    assert shown_game.browser is not None
+    shown_game.browser.run_id = "run_later"
+    act(shown_game, "click", selector="button")
+
+
+def test_localhost_is_reached_by_its_name(shown_game: Project, page_server: PageServer) -> None:
+    page_server.add("/game", "<title>Game</title>")
+    act(shown_game, "open", url=f"http://localhost:{page_server.server_port}/game")
+    assert page_server.hits["/game"] == 1
+
+
+@pytest.mark.parametrize("action", [{"action": "click", "selector": "a"}, {"action": "screenshot",
+                                    "path": "a.png"}])  # fmt: skip
+def test_without_a_page_there_is_nothing_to_do(shown_game: Project, action: dict[str, str]) -> None:
+    error = shown_game.error("browser_action", **action)
+    assert error["errorCode"] == "E_PREVIEW_FAIL"
+    assert not (shown_game.root / "a.png").exists()
+
+
+def test_a_redirect_to_elsewhere_is_not_followed(
+    shown_game: Project, page_server: PageServer, outside: str
+) -> None:
+    gone = Answer(status=302, headers={"Location": outside})
+    assert code(shown_game, "open", url=page_server.add("/out", gone)) == "E_POLICY_VIOLATION"
+    assert code(shown_game, "screenshot", path="a.png") == "E_PREVIEW_FAIL"
+
+
+@pytest.mark.parametrize(
+    "to", ["http://evil.test/", "https://example.com/", "http://[::1]/", "http://localhost:8000/"]
+)
+def test_redirects_by_name_are_not_followed_either(
+    shown_game: Project, page_server: PageServer, to: str
+) -> None:
+    hop = page_server.add("/hop", Answer(status=307, headers={"Location": to}))
+    first = page_server.add("/first", Answer(status=301, headers={"Location": hop}))
+    assert code(shown_game, "open", url=first) == "E_POLICY_VIOLATION"
+
+
+LEAVING = {
+    "a link": "<a id=go href='{}'>go</a>",
+    "a new tab": "<a id=go target=_blank href='{}'>go</a>",
+    "a script": "<button id=go onclick='location = \"{}\"'>go</button>",
+    "a form": "<form action='{}'><button id=go>go</button></form>",
+    "a frame's top": '<button id=go onclick=\'document.querySelector("iframe").contentWindow'
+    '.postMessage(1, "*")\'>go</button><iframe srcdoc="<script>onmessage = () =>'
+    " {{ top.location = '{}' }}</script>\"></iframe>",
+}
+
+
+@pytest.mark.parametrize("way", list(LEAVING))
+def test_a_press_that_leads_elsewhere_is_stopped(
+    shown_game: Project, page_server: PageServer, outside: str, way: str
+) -> None:
+    markup = "<title>Game</title>" + LEAVING[way].format(outside)
+    act(shown_game, "open", url=page_server.add("/game", markup))
+    assert code(shown_game, "click", selector="#go") == "E_POLICY_VIOLATION"
+
+
+def test_nothing_that_a_page_asks_for_leaves_this_machine(
+    shown_game: Project, page_server: PageServer, outside: str
+) -> None:
+    markup = f"""<title>Game</title><img src="{outside}"><iframe src="{outside}"></iframe>
+      <link rel=stylesheet href="{outside}"><script src="{outside}"></script>
+      <script>fetch("{outside}", {{mode: "no-cors"}}); navigator.sendBeacon("{outside}");
+      new WebSocket("{outside}".replace("http", "ws"));
+      new Worker(URL.createObjectURL(new Blob(['fetch("{outside}", {{mode: "no-cors"}})'])));
+      </script>"""
+    act(shown_game, "open", url=page_server.add("/game", markup))
+    act(shown_game, "screenshot", path="game.png")
+
+
+def test_the_runs_own_cookies_stay_out_of_local_pages(
+    shown_game: Project, page_server: PageServer
+) -> None:
+    page_server.add("/set", html("<title>Set</title>", headers={"Set-Cookie": "a=1"}))
+    shown_game.output("open_page", url=page_server.url("/set"))
+    url = page_server.add(
+        "/see", "<title>See</title><script>document.title=document.cookie</script>"
+    )
+    act(shown_game, "open", url=url)
+    assert shown_game.browser is not None
+    assert len(shown_game.browser.open_tabs()) == 1
+    assert "/set" in shown_game.browser.open_tabs()[0].page.url
+
+
+def test_what_does_not_answer_or_hangs(shown_game: Project, page_server: PageServer) -> None:
+    shown_game.policy = {"browser_timeout_ms": 2500}
+    assert code(shown_game, "open", url="http://127.0.0.1:1/") == "E_PREVIEW_FAIL"
+    assert code(shown_game, "open", url="http://localhost:9/x") == "E_PREVIEW_FAIL"
+    assert code(shown_game, "open", url=page_server.url("/never")) == "E_TIMEOUT"
+    assert code(shown_game, "open", url=page_server.url("/hang-up")) == "E_PREVIEW_FAIL"
+    assert code(shown_game, "open", url=page_server.url("/report.zip")) == "E_PREVIEW_FAIL"
+    act(shown_game, "open", url=page_server.url("/plain"))
+
+
+def test_an_element_that_is_not_there_is_waited_for_in_vain(
+    shown_game: Project, page_server: PageServer
+) -> None:
+    shown_game.policy = {"browser_timeout_ms": 2500}
+    act(shown_game, "open", url=page_server.add("/game", "<title>Game</title><p>Nothing"))
+    assert code(shown_game, "click", selector="#start") == "E_TIMEOUT"
+    assert code(shown_game, "click", selector="][") == "E_BAD_ARGS"
+    assert code(shown_game, "click", selector="  ") == "E_BAD_ARGS"
+
+
+def test_a_picture_is_kept_in_the_workspace_and_as_an_artifact(
+    shown_game: Project, page_server: PageServer
+) -> None:
+    act(shown_game, "open", url=page_server.url("/plain"))
+    act(shown_game, "screenshot", path="shots/a.JPG")
+    data = (shown_game.root / "shots/a.JPG").read_bytes()
+    assert data.startswith(JPEG)
+    assert shown_game.saved == [("screenshot", "image/jpeg", data)]
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [("../x.png", "E_DENY_PATH"), ("/tmp/x.png", "E_DENY_PATH"), (".git/x.png", "E_DENY_PATH"),
+     ("link/x.png", "E_DENY_PATH"), ("a.txt", "E_BAD_ARGS"), ("a", "E_BAD_ARGS"),
+     ("shots/", "E_BAD_ARGS"), (".png", "E_BAD_ARGS"), ("folder.png", "E_BAD_ARGS"),
+     ("game/bg.png", "E_CONFLICT"), ("x\0.png", "E_BAD_ARGS"),
+     (".env.png", "E_DENY_PATH"), ("linked.png", "E_DENY_PATH"), ("", "E_BAD_ARGS")],
+)  # fmt: skip
+def test_a_picture_goes_nowhere_else(
+    shown_game: Project, tmp_path: Path, path: str, wanted: str
+) -> None:
+    shown_game.write("game/bg.png", PNG + b"an asset")
+    shown_game.write("folder.png/x")
+    shown_game.write("a.txt", "text")
+    (shown_game.root / "link").symlink_to(tmp_path)
+    (shown_game.root / "linked.png").symlink_to(tmp_path / "x.png")
+    assert code(shown_game, "screenshot", path=path) == wanted
+    assert (shown_game.root / "game/bg.png").read_bytes() == PNG + b"an asset"
+    assert not (tmp_path / "x.png").exists()
+
+
+@pytest.mark.parametrize("path", ["a.png", "a.jpg"])
+def test_a_picture_replaces_one_taken_before(
+    shown_game: Project, page_server: PageServer, path: str
+) -> None:
+    act(shown_game, "open", url=page_server.url("/plain"))
+    act(shown_game, "screenshot", path=path)
+    before = (shown_game.root / path).read_bytes()
+    act(shown_game, "open", url=page_server.add("/red", "<body style='background: red'>x"))
+    act(shown_game, "screenshot", path=path)
+    assert (shown_game.root / path).read_bytes() != before
+    assert os.listdir(shown_game.root) == [path]  # noqa: PTH208  (also what would be hidden)
+
+
+def test_a_policy_with_fewer_hosts_is_kept_to(shown_game: Project, page_server: PageServer) -> None:
+    shown_game.policy = {"allowed_hosts": ("localhost",)}
+    url = page_server.add("/game", "<title>Game</title>")
+    assert code(shown_game, "open", url=url) == "E_POLICY_VIOLATION"
+    act(shown_game, "open", url=url.replace("127.0.0.1", "localhost"))
+    assert page_server.hits["/game"] == 1
+
+
+def test_the_session_of_local_pages_ends_with_the_runs(
+    shown_game: Project, page_server: PageServer
+) -> None:
+    act(shown_game, "open", url=page_server.url("/plain"))
+    assert shown_game.browser is not None
+    assert shown_game.loop is not None
+    (inner,) = shown_game.browser.belongings.values()
+    shown_game.loop.submit(shown_game.browser.close()).result(30)
+    assert inner.open_tabs() == []  # type: ignore[attr-defined]
+    assert code(shown_game, "click", selector="a") == "E_PREVIEW_FAIL"
+
+
+def test_the_schema_is_the_seeds() -> None:
+    assert REQUEST["properties"]["url"]["pattern"] == LOCAL_URL
+    assert [rule["then"]["required"] for rule in REQUEST["allOf"]] == [
+        ["action", "url"], ["action", "selector"], ["action", "path"],
+    ]  # fmt: skip

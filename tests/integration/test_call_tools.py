@@ -1,0 +1,190 @@
+"""Tools called as a durable run: checked before the first, judged before each, done once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.confirmations import confirm
+from decisions.errors import Forbidden, InvalidInput
+from decisions.models import Decision
+from decisions.objects import put_success_path
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, make_target
+from runs.models import Run, RunStep
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+
+pytest_plugins = ["tests.support.workspace_fixtures"]
+
+SCENE = "game/scene/new.txt"
+CONTENT = {"path": SCENE, "content": "a:b;\n"}
+Call = dict[str, Any]
+
+
+def call(name: str, **args: Any) -> Call:
+    return {"name": name, "args": args}
+
+
+PREVIEW, WRITE = (call("write_to_file", **CONTENT, dryRun=dry) for dry in (True, False))
+
+
+@pytest.fixture
+def place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker that works when it is told to."""
+    place = WorkerPlace()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def hand_in(principal: Principal, game: Path) -> Callable[..., str]:
+    """Submit calls: `hand_in(call(…), call(…), stopOnError=False)`."""
+
+    def make(*calls: Call, caller: Principal = principal, **more: Any) -> str:
+        return submit_run(
+            principal=caller, template_id="call_tools", inputs={"calls": list(calls), **more},
+            options={"mode": "async"},
+        ).run_id  # fmt: skip
+
+    return make
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def test_calls_are_made_in_order_on_the_default_target(
+    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+) -> None:
+    run = ended(hand_in(PREVIEW, WRITE, call("validate_script", path=SCENE)), place)
+    assert run.status == "succeeded", run.error
+    results = run.result["results"]
+    assert [one["name"] for one in results] == ["write_to_file", "write_to_file", "validate_script"]
+    assert results[1]["output"]["applied"] is True
+    assert (game / SCENE).read_text() == "a:b;\n"
+
+
+def test_a_failed_call_ends_the_run_with_its_own_code_beneath(
+    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+) -> None:
+    run = ended(hand_in(WRITE, PREVIEW), place)  # written without a preview
+    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert run.error["details"]["causeCode"] == "E_POLICY_VIOLATION"
+    assert run.error["step"] == {"step": 0, "name": "1. write_to_file"}
+    assert not (game / SCENE).exists()
+
+
+def test_without_stop_on_error_every_call_is_made(
+    hand_in: Callable[..., str], place: WorkerPlace
+) -> None:
+    absent = call("validate_script", path="game/scene/absent.txt")
+    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), place)
+    assert run.status == "partial_success"
+    first, second = run.result["results"]
+    assert (first["ok"], first["error"]["code"], second["ok"]) == (False, "E_NOT_FOUND", True)
+    run = ended(hand_in(absent, absent, stopOnError=False), place)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_NOT_FOUND")
+    assert len(run.error["details"]["items"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (call("nope"), "no tool nope"),
+        (call("write_to_file", path="a.txt", content=1, dryRun=True), "content"),
+        (call("get_runtime_info") | {"targetId": "target_nope"}, "target_nope"),
+        (call("read_page", url="https://example.com/") | {"targetId": "target_x"}, "no target"),
+        (call("execute_command", scriptName="lint"), "developer mode"),
+    ],
+)
+def test_a_run_with_a_wrong_call_is_refused_as_a_whole(
+    hand_in: Callable[..., str], wrong: Call, told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=told) as refused:
+        hand_in(PREVIEW, wrong)
+    assert refused.value.message.startswith("inputs.calls.1")
+    assert not Run.objects.exists()
+
+
+def test_files_are_for_who_may_call_their_tools(
+    hand_in: Callable[..., str], principal: Principal
+) -> None:
+    reader = Principal(
+        "token:reader", principal.tenant_id, principal.workspace_id,
+        frozenset({"runs:write", "tools:read"}), "local",
+    )  # fmt: skip
+    assert hand_in(call("get_runtime_info"), caller=reader)
+    with pytest.raises(Forbidden):
+        hand_in(PREVIEW, caller=reader)
+
+
+def test_the_target_stays_the_one_of_the_submit(
+    hand_in: Callable[..., str], place: WorkerPlace, game: Path, principal: Principal
+) -> None:
+    run_id = hand_in(PREVIEW, WRITE)
+    first = ExecutionTarget.objects.get()
+    ExecutionTarget.objects.update(is_default=False)
+    (game.parent / "other").mkdir()
+    says = TargetSays(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="other",
+        is_default=True, config={"root": str(game.parent / "other")},
+    )  # fmt: skip
+    make_target(says, actor="test")
+    assert ended(run_id, place).status == "succeeded"
+    assert (game / SCENE).exists()
+    assert RunStep.objects.filter(run_id=run_id)[0].input["targetId"] == first.id
+
+
+def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
+    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+) -> None:
+    make_rule(RuleSays("confirm", tool="replace_in_file"), actor="test")
+    change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
+    run = ended(hand_in(PREVIEW, WRITE, change), place)
+    assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
+    (game / SCENE).unlink()
+    confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
+    run = ended(run.id, place)
+    assert run.status == "succeeded", run.error
+    assert "x.png" in (game / "game/scene/start.txt").read_text()
+    assert not (game / SCENE).exists()
+
+
+def test_a_write_whose_worker_was_lost_is_not_made_again(
+    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+) -> None:
+    run_id = hand_in(PREVIEW, WRITE)
+    RunStep.objects.filter(run_id=run_id, index=0).update(status="succeeded", output={"ok": True})
+    RunStep.objects.filter(run_id=run_id, index=1).update(status="started", attempts=1)
+    run = ended(run_id, place)
+    assert run.error["details"]["effect"] == "unknown"
+    assert not (game / SCENE).exists()
+
+
+def test_a_success_path_may_have_steps_of_workspace_tools(
+    place: WorkerPlace, game: Path, principal: Principal
+) -> None:
+    kept = put_success_path(principal=principal, call={
+        "user_id": "ann", "name": "new scene", "intent": "write a scene",
+        "required_slots": ["scene"], "slot_definitions": {"scene": "its path"},
+        "procedure": [
+            {"tool": "write_to_file",
+             "args": {"path": "${scene}", "content": "a:b;\n", "dryRun": dry}}
+            for dry in (True, False)
+        ],
+        "success_criteria": "it is there", "confidence": "high", "validity": "long", "tags": [],
+    })  # fmt: skip
+    run_id = submit_run(
+        principal=principal, template_id="replay_success_path", options={"mode": "async"},
+        inputs={"objectId": kept["item"]["object_id"], "slots": {"scene": SCENE}},
+    ).run_id  # fmt: skip
+    assert ended(run_id, place).status == "succeeded"
+    assert (game / SCENE).read_text() == "a:b;\n"

@@ -1,0 +1,96 @@
+"""The project's own dev script as its preview, for developers: started, kept, and ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.project import Project
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
+
+# A dev server as projects have them: it says where it listens, once it does.
+SERVE = """
+import http.server, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Type", "text/html"); self.end_headers()
+        self.wfile.write(b"<title>Dev</title><script>console.log('served by dev')</script>")
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+print(f"  Local: \\x1b[36mhttp://localhost:{server.server_port}/\\x1b[0m", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def develops(shown_game: Project, closed_port: int) -> Callable[..., Project]:
+    """A project with a dev script, and no other preview server."""
+
+    def make(dev: str = f"{sys.executable} serve.py", **scripts: str) -> Project:
+        shown_game.write("serve.py", SERVE)
+        shown_game.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
+        shown_game.scripts(dev=dev, **scripts)
+        return shown_game
+
+    return make
+
+
+def servers_of(game: Project) -> list[psutil.Process]:
+    """Return the project's processes."""
+    found = []
+    for process in psutil.process_iter(["cwd", "status"]):
+        is_ours = process.info["cwd"] == str(game.root)
+        if is_ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def test_a_developers_own_dev_script_is_the_other_way(develops: Callable[..., Project]) -> None:
+    game = develops(predev="touch prepared")
+    first = game.output("preview_scene")
+    assert "served by dev" in first["logs"][0]
+    assert (game.root / "prepared").exists()
+    assert game.output("preview_scene")["url"] == first["url"]  # it runs on
+    game.output("browser_action", action="open", url=first["url"])
+    assert game.loop is not None
+    assert game.browser is not None
+    game.loop.submit(game.browser.close()).result(30)
+    until(lambda: not servers_of(game))
+
+
+def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project]) -> None:
+    game = develops()
+    game.output("preview_scene")
+    for process in servers_of(game):
+        process.kill()
+    assert "served by dev" in game.output("preview_scene")["logs"][0]
+
+
+@pytest.mark.parametrize(
+    ("dev", "wanted"),
+    [("echo broken; exit 1", "E_PREVIEW_FAIL"), ("sleep 3600", "E_TIMEOUT"),
+     ("echo http://localhost:8000/; sleep 3600", "E_POLICY_VIOLATION"),
+     ("echo http://evil.test/; sleep 3600", "E_TIMEOUT")],
+)  # fmt: skip
+def test_a_dev_script_that_serves_nothing_is_ended(
+    develops: Callable[..., Project], dev: str, wanted: str
+) -> None:
+    game = develops(dev)
+    game.policy["command_timeout_ms"] = 1500
+    assert game.code("preview_scene") == wanted
+    assert servers_of(game) == []
+
+
+@pytest.mark.parametrize("policy", [{"developer": False}, {"allowed_commands": ("build",)}])
+def test_others_start_no_dev_script(
+    develops: Callable[..., Project], policy: dict[str, Any]
+) -> None:
+    game = develops("touch done")
+    game.policy |= policy
+    assert game.code("preview_scene") == "E_PREVIEW_FAIL"
+    assert not (game.root / "done").exists()

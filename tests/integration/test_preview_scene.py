@@ -1,0 +1,233 @@
+"""Looking at a scene in the project's local preview, with a real server and a real Chromium."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from runners.workspace.preview_scene import RESPONSE
+from tests.support.pages import Answer, PageServer, html
+from tests.support.project import Project
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
+
+SCENE = "game/scene/beach_date.txt"
+CONFIG = "Game_name:Beach;\nGame_key:abc;\n"
+PLAYER = "<title>Preview</title><h1>Scene</h1>"
+
+
+@pytest.fixture
+def terre(shown_game: Project, page_server: PageServer) -> PageServer:
+    """A server that answers as WebGAL Terre does, and a project with one scene."""
+    shown_game.write(SCENE, "雪乃: 海风真舒服呢;\n")
+    shown_game.write("game/config.txt", CONFIG)
+    shown_game.policy = {"preview_url": page_server.url("")}
+    page_server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
+    page_server.add("/preview", PLAYER)
+    return page_server
+
+
+def preview(game: Project, **args: Any) -> dict[str, Any]:
+    """Preview a scene; what comes back is as the seed says."""
+    told = game.output("preview_scene", **args)
+    Draft202012Validator(dict(RESPONSE)).validate(told)
+    return told
+
+
+def test_a_scene_is_shown_at_the_preview(shown_game: Project, terre: PageServer) -> None:
+    told = preview(shown_game, scenePath=SCENE)
+    assert told == {"url": terre.url("/preview#scene=beach_date"), "logs": []}
+    assert (terre.hits["/api/test"], terre.hits["/preview"]) == (1, 2)
+
+
+def test_without_a_path_it_is_the_start_scene(shown_game: Project, terre: PageServer) -> None:
+    assert preview(shown_game)["url"].endswith("/preview#scene=start")
+
+
+def test_names_of_scenes_keep_their_folders_and_letters(
+    shown_game: Project, terre: PageServer
+) -> None:
+    shown_game.write("public/game/scene/第一章/a b.txt", ";")
+    url = preview(shown_game, scenePath="public/game/scene/第一章/a b.txt")["url"]
+    assert url.endswith("#scene=%E7%AC%AC%E4%B8%80%E7%AB%A0/a%20b")
+
+
+def test_a_game_that_terre_serves_is_shown_itself(shown_game: Project, terre: PageServer) -> None:
+    terre.add("/games/game_project/game/config.txt", Answer(CONFIG.encode(), mime="text/plain"))
+    terre.add("/games/game_project/", PLAYER)
+    assert preview(shown_game)["url"] == terre.url("/games/game_project/#scene=start")
+
+
+def test_a_game_of_the_same_name_that_is_another_is_not_shown(
+    shown_game: Project, terre: PageServer
+) -> None:
+    terre.add("/games/game_project/game/config.txt", "Game_name:Another;")
+    assert "/games/" not in preview(shown_game)["url"]
+
+
+def test_a_dev_server_is_shown_at_its_root(shown_game: Project, terre: PageServer) -> None:
+    terre.add("/api/test", PLAYER)
+    terre.add("/", PLAYER)
+    assert preview(shown_game)["url"] == terre.url("/#scene=start")
+
+
+def test_the_console_and_the_line_of_the_first_error_come_back(
+    shown_game: Project, terre: PageServer
+) -> None:
+    shown_game.secrets = ("hunter2",)
+    terre.add("/preview", "<title>P</title>\n<script>\nconsole.log('loaded');\n"
+              "console.warn('hunter2');\nnull.x;\n</script>")  # fmt: skip
+    told = preview(shown_game)
+    address = terre.url("/preview")
+    assert told["logs"][0] == f"[log] loaded ({address}:3)"
+    assert told["logs"][1].startswith("[warning] *** (")
+    assert told["logs"][2].startswith("[error] Uncaught Cannot read properties of null")
+    assert told["firstErrorLine"] == 5
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [("start.txt:12 unknown command", 12), ("syntax error at line 7", 7), ("第 31 行缺少分号", 31),
+     ("nothing said", 2)],
+)  # fmt: skip
+def test_a_line_that_the_error_names_is_taken(
+    shown_game: Project, terre: PageServer, message: str, line: int
+) -> None:
+    page = "<title>P</title>\n<script>console.error('{}'); console.error('line 99')</script>"
+    terre.add("/preview", page.format(message))
+    assert preview(shown_game)["firstErrorLine"] == line
+
+
+def test_what_cannot_be_loaded_is_an_error_without_a_line(
+    shown_game: Project, terre: PageServer
+) -> None:
+    terre.add("/preview", "<title>P</title><img src=/none.webp>")
+    told = preview(shown_game)
+    assert "firstErrorLine" not in told
+    assert told["logs"] == [
+        "[error] Failed to load resource: the server responded with a status of 404 (Not Found)"
+        f" ({terre.url('/none.webp')})"
+    ]
+
+
+def test_what_is_asked_for_elsewhere_is_refused_and_told(
+    shown_game: Project, terre: PageServer
+) -> None:
+    terre.add("/preview", "<title>P</title><script src='http://cdn.example/x.js'></script>")
+    logs = preview(shown_game)["logs"]
+    assert any("Blocked: the page asked for cdn.example" in line for line in logs)
+
+
+def test_a_flood_of_messages_is_cut(shown_game: Project, terre: PageServer) -> None:
+    script = "for (let i = 0; i < 700; i++) console.log('m' + i + 'x'.repeat(i == 3 ? 9999 : 0))"
+    terre.add("/preview", f"<title>P</title><script>{script}</script>")
+    logs = preview(shown_game)["logs"]
+    assert len(logs) == 501
+    assert len(logs[3]) < 2100
+    assert logs[-1] == "[… 200 more messages left out …]"
+
+
+def test_the_same_scene_is_loaded_anew_each_time(shown_game: Project, terre: PageServer) -> None:
+    preview(shown_game)
+    terre.add("/preview", "<title>P</title><script>console.log('changed')</script>")
+    assert "changed" in preview(shown_game)["logs"][0]
+    assert "changed" in preview(shown_game, scenePath=SCENE)["logs"][0]
+
+
+def test_the_page_stays_open_for_browser_action(shown_game: Project, terre: PageServer) -> None:
+    preview(shown_game)
+    shown_game.output("browser_action", action="screenshot", path="preview.png")
+    assert (shown_game.root / "preview.png").is_file()
+
+
+def test_nobody_listens(shown_game: Project, closed_port: int) -> None:
+    shown_game.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
+    error = shown_game.error("preview_scene")
+    assert error["errorCode"] == "E_PREVIEW_FAIL"
+
+
+def test_without_a_browser_the_address_alone_is_told(
+    shown_game: Project, terre: PageServer
+) -> None:
+    shown_game.browser = None
+    assert preview(shown_game) == {"url": terre.url("/preview#scene=start")}
+    terre.add("/api/test", html("broken", status=500))
+    assert shown_game.code("preview_scene") == "E_PREVIEW_FAIL"
+
+
+@pytest.mark.parametrize("path", ["/api/test", "/preview"])
+def test_a_server_that_hangs_is_not_waited_for(
+    shown_game: Project, terre: PageServer, path: str
+) -> None:
+    shown_game.policy |= {"browser_timeout_ms": 1500}
+    terre.add(path, html("late", delay=3600.0))
+    assert shown_game.code("preview_scene") == "E_TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [html("broken", status=500), Answer(status=0), Answer(b"PK", mime="application/zip",
+     headers={"Content-Disposition": "attachment"})],
+    ids=["an error", "nothing", "a download"],
+)  # fmt: skip
+def test_a_preview_that_shows_nothing_fails(
+    shown_game: Project, terre: PageServer, answer: Answer
+) -> None:
+    terre.add("/preview", answer)
+    assert shown_game.code("preview_scene") == "E_PREVIEW_FAIL"
+
+
+@pytest.mark.parametrize(
+    "said", [b"220 mail.example ESMTP\r\n\r\n", b"\x16\x03\x01", b"HTTP/1.1 200", b"x" * 100_000]
+)
+def test_what_is_no_web_server_fails(shown_game: Project, said: bytes) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=_answer, args=(server, said), daemon=True).start()
+        shown_game.policy = {"preview_url": f"http://127.0.0.1:{server.getsockname()[1]}"}
+        assert shown_game.code("preview_scene") == "E_PREVIEW_FAIL"
+
+
+def _answer(server: socket.socket, said: bytes) -> None:
+    with closing(server.accept()[0]) as caller:
+        caller.sendall(said)
+
+
+def test_a_redirect_to_elsewhere_is_not_followed(shown_game: Project, terre: PageServer) -> None:
+    gone = Answer(status=302, headers={"Location": "https://example.com/"})
+    terre.add("/preview", gone)
+    assert shown_game.code("preview_scene") == "E_POLICY_VIOLATION"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://example.com/", "http://localhost@evil.test/", "http://[::1]:3001", "http://10.0.0.1",
+     "http://127.0.0.1:8000", "file:///etc", "", "nonsense", "http://localhost:99999"],
+)  # fmt: skip
+def test_a_preview_that_is_not_on_this_machine_is_against_the_policy(
+    shown_game: Project, url: str
+) -> None:
+    shown_game.policy = {"preview_url": url}
+    assert shown_game.code("preview_scene") == "E_POLICY_VIOLATION"
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [("../x", "E_DENY_PATH"), ("/etc/passwd", "E_DENY_PATH"), (".git/a.txt", "E_DENY_PATH"),
+     ("link/a.txt", "E_DENY_PATH"), ("game/scene/none.txt", "E_NOT_FOUND"), ("", "E_BAD_ARGS"),
+     ("game/scene", "E_BAD_ARGS"), ("game/config.txt", "E_BAD_ARGS"), ("a\0.txt", "E_BAD_ARGS"),
+     ("game/scene/folder.txt", "E_BAD_ARGS"), ("game/scene/.txt", "E_BAD_ARGS")],
+)  # fmt: skip
+def test_what_is_no_scene_is_refused_before_anybody_is_asked(
+    shown_game: Project, terre: PageServer, tmp_path: Path, path: str, wanted: str
+) -> None:
+    (shown_game.root / "link").symlink_to(tmp_path)
+    shown_game.write("game/scene/folder.txt/x")
+    shown_game.write("game/scene/.txt")
+    assert shown_game.code("preview_scene", scenePath=path) == wanted
+    assert terre.hits["/api/test"] == 0

@@ -1,0 +1,220 @@
+"""Direct calls of tools: who may, what people are asked, what the audit log says, at both doors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.confirmations import confirm, refuse
+from decisions.models import AuditEntry, Decision
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, change_target, make_target
+from runs.models import Run
+from tests.support.rest import refusal
+from tests.support.tool_door import ToolDoor
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+
+SCENE = {"path": "game/scene/new.txt", "content": "a:b;\n"}
+PREVIEW, WRITE = SCENE | {"dryRun": True}, SCENE | {"dryRun": False}
+
+
+def audited(action: str) -> list[dict[str, Any]]:
+    """Return what the audit log says of calls, oldest first."""
+    rows = AuditEntry.objects.filter(action=action, resource_type="tool").order_by("id")
+    return list(rows.values_list("metadata", flat=True))
+
+
+def rule(verdict: str, tool: str) -> None:
+    make_rule(RuleSays(verdict, tool=tool, reason="of a test"), actor="test")
+
+
+def test_a_call_is_audited_before_and_after(door: ToolDoor, game: Path) -> None:
+    assert door.call("write_to_file", PREVIEW)[0] == "OK"
+    assert door.call("write_to_file", WRITE)[0] == "OK"
+    begun, ended = audited("tool.called"), audited("tool.succeeded")
+    assert [one["callId"] for one in begun] == [one["callId"] for one in ended]
+    assert (ended[1]["path"], ended[1]["snapshotId"][:5]) == (SCENE["path"], "snap_")
+    assert ended[1]["targetId"] == ExecutionTarget.objects.get().id
+    assert "a:b" not in str(AuditEntry.objects.values_list("metadata", flat=True))
+
+
+def test_a_call_that_failed_says_so(door: ToolDoor, game: Path) -> None:
+    code, error = door.call("validate_script", {"path": "game/scene/absent.txt"})
+    assert (code, error["recoverable"]) == ("E_NOT_FOUND", True)
+    (ended,) = audited("tool.failed")
+    assert (ended["code"], ended["ok"]) == ("E_NOT_FOUND", False)
+
+
+def test_wrong_arguments_are_refused_before_anything_begins(door: ToolDoor, game: Path) -> None:
+    code, error = door.call("write_to_file", {"path": "a.txt", "content": 1, "dryRun": True})
+    assert (code, error["details"]["errors"][0]["path"]) == ("E_BAD_ARGS", "content")
+    assert not audited("tool.called")
+    assert audited("tool.refused") == [{"tool": "write_to_file", "code": "E_BAD_ARGS"}]
+
+
+def test_a_denied_tool_is_not_called(door: ToolDoor, game: Path) -> None:
+    rule("deny", "write_to_file")
+    code, error = door.call("write_to_file", PREVIEW)
+    assert (code, error["recoverable"]) == ("E_POLICY_VIOLATION", False)
+    assert error["details"]["because"] == "rule"
+    assert not audited("tool.called")
+    assert AuditEntry.objects.filter(action="policy.denied").count() == 1
+
+
+def test_a_call_that_a_person_confirmed_is_performed_by_the_same_call(
+    door: ToolDoor, game: Path
+) -> None:
+    assert door.call("write_to_file", PREVIEW)[0] == "OK"
+    rule("confirm", "write_to_file")
+    code, error = door.call("write_to_file", WRITE)
+    assert (code, error["recoverable"]) == ("E_POLICY_VIOLATION", True)
+    assert door.call("write_to_file", WRITE)[1]["details"] == error["details"]
+    assert not (game / "game/scene/new.txt").exists()
+    confirm(decision_id=error["details"]["decisionId"], by="admin:ann", how="admin")
+    assert door.call("write_to_file", WRITE)[0] == "OK"
+    assert (game / "game/scene/new.txt").read_text() == "a:b;\n"
+
+
+def test_what_a_person_refused_stays_undone(door: ToolDoor, game: Path) -> None:
+    rule("confirm", "replace_in_file")
+    args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
+    _, error = door.call("replace_in_file", args)
+    refuse(decision_id=error["details"]["decisionId"], by="admin:ann", how="admin")
+    code, error = door.call("replace_in_file", args)
+    assert (code, error["details"]["because"]) == ("E_POLICY_VIOLATION", "refused")
+    assert "none" in (game / "game/scene/start.txt").read_text()
+
+
+def test_over_rest_a_waiting_call_is_202_and_its_key_names_it(
+    api: httpx.Client, game: Path
+) -> None:
+    rule("confirm", "replace_in_file")
+    args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
+    url = "/api/v1/tools/replace_in_file/call"
+    asked = api.post(url, json={"args": args, "idempotencyKey": "one"})
+    assert asked.status_code == 202
+    other = api.post(url, json={"args": args, "idempotencyKey": "two"})
+    number = asked.json()["error"]["details"]["decisionId"]
+    assert other.json()["error"]["details"]["decisionId"] != number
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    done = api.post(url, json={"args": args, "idempotencyKey": "one"})
+    assert (done.status_code, done.json()["output"]) == (200, {"count": 1})
+    again = api.post(url, json={"args": args, "idempotencyKey": "one"})
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "E_CONFLICT")
+    assert Decision.objects.count() == 2
+
+
+def test_an_unknown_tool_has_the_shape_that_all_else_has(api: httpx.Client, game: Path) -> None:
+    problem = refusal(api.post("/api/v1/tools/nope/call", json={}), 404)
+    assert problem["errorCode"] == "TOOL_NOT_FOUND"
+
+
+@pytest.mark.parametrize("body", ["[1]", '{"args": [], "x": 1}', "{", '{"args": {}, "args": {}}'])
+def test_a_body_that_is_no_call_is_refused_in_the_tools_words(
+    api: httpx.Client, game: Path, body: str
+) -> None:
+    head = {"Content-Type": "application/json"}
+    answer = api.post("/api/v1/tools/write_to_file/call", content=body, headers=head)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "E_BAD_ARGS")
+
+
+def test_reading_needs_one_scope_and_writing_the_other(
+    client_with: Callable[..., httpx.Client], game: Path
+) -> None:
+    reader = client_with(scopes={"tools:read"})
+    read = reader.post("/api/v1/tools/get_runtime_info/call", json={})
+    assert read.status_code == 200
+    wrote = reader.post("/api/v1/tools/write_to_file/call", json={"args": PREVIEW})
+    assert (wrote.status_code, wrote.json()["error"]["details"]) == (403, {"scope": "tools:write"})
+    nobody = client_with(scopes={"runs:write"})
+    assert nobody.post("/api/v1/tools/get_runtime_info/call", json={}).status_code == 403
+    assert nobody.get("/api/v1/tools").status_code == 403
+
+
+def test_a_remote_caller_works_on_targets_of_its_workspace_alone(
+    client_with: Callable[..., httpx.Client], game: Path, settings: Any, tmp_path: Path
+) -> None:
+    remote = client_with(trust="remote")
+    info = remote.post("/api/v1/tools/get_runtime_info/call", json={}).json()["output"]
+    assert info["projectRoot"] == game.name  # never a path of the server
+    elsewhere = client_with(trust="local", workspace="elsewhere")
+    named = {"targetId": ExecutionTarget.objects.get().id}
+    answer = elsewhere.post("/api/v1/tools/get_runtime_info/call", json=named)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "E_NOT_FOUND")
+    settings.WORKSPACE = tmp_path
+    answer = elsewhere.post("/api/v1/tools/get_runtime_info/call", json={})
+    assert answer.json()["error"]["code"] == "E_TOOL_DISABLED"
+
+
+def test_a_disabled_workspace_is_refused_before_a_person_is_asked(
+    door: ToolDoor, game: Path, principal: Principal
+) -> None:
+    rule("confirm", "write_to_file")
+    target = ExecutionTarget.objects.get()
+    says = TargetSays(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="game",
+        is_default=True, enabled=False, config=target.config,
+    )  # fmt: skip
+    change_target(target.id, says, actor="test")
+    assert door.call("write_to_file", PREVIEW)[0] == "E_TOOL_DISABLED"
+    assert not Decision.objects.exists()
+
+
+def test_a_named_target_is_the_one_that_is_worked_on(
+    api: httpx.Client, game: Path, principal: Principal
+) -> None:
+    other = game.parent / "other"
+    other.mkdir()
+    says = TargetSays(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="other",
+        config={"root": str(other)},
+    )  # fmt: skip
+    made = make_target(says, actor="test")
+    call = {"args": {}, "targetId": made.id}
+    output = api.post("/api/v1/tools/get_runtime_info/call", json=call).json()["output"]
+    assert output["projectRoot"] == str(other)
+
+
+def test_scripts_and_pages_are_for_developer_mode_and_local_callers(
+    door: ToolDoor, game: Path
+) -> None:
+    assert door.call("execute_command", {"scriptName": "lint"})[0] == "E_TOOL_DISABLED"
+    assert not audited("tool.called")
+
+
+@pytest.mark.usefixtures("developer")
+def test_a_remote_caller_runs_no_scripts_in_developer_mode_either(
+    client_with: Callable[..., httpx.Client], game: Path
+) -> None:
+    call = {"args": {"scriptName": "lint"}}
+    answer = client_with(trust="remote").post("/api/v1/tools/execute_command/call", json=call)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "E_TOOL_DISABLED")
+
+
+def test_no_call_of_a_file_tool_makes_a_run(door: ToolDoor, game: Path) -> None:
+    assert door.call("list_project_resources", {})[0] == "OK"
+    assert not Run.objects.exists()
+
+
+def test_what_a_server_tells_of_itself_holds_no_secret(
+    door: ToolDoor, game: Path, settings: Any
+) -> None:
+    code, info = door.call("get_runtime_info", {})
+    assert (code, info["projectRoot"]) == ("OK", str(game))
+    assert {"execution", "browser"} & set(info) == set()
+    assert "write_to_file" in info["tools"]
+    assert not [key for key in settings.CONTINUITY_SECRET_KEYS if key in str(info)]
+
+
+@pytest.mark.usefixtures("developer")
+def test_developer_mode_shows_what_may_be_run_and_opened(door: ToolDoor, game: Path) -> None:
+    _, info = door.call("get_runtime_info", {})
+    assert info["execution"]["allowedCommands"] == ["dev", "build", "lint"]
+    assert info["browser"]["allowedHosts"] == ["localhost", "127.0.0.1"]

@@ -1,0 +1,74 @@
+"""The grammar against the official parser itself: our corpus, and scripts made up of pieces."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+
+import pytest
+
+from runners.workspace.webgal.grammar import COMMANDS, parse
+from tests.support.webgal_official import (
+    EXPECTED,
+    Compared,
+    NotToBeHad,
+    as_compared,
+    corpus,
+    is_placeholder,
+    official,
+)
+
+PIECES = [
+    *sorted(COMMANDS), "changeBG", "雪乃", "Alice", "{hero}", ":", ":", ":", ";", ";", "\\;", "\\:",
+    "|", "\\|", " -", " -", " -", "-", "=", "=", "true", "false", "none", "0", "-5", "1e3", ".5",
+    "5.", "0x1F", "0b1", "Infinity", "+Infinity", "1_000", "NaN", "v1.ogg", ".mp3", "wav", "a.wav",
+    "toggle", " ", "  ", "\n", "\n", "\n", "\n ", "\n |", "\n -", "\n  -", "-concat", "\r", "\r\n",
+    "\\", "\\\n", "\t", "\u3000", "\ufeff", "\x1c", "\x85", "\u2028", "你好", "a.txt", "bg.png",
+    "(a>1)[b]->", '{"x":1}', "http://x", "；", "：", "\N{WATER WAVE}",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ask() -> Callable[[list[str]], list[list[tuple[int, Compared]]]]:
+    """The official parser; where it cannot be run, its tests are skipped and say why."""
+    try:
+        official([""])
+    except NotToBeHad as why:
+        pytest.skip(f"the official parser cannot be run: {why}")
+    return official
+
+
+def made_up(count: int) -> list[str]:
+    """Return scripts of random pieces, the same in every run."""
+    chance = random.Random(20261122)
+    return ["".join(chance.choices(PIECES, k=chance.randint(0, 30))) for _ in range(count)]
+
+
+def test_the_kept_answers_are_what_the_official_parser_says(
+    ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
+) -> None:
+    scenes = corpus()
+    answers = ask(list(scenes.values()))
+    now = {name: [one for _, one in told] for name, told in zip(scenes, answers, strict=True)}
+    assert now == json.loads(EXPECTED.read_text())
+
+
+def test_scripts_made_up_of_pieces_are_read_alike(
+    ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
+) -> None:
+    scripts = made_up(6000)
+    for script, told in zip(scripts, ask(scripts), strict=True):
+        ours = [one for one in as_compared(parse(script)) if not is_placeholder(one)]
+        assert ours == [one for _, one in told], script
+
+
+def test_statements_stand_on_the_lines_where_the_official_parser_has_them(
+    ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
+) -> None:
+    # What may make the parser drop a line, which moves all that follow, is left out.
+    scripts = [one for one in made_up(6000) if not {"\\", "\r"} & set(one) and "\n " not in one]
+    scripts += ["a;\nchoose:b:c\n |d:e\n -next;\n\nf;", "a\n -b\n -c;\nd;\n |e;"]
+    for script, told in zip(scripts, ask(scripts), strict=True):
+        ours = zip(parse(script), as_compared(parse(script)), strict=True)
+        assert [(at.line, one) for at, one in ours if not is_placeholder(one)] == told, script

@@ -1,0 +1,178 @@
+"""Which folder a call works in: whose it is, in what order it is found, and when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.models import AuditEntry, Workspace
+from decisions.principals import Principal
+from runners.local_folder import LocalFolder, use_local_folder
+from runners.models import ExecutionTarget
+from runners.targets import Caller, TargetSays, change_target, make_target
+from runners.workspace.errors import NotThere, ToolDisabled
+from runners.workspaces import open_workspace
+
+
+@pytest.fixture
+def roots(tmp_path: Path, settings: Any) -> Path:
+    """A folder below which workspaces may lie."""
+    settings.WORKSPACE_ROOTS = (tmp_path / "roots",)
+    settings.WORKSPACE = None
+    (tmp_path / "roots").mkdir()
+    return tmp_path / "roots"
+
+
+@pytest.fixture
+def command_line() -> Iterator[None]:
+    """Forget afterwards what this process was told."""
+    yield
+    use_local_folder(None)
+
+
+def folder(parent: Path, name: str) -> str:
+    """Make a folder and return its path."""
+    (parent / name).mkdir()
+    return str(parent / name)
+
+
+def says(principal: Principal, root: str, **more: Any) -> TargetSays:
+    """Return what a target of the caller's workspace is."""
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id} | more
+    return TargetSays(name="a", config={"root": root}, **place)
+
+
+def test_the_workspaces_default_comes_before_the_tenants(principal: Principal, roots: Path) -> None:
+    wide = make_target(
+        says(principal, folder(roots, "wide"), workspace_id=None, is_default=True), actor="admin:a"
+    )
+    assert open_workspace(Caller.of(principal)).target_id == wide.id
+    own = make_target(says(principal, folder(roots, "own"), is_default=True), actor="admin:a")
+    assert open_workspace(Caller.of(principal)).root == roots / "own"
+    assert open_workspace(Caller.of(principal), wide.id).root == roots / "wide"
+    assert own.version == 1
+
+
+def test_a_target_of_another_workspace_reads_as_missing(
+    principal: Principal, stranger: Principal, roots: Path
+) -> None:
+    place = Workspace.objects.get(id=stranger.workspace_id)
+    mine = make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    with pytest.raises(NotThere):
+        open_workspace(Caller.of(stranger), mine.id)
+    with pytest.raises(ToolDisabled):
+        open_workspace(Caller.of(stranger))
+    assert place.tenant_id == principal.tenant_id
+
+
+def test_a_disabled_workspace_is_not_replaced_by_another(principal: Principal, roots: Path) -> None:
+    made = make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    off = says(principal, str(roots / "a"), is_default=True, enabled=False)
+    change_target(made.id, off, actor="admin:a")
+    with pytest.raises(ToolDisabled, match="disabled"):
+        open_workspace(Caller.of(principal))
+
+
+def test_a_folder_named_on_the_command_line_comes_first(
+    principal: Principal, roots: Path, tmp_path: Path, command_line: None
+) -> None:
+    make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    mine = Path(folder(tmp_path, "mine"))
+    use_local_folder(LocalFolder(mine, is_named=True))
+    assert open_workspace(Caller.of(principal)).root == mine
+    use_local_folder(LocalFolder(mine))  # where it merely started: the default is meant
+    assert open_workspace(Caller.of(principal)).root == roots / "a"
+
+
+def test_the_machines_own_folder_is_for_its_local_callers_alone(
+    principal: Principal, remote: Principal, stranger: Principal, roots: Path, tmp_path: Path,
+    command_line: None,
+) -> None:  # fmt: skip
+    use_local_folder(LocalFolder(Path(folder(tmp_path, "mine")), is_named=True))
+    opened = open_workspace(Caller.of(principal))
+    assert open_workspace(Caller.of(principal), opened.target_id).root == opened.root
+    for other in (remote, stranger):
+        with pytest.raises(ToolDisabled):
+            open_workspace(Caller.of(other))
+        with pytest.raises(NotThere):
+            open_workspace(Caller.of(other), opened.target_id)
+
+
+def test_the_same_folder_is_one_row_and_one_state(
+    principal: Principal, tmp_path: Path, command_line: None
+) -> None:
+    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    first, second = (open_workspace(Caller.of(principal)) for _ in range(2))
+    assert (first.target_id, first.state) == (second.target_id, second.state)
+    assert ExecutionTarget.objects.count() == 1
+    assert not first.state.is_relative_to(first.root)
+
+
+def test_developer_mode_is_the_command_lines_or_the_settings(
+    principal: Principal, tmp_path: Path, command_line: None, settings: Any
+) -> None:
+    use_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
+    assert open_workspace(Caller.of(principal)).policy.developer
+    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    assert not open_workspace(Caller.of(principal)).policy.developer
+
+
+def test_our_own_data_are_forbidden_where_they_lie_in_the_root(
+    principal: Principal, tmp_path: Path, settings: Any, command_line: None
+) -> None:
+    settings.CONTINUITY_HOME = tmp_path / ".continuity"
+    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    assert ".continuity" in open_workspace(Caller.of(principal)).policy.forbidden
+
+
+@pytest.mark.parametrize("root", ["", "a", "/", "/etc", "{roots}/absent", "{roots}/link"])
+def test_a_root_outside_the_allowed_ones_makes_no_target(
+    principal: Principal, roots: Path, root: str
+) -> None:
+    (roots / "link").symlink_to("/etc")
+    with pytest.raises(InvalidInput):
+        make_target(says(principal, root.format(roots=roots)), actor="admin:a")
+    assert not ExecutionTarget.objects.exists()
+
+
+def test_a_root_that_became_a_link_out_of_the_allowed_ones_is_not_opened(
+    principal: Principal, roots: Path
+) -> None:
+    made = make_target(says(principal, folder(roots, "a")), actor="admin:a")
+    (roots / "a").rmdir()
+    (roots / "a").symlink_to("/etc")
+    with pytest.raises(ToolDisabled, match="not allowed any more"):
+        open_workspace(Caller.of(principal), made.id)
+
+
+def test_there_is_one_default_of_a_workspace(principal: Principal, roots: Path) -> None:
+    first = make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    with pytest.raises(Conflict) as refused:
+        make_target(says(principal, folder(roots, "b"), is_default=True), actor="admin:a")
+    assert refused.value.details == {"targetId": first.id}
+    assert ExecutionTarget.objects.count() == 1
+
+
+def test_a_change_raises_the_version_and_the_audit_has_what_it_was(
+    principal: Principal, roots: Path
+) -> None:
+    made = make_target(says(principal, folder(roots, "a")), actor="admin:a")
+    moved = says(principal, folder(roots, "b"))
+    assert change_target(made.id, moved, actor="admin:b", if_version=1).version == 2
+    with pytest.raises(Conflict):
+        change_target(made.id, moved, actor="admin:c", if_version=1)
+    told = AuditEntry.objects.get(action="target.changed").metadata
+    assert (told["before"]["config"]["root"], told["version"]) == (str(roots / "a"), 2)
+
+
+def test_the_machines_own_folder_is_nobodys_to_change(
+    principal: Principal, roots: Path, tmp_path: Path, command_line: None
+) -> None:
+    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    made = open_workspace(Caller.of(principal)).target_id
+    with pytest.raises(NotFound):
+        change_target(made, says(principal, folder(roots, "a")), actor="admin:a")

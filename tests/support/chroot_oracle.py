@@ -1,0 +1,59 @@
+"""What a path means inside a tree, asked of the kernel: this process is shut into it by chroot.
+
+`python -m tests.support.chroot_oracle ROOT` reads a JSON list of paths from stdin and prints a list
+of the true paths of the regular files that they open, null where one opens none. Without the right
+to chroot, it walks the tree itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def _meaning(path: str) -> str | None:
+    try:
+        return str(Path(path).resolve()) if Path(path).is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _walked(path: str) -> str | None:
+    """Return what `_meaning` would inside, from outside: `..` stops at the root, links turn."""
+    here: list[str] = []
+    left = path.split("/")[::-1]
+    for _ in range(10_000):
+        if not left:
+            break
+        part = left.pop()
+        if part == "..":
+            here = here[:-1]
+        elif part not in {"", "."}:
+            spot = Path(*here, part)
+            if spot.is_symlink():
+                target = str(spot.readlink())
+                here = [] if target.startswith("/") else here
+                left += target.split("/")[::-1]
+            elif not spot.exists() or (left and not spot.is_dir()):
+                return None
+            else:
+                here.append(part)
+    return "/" + "/".join(here) if not left and Path(*here).is_file() else None
+
+
+def main(root: str) -> None:
+    """Answer for every path."""
+    paths = json.load(sys.stdin)
+    os.chdir(root)
+    if os.getuid() == 0:
+        os.chroot(".")
+        told = [_meaning("/" + path) for path in paths]
+    else:
+        told = [None if "\0" in path else _walked(path) for path in paths]
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,40 @@
+"""A folder that tools write in, as a target with two snapshots; a test module names this one in
+`pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import Caller, TargetSays, make_target
+from runners.workspace.place import Workspace
+from runners.workspace.writing import write_text
+from runners.workspaces import open_workspace
+from tests.support.writing import FIRST, SCENE
+
+
+@pytest.fixture
+def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
+    """A folder of the caller's workspace."""
+    settings.WORKSPACE_ROOTS = (tmp_path,)
+    (tmp_path / "game").mkdir()
+    says = TargetSays(
+        principal.tenant_id, principal.workspace_id, "My game",
+        config={"root": str(tmp_path / "game")},
+    )  # fmt: skip
+    return make_target(says, actor="test")
+
+
+@pytest.fixture
+def written(principal: Principal, folder: ExecutionTarget) -> Workspace:
+    """The folder after a scene was made and written once more."""
+    workspace = open_workspace(Caller.of(principal), folder.id)
+    write_text(workspace, SCENE, FIRST)
+    changed = FIRST.replace("第 5 句", "第五句").replace("雪乃: 第 20 句;\n", "")
+    write_text(workspace, SCENE, changed + "end;\n", idempotency_key="k-1")
+    return workspace

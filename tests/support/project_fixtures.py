@@ -1,0 +1,42 @@
+"""Fixtures of a developer's project. A test module names this one in `pytest_plugins`."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from runners.browser.runtime import BrowserRuntime
+from runners.loop import LoopThread
+from tests.support.project import Project
+
+
+@pytest.fixture
+def game(tmp_path: Path) -> Project:
+    """A project with nothing in it yet, in developer mode."""
+    root = tmp_path / "game_project"
+    root.mkdir()
+    return Project(root)
+
+
+@pytest.fixture
+def shown_game(
+    game: Project, browser_loop: LoopThread, browser_runtime: BrowserRuntime
+) -> Iterator[Project]:
+    """The project of a run that has a browser; names the fixtures of a real Chromium too."""
+    opening = browser_runtime.open_session(run_id="run_test", trust="local")
+    session = browser_loop.submit(opening).result(30)
+    game.loop, game.browser = browser_loop, session
+    yield game
+    browser_loop.submit(session.close()).result(30)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port where nothing listens: it is taken, and not listened on."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]

@@ -1,0 +1,47 @@
+"""Try a sandbox in a process of its own: `python -m tests.support.sandbox_try ROOT UID ERRNO`.
+
+With a UID, as that user; with an ERRNO, on a kernel whose openat2 fails with it. Prints JSON: what
+came of each path, and whether openat2 was used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from runners.workspace.errors import WorkspaceFailed
+from runners.workspace.opening import has_openat2
+from runners.workspace.sandbox import Sandbox
+from tests.support.kernels import refuse_openat2
+
+
+def _came(sandbox: Sandbox, path: str, *, write: bool) -> str:
+    try:
+        if write:
+            sandbox.replace(path, b"new")
+            return "written"
+        return sandbox.read(path, limit=1000).decode()
+    except WorkspaceFailed as failed:
+        return failed.code
+
+
+def main(root: str, uid: str, errno: str) -> None:
+    """Read and write what the lines of stdin name: `r path` or `w path`."""
+    if int(uid):
+        os.setgroups([])
+        os.setgid(int(uid))
+        os.setuid(int(uid))
+    if int(errno):
+        refuse_openat2(int(errno))
+    came = {}
+    with Sandbox(Path(root), {".git"}) as sandbox:
+        for line in sys.stdin.read().splitlines():
+            came[line] = _came(sandbox, line[2:], write=line[0] == "w")
+        came["walk"] = " ".join(path for path, _ in sandbox.walk("."))
+    json.dump({"openat2": has_openat2(), "came": came}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

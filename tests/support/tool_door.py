@@ -1,0 +1,68 @@
+"""One caller's end of either door, for calls of workspace tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from decisions.principals import authenticate
+from tests.contract.bad_inputs import encode
+from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.support.rest import bearer
+from tests.support.rest_server import PATIENCE_S
+
+DOORS = ("rest", "mcp")
+Told = tuple[str, dict[str, Any]]  # a code or OK, and the output or the error object
+
+
+class ToolDoor:
+    """One caller's end of REST or of MCP, for calls of workspace tools."""
+
+    def __init__(self, web: str, token: str, *, over: str) -> None:
+        self.over = over
+        # A server of its own, which offers what this test's settings say.
+        self._host = StdioHost(OpenDoor(authenticate(token))) if over == "mcp" else None
+        self.client = httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S)
+
+    def call(self, tool: str, args: Mapping[str, Any] | bytes) -> Told:
+        """Call a tool, whose arguments may be raw JSON."""
+        raw = args if isinstance(args, bytes) else encode(args)
+        return self._over_rest(tool, raw) if self._host is None else self._over_mcp(tool, raw)
+
+    def _over_rest(self, tool: str, raw: bytes) -> Told:
+        response = self.client.post(
+            f"/api/v1/tools/{tool}/call", content=b'{"args":' + raw + b"}",
+            headers={"Content-Type": "application/json"},
+        )  # fmt: skip
+        body = response.json()
+        assert response.is_success == ("output" in body or response.status_code == 202), body
+        return ("OK", body["output"]) if "output" in body else _told(body)
+
+    def _over_mcp(self, tool: str, raw: bytes) -> Told:
+        assert self._host is not None
+        answer = self._host.call(tool, raw)
+        if "error" in answer:
+            return f"RPC_{answer['error']['code']}", answer["error"]
+        result = answer["result"]
+        if not result["isError"]:
+            return "OK", result["structuredContent"]
+        assert "structuredContent" not in result
+        return _told(json.loads(result["content"][0]["text"]))
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._host is not None:
+            self._host.close()
+        self.client.close()
+
+
+def _told(body: dict[str, Any]) -> Told:
+    """Return an error, which has S4's shape and no other."""
+    assert set(body) == {"error"}, body
+    error = body["error"]
+    assert {"code", "message", "recoverable"} <= set(error)
+    assert set(error) <= {"code", "message", "details", "hint", "recoverable"}
+    return error["code"], error

@@ -1,0 +1,44 @@
+"""Games to check scripts in: a copy of the sample game, or one with the files that a test names."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from runners.workspace.place import Workspace
+from tests.support.webgal_media import GAME
+from tests.support.writing import call, workspace_at
+
+
+def sample_game(folder: Path, **policy: Any) -> Workspace:
+    """Return a workspace with a copy of the sample game."""
+    made = workspace_at(folder, **policy)
+    shutil.copytree(GAME, made.root, dirs_exist_ok=True)
+    return made
+
+
+def game_with(folder: Path, files: Iterable[str] = (), **policy: Any) -> Workspace:
+    """Return a workspace whose game has these empty files, by their paths below `game`."""
+    made = workspace_at(folder, **policy)
+    (made.root / "game").mkdir(exist_ok=True)
+    for name in files:
+        place = made.root / "game" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    return made
+
+
+def diagnostics(game: Workspace, content: str) -> list[dict[str, Any]]:
+    """Return what validate_script says of a text."""
+    return list(call(game, "validate_script", {"content": content})["diagnostics"])
+
+
+def found(game: Workspace, content: str, kind: str) -> list[tuple[int, str, str]]:
+    """Return (line, message, fixHint) of what it says of one kind."""
+    return [
+        (one["line"], one["message"], one["fixHint"])
+        for one in diagnostics(game, content)
+        if one["kind"] == kind
+    ]

@@ -1,0 +1,133 @@
+"""What the engine's own parser, webgal-parser from npm, makes of scenes.
+
+The corpus in tests/data/webgal/corpus is ours; its expected statements were made with that parser:
+
+    python -m tests.support.webgal_official     makes them anew (needs node, npm and its registry)
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import math
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from runners.workspace.webgal.grammar import Statement, Value
+
+VERSION = "4.5.18"
+DATA = Path(__file__).parent.parent / "data" / "webgal"
+CORPUS, EXPECTED = DATA / "corpus", DATA / "expected.json"
+# A statement as it is compared: command, content, arguments, comment.
+Compared = list[Any]
+# The parser leaves such a comment in place of each line that it joined to the one above.
+PLACEHOLDER = "_WEBGAL_LINE_BREAK_"
+_PROGRAM = """
+import Parser, {SCRIPT_CONFIG, ADD_NEXT_ARG_LIST, sceneTextPreProcess} from './parser.mjs';
+import readline from 'node:readline';
+console.log = () => {};  // the parser prints every line
+const names = new Map(SCRIPT_CONFIG.map(one => [one.scriptType, one.scriptString]));
+const parser = new Parser(() => {}, name => name, ADD_NEXT_ARG_LIST, SCRIPT_CONFIG);
+const told = value => Number.isFinite(value) || typeof value !== 'number' ? value : String(value);
+for await (const line of readline.createInterface({input: process.stdin})) {
+  const scene = parser.parse(sceneTextPreProcess(JSON.parse(line)), 'scene', 'scene');
+  process.stdout.write(JSON.stringify(scene.sentenceList.map(one => [
+    names.get(one.command) ?? 'comment', one.content,
+    one.args.map(arg => [arg.key, told(arg.value)]), one.inlineComment])) + '\\n');
+}
+"""
+
+
+class NotToBeHad(Exception):
+    """The official parser cannot be run here; the message says why."""
+
+
+def official(scenes: Sequence[str]) -> list[list[tuple[int, Compared]]]:
+    """Return the statements of each scene as the official parser reads them, with their places from
+    1: the lines, where it has dropped none.
+
+    Raises:
+        NotToBeHad: There is no node or npm, or npm cannot fetch the parser.
+    """
+    lines = "".join(json.dumps(scene) + "\n" for scene in scenes)
+    ran = subprocess.run(
+        ["node", _program()], input=lines, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    answers = [json.loads(line) for line in ran.stdout.split("\n") if line]
+    assert len(answers) == len(scenes)
+    return [
+        [(line, one) for line, one in enumerate(scene, 1) if not is_placeholder(one)]
+        for scene in answers
+    ]
+
+
+def is_placeholder(one: Compared) -> bool:
+    """Whether this stands for a line that was joined to the one above."""
+    return one[0] == "comment" and str(one[1]).startswith(PLACEHOLDER)
+
+
+def as_compared(statements: Sequence[Statement]) -> list[Compared]:
+    """Return our statements in the shape of the official ones."""
+    return [
+        [one.command, one.content, [[key, _told(value)] for key, value in one.arguments],
+         one.comment]
+        for one in statements
+    ]  # fmt: skip
+
+
+def _told(value: Value) -> Value:
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+@functools.cache
+def _program() -> Path:
+    """Fetch the parser into a folder of this process and return the program that asks it."""
+    for binary in ("node", "npm"):
+        if shutil.which(binary) is None:
+            raise NotToBeHad(f"{binary} is not installed")
+    place = Path(tempfile.mkdtemp(prefix="webgal-parser-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    ran = subprocess.run(
+        ["npm", "pack", f"webgal-parser@{VERSION}", "--silent", "--fetch-retries=0",
+         "--fetch-timeout=20000", f"--pack-destination={place}"],
+        cwd=place, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if ran.returncode != 0:
+        raise NotToBeHad(f"npm cannot fetch webgal-parser: {ran.stderr.strip()[-200:]}")
+    with tarfile.open(place / f"webgal-parser-{VERSION}.tgz") as packed:
+        built = packed.extractfile("package/build/es/index.js")
+        assert built is not None
+        (place / "parser.mjs").write_bytes(built.read())
+    (place / "program.mjs").write_text(_PROGRAM)
+    return place / "program.mjs"
+
+
+def corpus() -> dict[str, str]:
+    """Return the scenes of the corpus by name, bytes kept as they are."""
+    return {path.stem: path.read_bytes().decode() for path in sorted(CORPUS.glob("*.txt"))}
+
+
+def main() -> None:
+    """Make the corpus' expected statements anew."""
+    scenes = corpus()
+    answers = dict(zip(scenes, official(list(scenes.values())), strict=True))
+    lines = [
+        f"{json.dumps(name)}: [\n"
+        + ",\n".join(json.dumps(one, ensure_ascii=False) for _, one in statements)
+        + "\n]"
+        for name, statements in answers.items()
+    ]
+    EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

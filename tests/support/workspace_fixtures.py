@@ -1,0 +1,49 @@
+"""Fixtures for tests of workspace tools: a project's folder as the default target, and callers.
+
+A test module names this one in `pytest_plugins`, after rest_fixtures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.principals import DEFAULT_SCOPES, Principal, create_token
+from runners.targets import TargetSays, make_target
+from tests.support.tool_door import DOORS, ToolDoor
+
+
+@pytest.fixture
+def game(tmp_path: Path, settings: Any, principal: Principal) -> Path:
+    """A project's folder, the default target of the local workspace."""
+    root = tmp_path / "roots" / "game project"
+    (root / "game" / "scene").mkdir(parents=True)
+    (root / "game" / "scene" / "start.txt").write_text("changeBg:none;\n", "utf-8")
+    settings.WORKSPACE_ROOTS = (tmp_path / "roots",)
+    settings.WORKSPACE = None
+    settings.CONTINUITY_MCP_TOOLSETS = ["runtime", "continuity", "workspace", "developer"]
+    says = TargetSays(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="game",
+        is_default=True, config={"root": str(root)},
+    )  # fmt: skip
+    make_target(says, actor="test")
+    return root
+
+
+@pytest.fixture
+def developer(settings: Any) -> None:
+    """Developer mode, as CONTINUITY_DEVELOPER=1 makes it."""
+    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, developer=True)
+
+
+@pytest.fixture(params=DOORS)
+def door(request: pytest.FixtureRequest, web: str, game: Path) -> Iterator[ToolDoor]:
+    """A caller of trust level local with every default scope, over each door."""
+    token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
+    made = ToolDoor(web, token, over=request.param)
+    yield made
+    made.close()

@@ -1,0 +1,50 @@
+"""A workspace to write in, and its tools called as every door calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from runners.arguments import check_args
+from runners.base import ToolContext
+from runners.registry import get_tool
+from runners.workspace.place import Workspace, WorkspacePolicy
+
+SCENE = "game/scene/start.txt"
+FIRST = "".join(f"雪乃: 第 {number} 句;\n" for number in range(1, 31))
+
+
+def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> Workspace:
+    """Return a workspace in a folder: its root, and beside it its state."""
+    (folder / "root").mkdir(exist_ok=True)
+    allowed = WorkspacePolicy(**{"language": "EN", **policy})
+    return Workspace("target_1", folder / "root", folder / "state", allowed, principal)
+
+
+def call(workspace: Workspace | None, name: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call a workspace tool; what it raises comes through."""
+    found = get_tool(name)
+    assert found is not None, name
+
+    async def nothing(*_: Any, **__: Any) -> str:
+        raise AssertionError("a writing tool keeps no artifact")
+
+    ctx = ToolContext(
+        run_id="run_1", trust="local", deadline=time.monotonic() + 60, save_artifact=nothing,
+        emit=lambda *_: None, workspace=workspace,
+    )  # fmt: skip
+    checked = found.input_model.model_validate(check_args(found, args))
+    return asyncio.run(_called(found.function(checked, ctx)))
+
+
+async def _called(work: Any) -> Mapping[str, Any]:
+    answer: Mapping[str, Any] = await work
+    return answer
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the paths of all files below a folder, hidden ones too."""
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())

@@ -1,0 +1,155 @@
+"""The tool generate_character_profile: a definition is written whole, and can be taken back."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspace.errors import (
+    BadArguments,
+    NotThere,
+    PathDenied,
+    ToolDisabled,
+    WriteConflict,
+)
+from runners.workspace.place import Workspace
+from runners.workspace.snapshots import list_snapshots, read_snapshot
+from tests.support.webgal import sample_game
+from tests.support.writing import call, files_in
+
+NAME = "game/character/雪乃.json"
+
+
+@pytest.fixture
+def game(tmp_path: Path) -> Workspace:
+    """A copy of the sample game."""
+    return sample_game(tmp_path)
+
+
+def define(game: Workspace, **args: Any) -> dict[str, Any]:
+    """Define a character, 雪乃 with her picture unless said otherwise."""
+    return dict(
+        call(
+            game, "generate_character_profile", {"name": "雪乃", "imageFile": "yukino.png", **args}
+        )
+    )
+
+
+def kept(game: Workspace) -> dict[str, Any]:
+    """Return the definition of 雪乃."""
+    return dict(json.loads((game.root / NAME).read_text()))
+
+
+def test_a_definition_is_written_and_snapshotted(game: Workspace) -> None:
+    assert define(game, defaultExpression="smile") == {"success": True}
+    assert kept(game) == {"name": "雪乃", "image": "yukino.png", "defaultExpression": "smile"}
+    [snapshot] = list_snapshots(game.state)
+    assert (snapshot.path, snapshot.existed) == (NAME, False)
+
+
+@pytest.mark.parametrize("image", ["game/figure/yukino/smile.png", "yukino/smile.png",
+                                   "./yukino//smile.png"])  # fmt: skip
+def test_an_image_is_named_from_the_figures_folder(game: Workspace, image: str) -> None:
+    define(game, imageFile=image)
+    assert kept(game)["image"] == "yukino/smile.png"
+
+
+def test_the_same_definition_again_writes_nothing(game: Workspace) -> None:
+    define(game)
+    assert define(game) == {"success": True}
+    assert len(list_snapshots(game.state)) == 1
+
+
+def test_another_definition_keeps_what_it_does_not_say_and_can_be_taken_back(
+    game: Workspace,
+) -> None:
+    define(game, defaultExpression="smile")
+    (game.root / NAME).write_text(json.dumps(kept(game) | {"voice": "v1"}))
+    define(game, imageFile="shore.png")
+    assert kept(game) == {
+        "name": "雪乃", "image": "shore.png", "defaultExpression": "smile", "voice": "v1",
+    }  # fmt: skip
+    _, was = read_snapshot(game.state, list_snapshots(game.state)[0].id)
+    assert json.loads(was)["image"] == "yukino.png"
+
+
+@pytest.mark.parametrize("content", ["", "not json", "[1]", '"雪乃"', "[" * 5000])
+def test_a_file_that_is_no_definition_is_left_alone(game: Workspace, content: str) -> None:
+    (game.root / NAME).parent.mkdir()
+    (game.root / NAME).write_text(content)
+    with pytest.raises(WriteConflict):
+        define(game)
+    assert (game.root / NAME).read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("image", "failure"),
+    [("absent.png", NotThere), ("yukino", NotThere), (".", NotThere),
+     ("../bgm/title.wav", PathDenied),
+     ("../../../etc/passwd", PathDenied), ("/etc/passwd", PathDenied), ("link.png", PathDenied),
+     (".git/a.png", PathDenied), ("a\0.png", BadArguments), ("game/figure/", BadArguments)],
+)  # fmt: skip
+def test_the_image_must_be_a_file_of_the_figures_folder(
+    game: Workspace, image: str, failure: type[Exception]
+) -> None:
+    (game.root / "game/figure/link.png").symlink_to(game.root / "game/figure/yukino.png")
+    before = files_in(game.root)
+    with pytest.raises(failure):
+        define(game, imageFile=image)
+    assert files_in(game.root) == before
+
+
+@pytest.mark.parametrize(("language", "hint"), [("EN", "The closest file: yukino.png"),
+                                                ("ZH", "最接近的文件：yukino.png")])  # fmt: skip
+def test_a_missing_image_is_told_with_the_closest_one(
+    tmp_path: Path, language: str, hint: str
+) -> None:
+    with pytest.raises(NotThere) as failed:
+        define(sample_game(tmp_path, language=language), imageFile="yukno.png")
+    assert (failed.value.hint, failed.value.code) == (hint, "E_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("name", "failure"),
+    [("../x", PathDenied), ("a/b", PathDenied), ("a\\b", PathDenied), (".hidden", PathDenied),
+     ("..", PathDenied), ("CON", PathDenied), (" ", BadArguments), ("a\nb", BadArguments),
+     ("a\0b", BadArguments), ("n" * 101, BadArguments), ("海" * 90, BadArguments)],
+)  # fmt: skip
+def test_a_name_must_be_one_that_a_file_can_have(
+    game: Workspace, name: str, failure: type[Exception]
+) -> None:
+    before = files_in(game.root)
+    with pytest.raises(failure):
+        define(game, name=name)
+    assert files_in(game.root) == before
+
+
+@pytest.mark.parametrize(
+    "args", [{"name": ""}, {"imageFile": ""}, {"name": 1}, {"imageFile": None}, {"more": 1},
+             {"defaultExpression": 1}],
+)  # fmt: skip
+def test_arguments_are_those_of_the_seed(game: Workspace, args: dict[str, Any]) -> None:
+    with pytest.raises(BadArguments):
+        define(game, **args)
+
+
+def test_two_at_once_leave_one_whole_definition(game: Workspace) -> None:
+    with ThreadPoolExecutor(2) as both:
+        done = [both.submit(define, game, imageFile=one) for one in ("yukino.png", "shore.png")]
+        assert [one.result() for one in done] == [{"success": True}] * 2
+    assert kept(game)["image"] in {"yukino.png", "shore.png"}
+
+
+def test_a_definition_is_no_figure_of_the_game(game: Workspace) -> None:
+    figures = call(game, "list_project_resources", {})["figures"]
+    define(game)
+    assert call(game, "list_project_resources", {})["figures"] == figures
+
+
+def test_without_a_workspace_the_tool_is_disabled() -> None:
+    with pytest.raises(ToolDisabled):
+        call(None, "generate_character_profile", {"name": "a", "imageFile": "b"})

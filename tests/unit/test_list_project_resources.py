@@ -1,0 +1,74 @@
+"""The tool list_project_resources: what a game has, as scripts name it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from runners.workspace.errors import BadArguments, ToolDisabled
+from runners.workspace.list_project_resources import RESPONSE
+from runners.workspace.place import Workspace
+from tests.support.webgal import game_with, sample_game
+from tests.support.webgal_media import GAME, media
+from tests.support.writing import call
+
+
+def listed(game: Workspace) -> dict[str, list[str]]:
+    """Call the tool and return its answer, which fits the seed's schema."""
+    answer = dict(call(game, "list_project_resources", {}))
+    jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
+    return answer
+
+
+def test_the_sample_game_has_what_its_folders_hold(tmp_path: Path) -> None:
+    assert listed(sample_game(tmp_path)) == {
+        "backgrounds": ["beach.png", "classroom.png", "night/rooftop.png"],
+        "figures": ["live/shore.model3.json", "shore.png", "yukino.png", "yukino/smile.png"],
+        "bgm": ["title.wav", "waves.wav"],
+        "vocals": ["bell.wav", "yukino/v1.wav", "yukino/v2.wav"],
+        "scenes": ["beach.txt", "ending.txt", "rooftop.txt", "start.txt"],
+    }
+
+
+def test_the_media_of_the_sample_game_are_what_its_script_makes() -> None:
+    kept = {path: (GAME / "game" / path).read_bytes() for path in media()}
+    assert kept == media()
+
+
+def test_a_folder_that_is_not_there_has_an_empty_list(tmp_path: Path) -> None:
+    empty: dict[str, list[str]] = {
+        "backgrounds": [],
+        "figures": [],
+        "bgm": [],
+        "vocals": [],
+        "scenes": [],
+    }
+    assert listed(game_with(tmp_path)) == empty
+    (tmp_path / "root/game").rmdir()
+    assert listed(game_with(tmp_path, ["bgm"])) == empty
+
+
+def test_other_formats_hidden_files_links_and_forbidden_folders_are_no_resources(
+    tmp_path: Path,
+) -> None:
+    game = game_with(
+        tmp_path,
+        ["background/a.PNG", "background/读我.txt", "background/.hidden.png", "background/b.mp3",
+         "background/node_modules/c.png", "figure/d.json", "figure/e.skel", "figure/f.moc3",
+         "vocal/g.ogg", "vocal/h.wav.bak", "scene/i.txt", "scene/j.json", "video/k.mp4"],
+    )  # fmt: skip
+    (game.root / "game/background/link.png").symlink_to(game.root / "game/background/a.PNG")
+    (game.root / "game/bgm").symlink_to(game.root / "game/vocal")
+    assert listed(game) == {
+        "backgrounds": ["a.PNG"], "figures": ["d.json", "e.skel"], "bgm": [],
+        "vocals": ["g.ogg"], "scenes": ["i.txt"],
+    }  # fmt: skip
+
+
+def test_it_takes_no_arguments_and_needs_a_workspace(tmp_path: Path) -> None:
+    with pytest.raises(BadArguments):
+        call(game_with(tmp_path), "list_project_resources", {"path": "."})
+    with pytest.raises(ToolDisabled):
+        call(None, "list_project_resources", {})

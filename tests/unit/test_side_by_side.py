@@ -1,0 +1,69 @@
+"""Two texts side by side: what changed, a little around it, and nothing that misleads the eye."""
+
+from __future__ import annotations
+
+import pytest
+
+from runners.side_by_side import Side, rows_of, seen
+
+
+def told(old: str, new: str) -> list[str]:
+    """Return the rows as short texts: kind, left number and text, right number and text."""
+
+    def side(one: Side | None) -> str:
+        return "" if one is None else f"{one.number}:{one.before}[{one.differs}]{one.after}"
+
+    return [
+        f"skip {row.skipped}" if row.kind == "skipped" else
+        f"{row.kind} {side(row.left)} | {side(row.right)}"
+        for row in rows_of(old, new)
+    ]  # fmt: skip
+
+
+def test_equal_texts_have_no_rows() -> None:
+    assert told("a\nb", "a\nb") == []
+
+
+def test_a_changed_line_shows_what_of_it_differs() -> None:
+    assert told("changeBg: a.png -next;", "changeBg: bc.png -next;") == [
+        "changed 1:changeBg: [a].png -next; | 1:changeBg: [bc].png -next;"
+    ]
+
+
+def test_lines_that_went_or_came_stand_alone() -> None:
+    assert told("a\nx\nb", "a\nb") == [
+        "equal 1:a[] | 1:a[]",
+        "gone 2:x[] | ",
+        "equal 3:b[] | 2:b[]",
+    ]
+    assert told("a\nb", "a\nb\nx")[-1] == "come  | 3:x[]"
+
+
+def test_far_from_what_changed_lines_are_left_out_and_counted() -> None:
+    old = [str(number) for number in range(1, 31)]
+    new = [*old[:9], "x", *old[10:19], *old[20:]]
+    assert told("\n".join(old), "\n".join(new)) == [
+        "skip 6",
+        *(f"equal {n}:{n}[] | {n}:{n}[]" for n in (7, 8, 9)),
+        "changed 10:[10] | 10:[x]",
+        *(f"equal {n}:{n}[] | {n}:{n}[]" for n in (11, 12, 13)),
+        "skip 3",
+        *(f"equal {n}:{n}[] | {n}:{n}[]" for n in (17, 18, 19)),
+        "gone 20:20[] | ",
+        *(f"equal {n}:{n}[] | {n - 1}:{n}[]" for n in (21, 22, 23)),
+        "skip 7",
+    ]
+
+
+def test_a_single_line_is_shown_rather_than_left_out() -> None:
+    assert told("1\n2\n3\n4\nx", "1\n2\n3\n4\ny")[0] == "equal 1:1[] | 1:1[]"
+    assert told("0\n1\n2\n3\n4\nx", "0\n1\n2\n3\n4\ny")[0] == "skip 2"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [("a\r", "a␍"), ("a\tb", "a\tb"), ("\x1b[31m", "\\u001b[31m"), ("a\u202eb", "a\\u202eb"),
+     ("x" * 3000, "x" * 2000 + "…"), ("雪乃", "雪乃")],
+)  # fmt: skip
+def test_what_would_be_invisible_is_seen(line: str, shown: str) -> None:
+    assert seen(line) == shown

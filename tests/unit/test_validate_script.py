@@ -1,0 +1,171 @@
+"""The tool validate_script: what it takes, what it answers, and how it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from runners.base import ToolCall, ToolContext
+from runners.invoke import invoke
+from runners.workspace.errors import (
+    BadArguments,
+    LintFailed,
+    NotThere,
+    ParseFailed,
+    PathDenied,
+    TooLarge,
+    ToolDisabled,
+)
+from runners.workspace.place import Workspace
+from runners.workspace.validate_script import REQUEST, RESPONSE
+from runners.workspace.webgal.checks import LINES, TOLD
+from runners.workspace.webgal.project import SCENE_BYTES
+from tests.support.webgal import diagnostics, sample_game
+from tests.support.writing import call
+
+
+@pytest.fixture
+def game(tmp_path: Path) -> Workspace:
+    """A copy of the sample game, told of in English."""
+    return sample_game(tmp_path)
+
+
+def check(game: Workspace, **args: str) -> dict[str, Any]:
+    """Call the tool and return its answer, which fits the seed's schema."""
+    answer = dict(call(game, "validate_script", args))
+    jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
+    return answer
+
+
+@pytest.mark.parametrize("scene", ["start", "beach", "rooftop", "ending"])
+def test_every_scene_of_the_sample_game_is_valid(game: Workspace, scene: str) -> None:
+    assert check(game, path=f"game/scene/{scene}.txt") == {"valid": True, "diagnostics": []}
+
+
+def test_the_seeds_own_example_is_valid(game: Workspace) -> None:
+    content = "changeBg: beach.png -next;\n雪乃: 海风真舒服呢;\n"
+    assert check(game, content=content) == {"valid": True, "diagnostics": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [("雪乃:没有分号", "syntax"), ("frobnicate:x;", "syntax"), ("changeBg:beach.jpg;", "resource")],
+)
+def test_the_seeds_test_vectors(game: Workspace, content: str, kind: str) -> None:
+    answer = check(game, content=content)
+    assert (answer["valid"], [one["kind"] for one in answer["diagnostics"]]) == (False, [kind])
+
+
+def test_style_alone_leaves_a_script_valid(game: Workspace) -> None:
+    answer = check(game, content="雪乃:你好; \n")
+    assert (answer["valid"], answer["diagnostics"][0]["kind"]) == (True, "style")
+
+
+def test_diagnostics_are_chinese_unless_english_is_asked_for(tmp_path: Path) -> None:
+    told = diagnostics(sample_game(tmp_path, language="ZH"), "changeBg:beach.jpg")
+    assert [(one["message"], one["fixHint"]) for one in told] == [
+        ("语句没有以英文分号“;”结尾", "在行尾加上“;”"),
+        ("找不到背景“game/background/beach.jpg”", "最接近的文件：beach.png"),
+    ]
+
+
+def test_the_scene_itself_does_not_make_its_own_words_known(game: Workspace) -> None:
+    (game.root / "game/scene/new.txt").write_text("frobnicate:x;")
+    assert check(game, path="game/scene/new.txt")["valid"] is False
+    assert check(game, path="game/scene/./new.txt")["valid"] is False
+
+
+@pytest.mark.parametrize("args", [{}, {"path": "a.txt", "content": "x"}, {"path": 1}, {"file": "a"},
+                                  {"path": None}, {"content": None, "path": "a"}])  # fmt: skip
+def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) -> None:
+    with pytest.raises(BadArguments):
+        call(game, "validate_script", args)
+    assert not jsonschema_rs.Draft202012Validator(REQUEST).is_valid(args)
+
+
+@pytest.mark.parametrize(
+    ("path", "failure"),
+    [("game/scene/none.txt", NotThere), ("../start.txt", PathDenied), ("/etc/passwd", PathDenied),
+     (".git/config", PathDenied), ("game/scene", BadArguments), ("", BadArguments),
+     ("game/\0.txt", BadArguments), ("game/scene/link.txt", PathDenied)],
+)  # fmt: skip
+def test_a_path_that_cannot_be_read_says_why(
+    game: Workspace, path: str, failure: type[Exception]
+) -> None:
+    (game.root / "game/scene/link.txt").symlink_to(game.root / "game/scene/start.txt")
+    with pytest.raises(failure):
+        check(game, path=path)
+
+
+def test_a_file_that_is_not_there_comes_with_a_hint(game: Workspace) -> None:
+    with pytest.raises(NotThere) as failed:
+        check(game, path="game/scene/none.txt")
+    error = failed.value.as_s4()["error"]
+    assert (error["code"], error["recoverable"]) == ("E_NOT_FOUND", True)
+    assert (error["details"]["path"], "list_files" in error["hint"]) == (
+        "game/scene/none.txt",
+        True,
+    )
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfea\x00", b"\x80", b"a;\x00", "海".encode("gb18030")])
+def test_a_file_that_is_no_text_cannot_be_parsed(game: Workspace, data: bytes) -> None:
+    (game.root / "game/scene/odd.txt").write_bytes(data)
+    with pytest.raises(ParseFailed) as failed:
+        check(game, path="game/scene/odd.txt")
+    assert failed.value.code == "E_PARSE_FAIL"
+
+
+@pytest.mark.parametrize("content", ["\ud800", "a;\0"])
+def test_content_that_is_no_text_cannot_be_parsed(game: Workspace, content: str) -> None:
+    with pytest.raises(ParseFailed):
+        check(game, content=content)
+
+
+@pytest.mark.parametrize("content", ["x;\n" * 400_000, "\n" * LINES, "海" * (SCENE_BYTES // 3 + 1)])
+def test_a_script_has_a_size_limit(game: Workspace, content: str) -> None:
+    (game.root / "big.txt").write_text(content)
+    for args in ({"content": content}, {"path": "big.txt"}):
+        with pytest.raises(TooLarge):
+            check(game, **args)
+
+
+def test_a_workspace_may_set_a_smaller_limit(tmp_path: Path) -> None:
+    game = sample_game(tmp_path, max_read_bytes=10)
+    assert check(game, content="a" * 9 + ";")["valid"] is True
+    with pytest.raises(TooLarge):
+        check(game, content="a" * 10 + ";")
+
+
+def test_what_is_no_script_at_all_fails_as_a_whole(game: Workspace) -> None:
+    assert len(check(game, content="x\n" * TOLD)["diagnostics"]) == TOLD
+    with pytest.raises(LintFailed) as failed:
+        check(game, content="x\n" * (TOLD + 1))
+    assert failed.value.details == {"counted": {"syntax": TOLD + 1}, "firstLine": 1}
+
+
+def test_too_many_matters_of_style_are_counted(game: Workspace) -> None:
+    answer = check(game, content="a; \n" * (TOLD + 5))
+    assert (answer["valid"], len(answer["diagnostics"])) == (True, TOLD + 1)
+    assert answer["diagnostics"][-1]["message"] == "5 more of kind style are not listed"
+
+
+def test_without_a_workspace_the_tool_is_disabled() -> None:
+    with pytest.raises(ToolDisabled):
+        call(None, "validate_script", {"content": "a;"})
+
+
+def test_through_the_door_of_tools_bad_arguments_are_told_as_that(game: Workspace) -> None:
+    async def keep(*_: Any, **__: Any) -> str:
+        return ""
+
+    ctx = ToolContext(
+        "run_1", "local", time.monotonic() + 60, keep, lambda *_: None, workspace=game
+    )
+    result = asyncio.run(invoke(ToolCall("validate_script", {"path": "a", "content": "b"}), ctx))
+    assert (result.error or {})["errorCode"] == "E_BAD_ARGS"

@@ -1,0 +1,50 @@
+"""Edits are counted as the plain table counts them, and the closest name has the fewest."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runners.workspace.webgal.nearest import LONGEST, closest, edits, fold_all
+
+SHORT = st.text(alphabet="abcé海", max_size=12)
+
+
+def table(one: str, other: str) -> int:
+    """Count edits the slow way."""
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        before, row[0] = row[0], i
+        for j, b in enumerate(other, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
+    return row[-1]
+
+
+@given(SHORT, SHORT)
+def test_edits_are_those_of_the_plain_table(one: str, other: str) -> None:
+    assert edits(one, other) == edits(other, one) == table(one, other)
+
+
+@given(SHORT, st.lists(SHORT, max_size=6), st.integers(0, 12))
+def test_the_closest_name_is_none_farther_than_the_others(
+    name: str, others: list[str], at_most: int
+) -> None:
+    near = closest(name, fold_all(others), at_most=at_most)
+    needed = [table(name, other) for other in others]
+    if near is None:
+        assert all(count > at_most for count in needed)
+    else:
+        assert (near[0] in others, near[1]) == (True, min(needed))
+
+
+def test_case_and_composed_characters_make_no_difference() -> None:
+    assert closest("BEACH.PNG", fold_all(["beach.png"])) == ("beach.png", 0)
+    assert closest("cafe\N{COMBINING ACUTE ACCENT}", fold_all(["Café"])) == ("Café", 0)
+
+
+def test_of_names_that_are_as_close_the_first_is_told() -> None:
+    assert closest("ab", fold_all(["ac", "ad"])) == ("ac", 1)
+
+
+def test_only_the_beginning_of_a_long_name_is_compared() -> None:
+    assert closest("a" * LONGEST + "b" * 900, fold_all(["a" * LONGEST])) == ("a" * LONGEST, 0)

@@ -1,0 +1,129 @@
+"""Statements without an end, broken JSON, what the engine drops, and style."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from runners.workspace.place import Workspace
+from tests.support.webgal import diagnostics, found, game_with, sample_game
+
+
+@pytest.fixture
+def game(tmp_path: Path) -> Workspace:
+    """A game with one background and one figure."""
+    return game_with(tmp_path, ["background/beach.png", "figure/yukino.png"])
+
+
+def test_a_statement_without_a_semicolon_is_no_valid_syntax(game: Workspace) -> None:
+    told = ("The statement does not end with “;”", "Put “;” at the end of the line")
+    assert found(game, "雪乃:你好\n:旁白\\;\nend;\n", "syntax") == [(1, *told), (2, *told)]
+
+
+def test_a_full_width_semicolon_is_told_as_what_it_is(game: Workspace) -> None:
+    [(line, _, hint)] = found(game, "你好；", "syntax")
+    assert (line, "full-width" in hint) == (1, True)
+
+
+def test_the_semicolon_is_missing_where_the_last_line_of_a_statement_ends(game: Workspace) -> None:
+    assert [line for line, *_ in found(game, "a;\n雪乃:b\n -next\n -notend\nc;", "syntax")] == [4]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", ";", "; 注释", "a;; b", "a; b", "雪乃:a\n -next;"])
+def test_comments_and_blank_lines_need_no_semicolon(game: Workspace, text: str) -> None:
+    assert found(game, text, "syntax") == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ['setTransform:{"position":{"x":1}} -target=fig-left;', "setTransform:{};",
+     'setTempAnimation:[{"duration":0},{"alpha":0}] -next;', "setTransform:;", "setTransform:none;",
+     'setTransform:{"position":{"x":{posX},"y":{$stage.y}}};', 'setTransform: {"x":-5} ;',
+     'changeFigure:yukino.png -transform={"position":{"x":-5}};', "changeFigure:none -transform;",
+     'setAnimation:{"not json -target=a;', 'setComplexAnimation:{;'],
+)  # fmt: skip
+def test_json_as_the_engine_reads_it_is_no_fault(game: Workspace, statement: str) -> None:
+    assert diagnostics(game, statement) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "where", "at"),
+    [("setTransform:{x:1};", "setTransform", 2), ("setTransform:{\"x\":1;", "setTransform", 7),
+     ("setTempAnimation:[{}},];", "setTempAnimation", 4),
+     ("setTransform:{\"x\":NaN};", "setTransform", 1),
+     ("changeBg:beach.png -transform={\"x\":};", "-transform", 6),
+     ("setTransform:" + "[" * 5000 + ";", "setTransform", 1)],
+)  # fmt: skip
+def test_broken_json_is_no_valid_syntax(
+    game: Workspace, statement: str, where: str, at: int
+) -> None:
+    [(_, message, hint)] = found(game, statement, "syntax")
+    assert message == f"“{where}” is no valid JSON (at character {at})"
+    assert hint == "Check the quotes, commas and brackets"
+
+
+def test_json_cut_off_at_a_negative_number_is_told_as_that(game: Workspace) -> None:
+    [(_, _, hint)] = found(game, 'setTransform:{"position":{"x": -5}};', "syntax")
+    assert hint == "Leave no blank before a minus sign: “ -” begins an argument"
+
+
+def test_a_statement_that_the_engine_drops_is_told(game: Workspace) -> None:
+    [(line, message, _)] = found(game, "a;\n雪乃:b;\\", "syntax")
+    assert (line, message.startswith("The last line ends with a backslash")) == (2, True)
+
+
+def test_tabs_and_blanks_at_line_ends_are_a_matter_of_style(game: Workspace) -> None:
+    told = [
+        (line, message)
+        for line, message, _ in found(game, "a;\n雪乃:\tb;\r\nc; \n\u3000\n", "style")
+    ]
+    trailing = "There are blanks at the end of the line"
+    assert told == [(2, "The line holds a tab"), (3, trailing), (4, trailing)]
+
+
+def test_a_line_that_goes_on_after_the_semicolon_is_told(game: Workspace) -> None:
+    [(line, message, _)] = found(game, "changeBg:beach.png;\n -next;", "style")
+    assert (line, "so this line is a comment" in message) == (2, True)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_statement(game: Workspace) -> None:
+    assert diagnostics(game, "\ufeffchangeBg:beach.png;") == []
+
+
+def test_diagnostics_stand_in_the_order_of_lines(game: Workspace) -> None:
+    told = diagnostics(game, "changeBg:a.png \nfrobnicate:x;\t\njumpLabel:b\n")
+    assert [(one["line"], one["kind"]) for one in told] == [
+        (1, "syntax"), (1, "resource"), (1, "style"), (2, "syntax"), (2, "style"), (2, "style"),
+        (3, "syntax"), (3, "resource"),
+    ]  # fmt: skip
+
+
+def test_statements_of_known_commands_and_speakers_have_no_false_syntax_error(
+    tmp_path: Path,
+) -> None:
+    game, chance = sample_game(tmp_path), random.Random(7)
+    heads = ["雪乃:", "Alice:", "{hero}:", ":", "", "say:", "intro:", "wait:", "bgm:", "if:"]
+    words = ["你好", "a=1", "|", ":", "：", "；", "\\;", "none", "http://x", "{v}", "(", "1-2"]
+    arguments = ["", "", " -next", " -v1.wav", " -a=-1", " -when=a>1", " -x={y}", "\n -next"]
+    comments = ["", "", " 注释", "; 再注释", " a\\;b"]
+    lines = [
+        chance.choice(heads) + "字" + "".join(chance.choices(words, k=chance.randint(0, 5)))
+        + "".join(chance.choices(arguments, k=2)) + ";" + chance.choice(comments)
+        for _ in range(3000)
+    ]  # fmt: skip
+    assert found(game, "\n".join(lines), "syntax") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["wait: -a=" + "1" * 900_000 + "x;", "wait: -a=" + "1" * 400_000 + "." + "1" * 400_000 + "x;",
+     "jumpLabel:x;", "a" + " " * 900_000 + "b;", "setTransform:" + "{a" * 400_000 + ";",
+     "aB" * 400_000 + ";"],
+    ids=["digits", "fraction", "label", "blanks", "braces", "word"],
+)  # fmt: skip
+def test_a_pathological_script_costs_no_more_than_its_length(tmp_path: Path, text: str) -> None:
+    game = game_with(tmp_path, ["scene/odd.txt"])
+    (game.root / "game/scene/odd.txt").write_text("label:" + " " * 900_000)
+    assert len(diagnostics(game, text)) <= 1  # steps by the square of it would not end in time

@@ -1,0 +1,101 @@
+"""A sandbox is the same on kernels with and without openat2, and for every user."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspace.opening import has_openat2
+
+REPOSITORY = Path(__file__).parent.parent.parent
+NOBODY = 65534
+ASKED = ["r a/b.txt", "r link/passwd", "r a/link.txt", "r a", "r .git/x", "r gone.txt", "w a/b.txt",
+         "w a/new/deep.txt", "w link/x.txt", "w a/link.txt"]  # fmt: skip
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a file, links out of it, and something forbidden."""
+    root = tmp_path / "root"
+    (root / "a").mkdir(parents=True)
+    (root / "a/b.txt").write_text("inside")
+    (root / ".git").mkdir()
+    (root / ".git/x").write_text("forbidden")
+    (root / "link").symlink_to("/etc")
+    (root / "a/link.txt").symlink_to(tmp_path / "outside.txt")
+    (tmp_path / "outside.txt").write_text("outside")
+    return root
+
+
+def tried(root: Path, *asked: str, uid: int = 0, code: int = 0) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.support.sandbox_try", str(root), str(uid), str(code)]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, input="\n".join(asked), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.parametrize("code", [0, errno.ENOSYS, errno.EPERM])
+def test_every_kernel_reads_and_writes_the_same(root: Path, code: int) -> None:
+    told = tried(root, *ASKED, code=code)
+    assert told["openat2"] is (has_openat2() if code == 0 else False)
+    assert told["came"] == {
+        "r a/b.txt": "inside",
+        "r link/passwd": "E_DENY_PATH",
+        "r a/link.txt": "E_DENY_PATH",
+        "r a": "E_BAD_ARGS",
+        "r .git/x": "E_DENY_PATH",
+        "r gone.txt": "E_NOT_FOUND",
+        "w a/b.txt": "written",
+        "w a/new/deep.txt": "written",
+        "w link/x.txt": "E_DENY_PATH",
+        "w a/link.txt": "E_DENY_PATH",
+        "walk": "a a/b.txt a/new a/new/deep.txt",
+    }
+    assert (root.parent / "outside.txt").read_text() == "outside"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("code", [0, errno.ENOSYS])
+def test_another_user_gets_no_further_than_the_disk_lets_him(root: Path, code: int) -> None:
+    for above in (root, *root.parents):
+        if above.stat().st_uid == 0 and not above.stat().st_mode & 1:
+            above.chmod(0o755)  # where pytest keeps its folders to their owner
+    os.chown(root / "a", NOBODY, NOBODY)
+    (root / "secret.txt").write_text("secret")
+    (root / "secret.txt").chmod(0o600)
+    (root / "shut").mkdir(mode=0o700)
+    (root / "a/mine.txt").write_text("mine")
+    os.chown(root / "a/mine.txt", NOBODY, NOBODY)
+    asked = [
+        "r secret.txt",
+        "r shut/x.txt",
+        "w new.txt",
+        "w a/b.txt",
+        "w a/mine.txt",
+        "w a/new.txt",
+    ]
+    assert tried(root, *asked, uid=NOBODY, code=code)["came"] == {
+        "r secret.txt": "E_IO",
+        "r shut/x.txt": "E_IO",
+        "w new.txt": "E_IO",
+        "w a/b.txt": "E_IO",
+        "w a/mine.txt": "written",
+        "w a/new.txt": "written",
+        "walk": "a a/b.txt a/mine.txt a/new.txt secret.txt shut",
+    }
+
+
+def test_a_user_without_privileges_is_served_where_tests_run_as_one(root: Path) -> None:
+    (root / "a/b.txt").chmod(0)
+    came = tried(root, "r a/b.txt")["came"]["r a/b.txt"]
+    assert came == ("inside" if os.getuid() == 0 else "E_IO")

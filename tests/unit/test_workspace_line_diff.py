@@ -1,0 +1,125 @@
+"""The line diff: exactly reversible, in the seed's numbers, and bounded on nasty texts."""
+
+from __future__ import annotations
+
+import difflib
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runners.workspace.line_diff import apply_diff, diff_lines, undo_diff
+
+ENDINGS = st.sampled_from(["\n", "\r\n", "\r", "", "\n\n"])
+WORDS = st.sampled_from(["", "a", "b", "c", "end;", "雪乃: 海风;", " ", "\u2028", "\x0c"])
+TEXTS = st.lists(st.tuples(WORDS, ENDINGS), max_size=60).map(
+    lambda parts: "".join(word + ending for word, ending in parts)
+)
+
+
+@given(old=TEXTS | st.text(max_size=200), new=TEXTS | st.text(max_size=200))
+def test_a_diff_leads_there_and_back(old: str, new: str) -> None:
+    hunks = diff_lines(old, new)
+    assert apply_diff(old, hunks) == new
+    assert undo_diff(new, hunks) == old
+    assert (hunks == []) == (old == new)
+
+
+@given(old=TEXTS, seed=st.integers(0, 10_000))
+def test_an_edited_text_gets_hunks_in_order_that_do_not_touch(old: str, seed: int) -> None:
+    chance, lines = random.Random(seed), old.split("\n")
+    for _ in range(chance.randint(0, 5)):
+        at = chance.randint(0, len(lines))
+        lines[at : at + chance.randint(0, 2)] = chance.choice([[], ["x"], ["a", "\r"], [""]])
+    new = "\n".join(lines)
+    hunks = diff_lines(old, new)
+    assert (apply_diff(old, hunks), undo_diff(new, hunks)) == (new, old)
+    for one, following in pairwise(hunks):
+        same_old = following["startOld"] - one["startOld"] - one["lenOld"]
+        assert same_old == following["startNew"] - one["startNew"] - one["lenNew"] > 0
+
+
+def test_hunks_read_as_the_seed_writes_them() -> None:
+    old = "\n".join([*map(str, range(1, 12)), "A", "B", "C", "end"])
+    new = "\n".join([*map(str, range(1, 12)), "A", "B1", "B2", "C", "end"])
+    assert diff_lines(old, new) == [
+        {"startOld": 13, "lenOld": 1, "startNew": 13, "lenNew": 2, "linesOld": ["B"],
+         "linesNew": ["B1", "B2"]},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hunk"),
+    [
+        ("a\nc", "a\nb\nc", (2, 0, 2, 1)),  # before line 2
+        ("a\n", "a\nb\n", (2, 0, 2, 1)),
+        ("a", "a\n", (2, 0, 2, 1)),  # a last line break is one more, empty line
+        ("a\nb", "b", (1, 1, 1, 0)),
+        ("", "a\nb", (1, 1, 1, 2)),  # an empty text is one empty line
+        ("a\nb", "", (1, 2, 1, 1)),
+        ("a\r\nb", "a\nb", (1, 1, 1, 1)),
+    ],
+)
+def test_small_changes_stand_where_they_should(
+    old: str, new: str, hunk: tuple[int, int, int, int]
+) -> None:
+    [told] = diff_lines(old, new)
+    assert (told["startOld"], told["lenOld"], told["startNew"], told["lenNew"]) == hunk
+
+
+def test_a_diff_of_another_text_is_not_applied() -> None:
+    hunks = diff_lines("a\nb\nc", "a\nx\nc")
+    for wrong in ("a\nB\nc", "a", "b\nc\na\n"):
+        with pytest.raises(ValueError, match="other lines"):
+            apply_diff(wrong, hunks)
+        with pytest.raises(ValueError, match="other lines"):
+            undo_diff(wrong, hunks)
+
+
+def edited(lines: list[str], edits: int, chance: random.Random) -> list[str]:
+    """Return the lines with so many of them changed, gone or added."""
+    made = list(lines)
+    for number in range(edits):
+        at = chance.randint(0, len(made))
+        made[at : at + chance.randint(0, 1)] = chance.choice([[], [f"new {number}"]])
+    return made
+
+
+@pytest.mark.parametrize("different", [3, 40, 100_000])
+def test_it_finds_about_as_little_change_as_was_made(different: int) -> None:
+    chance = random.Random(different)
+    old = [f"line {chance.randrange(different)}" for _ in range(4000)]
+    hunks = diff_lines("\n".join(old), "\n".join(edited(old, 200, chance)))
+    assert sum(one["lenOld"] + one["lenNew"] for one in hunks) <= 2 * 200
+
+
+def test_it_changes_no_more_than_the_slow_way_finds() -> None:
+    chance = random.Random(7)
+    for _ in range(200):
+        old = [chance.choice("abcde") for _ in range(chance.randint(1, 20))]
+        new = edited(old, chance.randint(1, 6), chance)
+        ours = sum(h["lenOld"] + h["lenNew"] for h in diff_lines("\n".join(old), "\n".join(new)))
+        slow = difflib.SequenceMatcher(None, old, new or [""], autojunk=False).get_opcodes()
+        assert ours <= sum(i2 - i1 + j2 - j1 for tag, i1, i2, j1, j2 in slow if tag != "equal")
+
+
+NASTY = {
+    "all alike": (["x"] * 30_000, ["x"] * 29_000),
+    "alternating": (["a", "b"] * 15_000, ["b", "a", "a"] * 10_000),
+    "upside down": ([str(n) for n in range(30_000)], [str(n) for n in range(30_000, 0, -1)]),
+    "nothing in common": ([f"a{n}" for n in range(30_000)], [f"b{n}" for n in range(30_000)]),
+    "few in common": (
+        [f"a{n % 3}" for n in range(30_000)],
+        [f"a{n * n % 7}" for n in range(30_000)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_texts_are_told_in_bounded_work(name: str) -> None:
+    # Each of these takes difflib minutes or for ever: the suite's own limit is the assertion.
+    old, new = ("\n".join(lines) for lines in NASTY[name])
+    hunks = diff_lines(old, new)
+    assert (apply_diff(old, hunks), undo_diff(new, hunks)) == (new, old)

@@ -1,0 +1,114 @@
+"""The file in a workspace's root narrows what its owner's settings allow, and never widens it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runners.workspace.errors import NotThere, PolicyViolation
+from runners.workspace.place import WorkspacePolicy
+from runners.workspace.policy_file import policy_of
+
+NAME = "continuity.workspace.json"
+BASE = WorkspacePolicy(allowed_commands=("dev", "build"), write_requires_diff=False)
+
+
+def told(folder: Path, policies: Any, **more: Any) -> WorkspacePolicy:
+    (folder / NAME).write_text(json.dumps({"policies": policies, **more}))
+    return policy_of(BASE, folder)
+
+
+def test_without_the_file_the_settings_hold_and_our_data_stays_shut(tmp_path: Path) -> None:
+    assert policy_of(BASE, tmp_path).forbidden == (*BASE.forbidden, ".continuity")
+    with pytest.raises(NotThere):
+        policy_of(BASE, tmp_path / "gone")
+
+
+def test_the_seeds_example_is_understood(tmp_path: Path) -> None:
+    policy = told(
+        tmp_path,
+        {"sandboxRoot": "${projectRoot}", "forbiddenDirs": [".git", "node_modules", ".env"],
+         "writeRequiresDiff": True, "maxAutoFix": 1, "batchMaxLines": 2000,
+         "allowedCommands": ["dev", "build", "lint"],
+         "browserAllowedHosts": ["localhost", "127.0.0.1"]},
+        contractVersion="1.0.0", mode="cline",
+    )  # fmt: skip
+    assert policy.write_requires_diff
+    assert policy.allowed_commands == ("dev", "build")  # not `lint`: the settings have it not
+
+
+def test_each_rule_narrows(tmp_path: Path) -> None:
+    policies = {"forbiddenDirs": ["secret"], "maxReadBytes": 10, "batchMaxLines": 5}
+    policy = told(
+        tmp_path, {**policies, "allowedCommands": [], "browserAllowedHosts": ["localhost"]}
+    )
+    assert "secret" in policy.forbidden
+    assert set(BASE.forbidden) <= set(policy.forbidden)
+    assert (policy.max_read_bytes, policy.batch_max_lines) == (10, 5)
+    assert (policy.allowed_commands, policy.allowed_hosts) == ((), ("localhost",))
+
+
+@given(
+    st.fixed_dictionaries({}, optional={
+        "forbiddenDirs": st.lists(st.sampled_from(["a", ".git", "b"])),
+        "writeRequiresDiff": st.booleans(), "maxReadBytes": st.integers(1, 10**9),
+        "maxAutoFix": st.integers(0, 99), "batchMaxLines": st.integers(0, 10**6),
+        "allowedCommands": st.lists(st.sampled_from(["dev", "rm", "lint"])),
+        "browserAllowedHosts": st.lists(st.sampled_from(["localhost", "example.com"])),
+    })
+)  # fmt: skip
+def test_nothing_that_the_file_says_widens(
+    tmp_path_factory: pytest.TempPathFactory, policies: dict[str, Any]
+) -> None:
+    policy = told(tmp_path_factory.mktemp("root"), policies)
+    assert set(policy.forbidden) >= set(BASE.forbidden)
+    assert set(policy.allowed_commands) <= set(BASE.allowed_commands)
+    assert set(policy.allowed_hosts) <= set(BASE.allowed_hosts)
+    assert policy.write_requires_diff >= BASE.write_requires_diff
+    assert policy.max_read_bytes <= BASE.max_read_bytes
+    assert policy.max_auto_fix <= BASE.max_auto_fix
+    assert policy.batch_max_lines <= BASE.batch_max_lines
+    assert policy.developer is BASE.developer
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "", "{", "[]", "null", "7", "{}x", '{"policies": []}', '{"policies": {"forbidenDirs": []}}',
+        '{"policies": {"forbiddenDirs": ".git"}}', '{"policies": {"forbiddenDirs": ["a/b"]}}',
+        '{"policies": {"forbiddenDirs": [""]}}', '{"policies": {"maxReadBytes": 0}}',
+        '{"policies": {"maxReadBytes": "9"}}', '{"policies": {"maxReadBytes": 1.5}}',
+        '{"policies": {"writeRequiresDiff": "yes"}}', '{"policies": {"sandboxRoot": "/"}}',
+        '{"policies": {}, "policies": {}}', '{"developer": true}', '{"contractVersion": "2.0.0"}',
+        '{"policies": {"maxReadBytes": NaN}}', "\ufeff{}", "[" * 5000, "\x00",
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_understood_stops_the_tools_and_says_why(
+    tmp_path: Path, said: str
+) -> None:
+    (tmp_path / NAME).write_text(said)
+    with pytest.raises(PolicyViolation) as caught:
+        policy_of(BASE, tmp_path)
+    assert NAME in caught.value.message
+    assert caught.value.hint
+    assert str(tmp_path) not in caught.value.message
+
+
+def test_a_file_that_is_no_plain_file_stops_the_tools(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text("{}")
+    for make in (
+        lambda: (tmp_path / NAME).symlink_to("other.json"),
+        lambda: os.mkfifo(tmp_path / NAME),
+        lambda: (tmp_path / NAME).write_bytes(b"\xff\xfe"),
+        lambda: (tmp_path / NAME).write_text('{"mode": "' + "x" * 70_000 + '"}'),
+    ):
+        make()
+        with pytest.raises(PolicyViolation):
+            policy_of(BASE, tmp_path)
+        (tmp_path / NAME).unlink()

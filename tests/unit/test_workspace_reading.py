@@ -1,0 +1,172 @@
+"""list_files and read_file: what the seed's schemas, rows and examples promise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from pydantic import ValidationError
+
+from runners.registry import get_tool
+from runners.workspace.errors import (
+    BadArguments,
+    NotText,
+    NotThere,
+    PathDenied,
+    TooLarge,
+    ToolDisabled,
+    WorkspaceFailed,
+)
+from tests.support.writing import call, workspace_at
+
+SEED = Path(__file__).parent.parent.parent.parent / "shared/seeds/S4-workspace-tool-contracts.md"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Any:
+    workspace = workspace_at(tmp_path)
+    scene = workspace.root / "game/scene"
+    scene.mkdir(parents=True)
+    for name in ("start.txt", "chapter1.txt", "ending.txt", "notes.md"):
+        (scene / name).write_text("旁白: 开始;\r\n")
+    (scene / "deep").mkdir()
+    (scene / "deep/x.txt").write_text("")
+    (workspace.root / ".git").mkdir()
+    return workspace
+
+
+def entries(workspace: Any, path: str, **more: Any) -> list[str]:
+    told: list[str] = call(workspace, "list_files", {"path": path, **more})["entries"]
+    return told
+
+
+def test_the_seeds_example_is_answered_as_the_seed_says(project: Any) -> None:
+    (project.root / "game/scene/deep/x.txt").unlink()
+    assert entries(project, "game/scene", globs=["**/*.txt"]) == [
+        "chapter1.txt",
+        "ending.txt",
+        "start.txt",
+    ]
+
+
+def test_a_list_without_globs_is_one_level_and_with_them_as_deep_as_they_say(project: Any) -> None:
+    assert entries(project, ".") == ["game"]
+    everything = ["chapter1.txt", "deep", "ending.txt", "notes.md", "start.txt"]
+    assert entries(project, "./game//scene/") == everything
+    assert entries(project, "game/scene", dirsOnly=True) == ["deep"]
+    assert entries(project, "game", globs=["*/*.md", "**/x.*"]) == [
+        "scene/deep/x.txt",
+        "scene/notes.md",
+    ]
+    assert entries(project, ".", globs=["**"], dirsOnly=True) == [
+        "game",
+        "game/scene",
+        "game/scene/deep",
+    ]
+    assert entries(project, "game/scene", globs=["[c-e]*.txt"]) == ["chapter1.txt", "ending.txt"]
+    assert entries(project, "game/scene", globs=["{start,notes}.{md,txt}"]) == [
+        "notes.md",
+        "start.txt",
+    ]
+    assert entries(project, ".", globs=[".git/**", "**/none"]) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "globs", "failure"),
+    [
+        ("/", [], PathDenied),
+        (".git", [], PathDenied),
+        (".", ["../**"], PathDenied),
+        (".", ["a/{b,..}/c"], PathDenied),
+        (".", ["*" * 2000], BadArguments),
+        (".", ["{a,b,c,d}" * 40], BadArguments),
+        (".", ["*"] * 101, BadArguments),
+        ("game/scene/start.txt", [], BadArguments),
+        ("gone", [], NotThere),
+    ],
+)
+def test_a_list_that_cannot_be_is_refused_with_a_hint(
+    project: Any, path: str, globs: list[str], failure: type[WorkspaceFailed]
+) -> None:
+    with pytest.raises(failure) as caught:
+        entries(project, path, globs=globs)
+    assert caught.value.hint
+    assert str(project.root) not in json.dumps(caught.value.as_dict())
+
+
+def test_a_file_is_read_whole_with_its_bom_and_line_ends(project: Any) -> None:
+    (project.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r")
+    assert call(project, "read_file", {"path": "./a.txt"}) == {
+        "path": "a.txt", "content": "\ufeffone\r\ntwo\r", "encoding": "utf-8", "bytes": 12,
+    }  # fmt: skip
+
+
+def test_a_caller_may_lower_the_limit_and_never_raise_it(tmp_path: Path) -> None:
+    workspace = workspace_at(tmp_path, max_read_bytes=100)
+    (workspace.root / "ok").write_text("x" * 100)
+    (workspace.root / "big").write_text("x" * 101)
+    assert call(workspace, "read_file", {"path": "ok", "maxBytes": 100})["bytes"] == 100
+    for args in ({"path": "ok", "maxBytes": 99}, {"path": "big", "maxBytes": 9_000_000}):
+        with pytest.raises(TooLarge):
+            call(workspace, "read_file", args)
+
+
+def test_what_is_no_text_is_told_as_that(project: Any) -> None:
+    for data in ("hé".encode("utf-16"), b"\x89PNG\r\n\x1a\n", "é".encode("latin-1")):
+        (project.root / "f").write_bytes(data)
+        with pytest.raises(NotText):
+            call(project, "read_file", {"path": "f"})
+
+
+def test_wrong_types_are_refused(project: Any) -> None:
+    for args in (
+        {},
+        {"path": 123},
+        {"path": ""},
+        {"path": "a", "maxBytes": 0},
+        {"path": "a", "x": 1},
+    ):
+        with pytest.raises(ValidationError):
+            call(project, "read_file", args)
+    for args in ({"path": ".", "globs": "*"}, {"path": ".", "dirsOnly": "true"}):
+        with pytest.raises(ValidationError):
+            call(project, "list_files", args)
+
+
+def test_without_a_workspace_the_tools_are_not_to_be_had() -> None:
+    for name, args in (("list_files", {}), ("read_file", {}), ("search_files", {"regex": "x"})):
+        with pytest.raises(ToolDisabled):
+            call(None, name, {"path": ".", **args})
+
+
+def test_answers_keep_to_the_seeds_schemas(project: Any) -> None:
+    calls = {"list_files": {"path": "."}, "read_file": {"path": "game/scene/start.txt"},
+             "search_files": {"path": ".", "regex": "开始"}}  # fmt: skip
+    for name, args in calls.items():
+        tool = get_tool(name)
+        assert tool is not None
+        assert tool.request is not None
+        assert tool.response is not None
+        jsonschema_rs.validate(dict(tool.request), args)
+        jsonschema_rs.validate(dict(tool.response), dict(call(project, name, args)))
+
+
+@pytest.mark.skipif(not SEED.exists(), reason="the seed is not here")
+def test_the_schemas_are_the_seeds_own() -> None:
+    seed = SEED.read_text()
+    for name in ("list_files", "read_file", "search_files"):
+        tool = get_tool(name)
+        assert tool is not None
+        for kind, ours in (("request", tool.request), ("response", tool.response)):
+            at = re_block(seed, f"{name}.{kind}")
+            assert json.loads(at) == ours
+
+
+def re_block(seed: str, name: str) -> str:
+    """Return the JSON block of the seed that holds a schema's name."""
+    at = seed.index(f'"{name}"')
+    begin = seed.rindex("```json", 0, at) + len("```json")
+    return seed[begin : seed.index("```", at)]

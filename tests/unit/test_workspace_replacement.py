@@ -1,0 +1,142 @@
+"""Find and replace: literal or by a linear-time pattern, counted, never by half."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspace.errors import BadArguments, NotText, NotThere, TooLarge, TooSlow
+from runners.workspace.place import Workspace
+from runners.workspace.replacement import replace_all
+from runners.workspace.snapshots import list_snapshots, read_snapshot
+from tests.support.writing import call, workspace_at
+
+TEXT = "hello a.b\naxb Hello\nhello\r\n海 $1 /hello/"
+
+
+def replaced(text: str, find: str, replace: str, flags: str | None = None, **limits: Any) -> Any:
+    """Return (text, count) after a replacement."""
+    limits = {"size_limit": 10**6, "deadline": time.monotonic() + 60, **limits}
+    done = replace_all(text, find=find, replace=replace, flags=flags, **limits)
+    return done.text, done.count
+
+
+@pytest.mark.parametrize(
+    ("find", "flags", "count"),
+    [
+        ("a.b", None, 1),  # literal
+        ("a.b", "", 2),  # flags are given, though none
+        ("/a.b/", None, 2),
+        ("/HELLO/i", None, 4),
+        ("/^hello$/m", None, 0),  # \r is a character of its line, as everywhere here
+        (r"/^hello\r?$/m", None, 1),
+        ("(?m)^hello", None, 2),
+        ("(?i)hello", None, 4),
+        ("hello", "i", 4),
+        ("hello", "gi", 4),
+        ("/hello/", "", 1),  # with flags, find is the pattern itself
+        (r"/\/hello\//", None, 1),
+        ("/x/y/", None, 0),  # a path, not a pattern: a slash in it is not escaped
+        ("/hello/z", None, 0),  # no such flag, so not a pattern
+        ("(?:a)", None, 0),
+        ("b\na", None, 1),
+        ("b.a", "s", 1),
+        ("nothing", None, 0),
+    ],
+)
+def test_what_is_found(find: str, flags: str | None, count: int) -> None:
+    text, found = replaced(TEXT, find, "_", flags)
+    assert (found, text.count("_")) == (count, count)
+
+
+@pytest.mark.parametrize(
+    ("replace", "made"),
+    [
+        ("$2$1", "ba"), ("$&$&", "abab"), ("$$1", "$1"), ("$12", "a2"), ("$0$", "$0$"),
+        ("$<second>", "b"), ("\\1\\n", "\\1\\n"), ("$`", "$`"), ("$ 1", "$ 1"),
+    ],
+)  # fmt: skip
+def test_what_is_put_there(replace: str, made: str) -> None:
+    assert replaced("-ab-", "(a)(?P<second>b)", replace, "") == (f"-{made}-", 1)
+
+
+def test_a_literal_takes_the_replacement_as_it_is() -> None:
+    assert replaced("a-a", "a", "$&$1$$\\1") == ("$&$1$$\\1-$&$1$$\\1", 2)
+
+
+def test_a_group_that_took_no_part_is_empty_and_empty_matches_are_found() -> None:
+    assert replaced("b", "(a)?b", "<$1>", "") == ("<>", 1)
+    assert replaced("海b", "x*", "-", "") == ("-海-b-", 3)
+    assert replaced("a\nb", "(?m)^", "> ") == ("> a\n> b", 2)
+    assert replaced("abxc", "x*", "-", "") == ("-a-b--c-", 5)
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "flags"),
+    [
+        ("(", "x", ""), ("(?<=a)b", "x", ""), ("a{1,100000}", "x", ""), ("a", "$9", ""),
+        ("a", "$<no>", ""), (r"(a)\1", "x", ""), ("a", "x", "y"), ("a", "x", "ii!"),
+        ("", "x", None), ("a" * 1001, "x", ""), ("(((a{1,99}){1,99}){1,99})", "x", ""),
+        ("\ud800", "x", ""),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_told(
+    find: str, replace: str, flags: str | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(BadArguments):
+        replaced("abc", find, replace, flags)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_result_that_would_be_too_large_is_never_made() -> None:
+    for find, flags in (("x", None), ("x", "")):
+        with pytest.raises(TooLarge):
+            replaced("x" * 1000, find, "$&" * 1_000_000, flags)
+
+
+def test_many_matches_that_each_look_at_all_the_rest_end_at_the_deadline() -> None:
+    with pytest.raises(TooSlow):
+        replaced("x" * 2_000_000, "(?s)x(.*z)?", "y", "", deadline=time.monotonic() + 0.3)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    """A workspace with a file."""
+    made = workspace_at(tmp_path)
+    (made.root / "a.txt").write_bytes(b"one two\r\none\n")
+    return made
+
+
+def test_the_file_is_changed_without_a_preview_and_what_it_was_is_kept(here: Workspace) -> None:
+    answer = call(here, "replace_in_file", {"path": "a.txt", "find": "one", "replace": "1"})
+    [snapshot] = list_snapshots(here.state)
+    assert answer == {"count": 2}
+    assert (here.root / "a.txt").read_bytes() == b"1 two\r\n1\n"
+    assert read_snapshot(here.state, snapshot.id)[1] == "one two\r\none\n"
+
+
+def test_without_a_match_nothing_is_written(here: Workspace) -> None:
+    before = (here.root / "a.txt").stat()
+    args = {"path": "a.txt", "find": "three", "replace": "3"}
+    assert call(here, "replace_in_file", args) == {"count": 0}
+    assert (here.root / "a.txt").stat().st_ino == before.st_ino
+    assert list_snapshots(here.state) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "replace", "refusal"),
+    [("b.txt", "x", NotThere), ("a.txt", "\ud800", NotText), ("a.txt", "\0", NotText),
+     ("a.txt", "x" * 60, TooLarge), ("", "x", BadArguments)],
+)  # fmt: skip
+def test_a_replacement_that_cannot_be_written_changes_nothing(
+    tmp_path: Path, path: str, replace: str, refusal: type[Exception]
+) -> None:
+    here = workspace_at(tmp_path, max_read_bytes=100)
+    (here.root / "a.txt").write_text("one one")
+    with pytest.raises(refusal):
+        call(here, "replace_in_file", {"path": path, "find": "one", "replace": replace})
+    assert (here.root / "a.txt").read_text() == "one one"
+    assert list_snapshots(here.state) == []

@@ -1,0 +1,227 @@
+"""Files below a root are read and replaced whole, and nothing else is touched."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.workspace import opening
+from runners.workspace.errors import (
+    BadArguments,
+    DiskFailed,
+    NotText,
+    NotThere,
+    PathDenied,
+    TooLarge,
+    WriteConflict,
+)
+from runners.workspace.sandbox import Sandbox, text_of
+
+LIMIT = 1000
+
+
+@pytest.fixture(params=["at once", "step by step"])
+def box(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Sandbox]:
+    """A sandbox on an empty root, on a kernel with openat2 and on one without."""
+    if request.param == "step by step":
+        monkeypatch.setattr(opening, "has_openat2", lambda: False)
+    (tmp_path / "root").mkdir()
+    with Sandbox(tmp_path / "root", {".git", "node_modules", ".env"}) as box:
+        yield box
+
+
+@pytest.fixture
+def root(tmp_path: Path, box: Sandbox) -> Path:
+    return tmp_path / "root"
+
+
+def test_what_is_no_regular_file_is_denied_and_never_waited_for(box: Sandbox, root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "loop").symlink_to("loop")
+    (root / "to_file").symlink_to("file")
+    (root / "file").write_text("x")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"/proc/self/fd/{box._root}/socket")
+    for name in ("pipe", "socket", "loop", "to_file"):
+        with pytest.raises(PathDenied):
+            box.read(name, limit=LIMIT)
+        with pytest.raises(PathDenied):
+            box.replace(name, b"x")
+        with pytest.raises(PathDenied):
+            box.exists(name)
+    assert sorted(p.name for p in root.iterdir()) == ["file", "loop", "pipe", "socket", "to_file"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes devices")
+def test_a_device_is_denied(box: Sandbox, root: Path) -> None:
+    try:
+        os.mknod(root / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("no devices can be made here")
+    with pytest.raises(PathDenied):
+        box.read("zero", limit=LIMIT)
+    assert list(box.walk(".")) == []
+
+
+def test_a_pipe_that_is_looked_at_does_not_wake_who_waits_on_it(box: Sandbox, root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", f"echo x > {root}/pipe"], os.environ)
+    try:
+        with pytest.raises(PathDenied):
+            box.read("pipe", limit=LIMIT)
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0)  # it still waits for a reader
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+
+def test_a_folder_is_no_file_and_a_file_no_folder(box: Sandbox, root: Path) -> None:
+    (root / "folder").mkdir()
+    (root / "file").write_text("x")
+    for path in ("folder", "file/", ".", "folder/.", "new/"):
+        with pytest.raises(BadArguments):
+            box.read(path, limit=LIMIT)
+        with pytest.raises(BadArguments):
+            box.replace(path, b"x")
+    with pytest.raises(BadArguments):
+        box.list_dir("file")
+    with pytest.raises(NotThere):
+        box.read("file/below", limit=LIMIT)
+
+
+def test_a_file_of_just_the_limit_is_read_and_one_byte_more_not(box: Sandbox, root: Path) -> None:
+    (root / "full").write_bytes(b"x" * LIMIT)
+    assert len(box.read("full", limit=LIMIT)) == LIMIT
+    with pytest.raises(TooLarge):
+        box.read("full", limit=LIMIT - 1)
+
+
+def test_a_file_with_a_second_name_is_read_but_not_written(box: Sandbox, root: Path) -> None:
+    (root.parent / "outside").write_text("outside")
+    os.link(root.parent / "outside", root / "inside")
+    assert box.read("inside", limit=LIMIT) == b"outside"
+    with pytest.raises(PathDenied, match="hard link"):
+        box.replace("inside", b"new")
+    assert (root.parent / "outside").read_text() == "outside"
+
+
+def test_a_write_keeps_the_mode_and_a_new_file_gets_the_usual_one(box: Sandbox, root: Path) -> None:
+    (root / "run.sh").write_text("old")
+    (root / "run.sh").chmod(0o750)
+    box.replace("run.sh", b"new")
+    assert stat.S_IMODE((root / "run.sh").stat().st_mode) == 0o750
+    box.replace("plain", b"x")
+    (root / "usual").write_text("x")
+    assert (root / "plain").stat().st_mode == (root / "usual").stat().st_mode
+
+
+def test_a_write_that_expects_something_else_changes_nothing(box: Sandbox, root: Path) -> None:
+    (root / "f").write_bytes(b"now")
+    for expected in (None, b"", b"no", b"nowhere", b"now "):
+        with pytest.raises(WriteConflict):
+            box.replace("f", b"new", expect=expected)
+    with pytest.raises(WriteConflict):
+        box.replace("gone", b"new", expect=b"")
+    assert [p.name for p in root.iterdir()] == ["f"]
+    box.replace("f", b"new", expect=b"now")
+    box.replace("g/h", b"new", expect=None)
+    assert (root / "f").read_bytes() == (root / "g/h").read_bytes() == b"new"
+
+
+def test_a_disk_that_fills_up_leaves_what_was_there(
+    box: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "f").write_bytes(b"old")
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("runners.workspace.replacing.os.fsync", full)
+    for path in ("f", "new/folder/g"):
+        with pytest.raises(DiskFailed):
+            box.replace(path, b"new")
+    assert [p.name for p in root.iterdir()] == ["f"]
+    assert (root / "f").read_bytes() == b"old"
+
+
+def test_the_policy_file_is_read_and_never_written(box: Sandbox, root: Path) -> None:
+    (root / "continuity.workspace.json").write_text("{}")
+    assert box.read("continuity.workspace.json", limit=LIMIT) == b"{}"
+    for path in (
+        "continuity.workspace.json",
+        "./CONTINUITY.workspace.json",
+        "continuity.workspace.json.",
+    ):
+        with pytest.raises(PathDenied):
+            box.replace(path, b"x")
+    box.replace("below/continuity.workspace.json", b"{}")  # only the root's says anything
+
+
+def test_what_a_killed_write_left_is_not_seen_and_goes_in_time(box: Sandbox, root: Path) -> None:
+    old, young = (root / f".continuity-{digit * 16}.tmp" for digit in "01")
+    old.write_text("x")
+    young.write_text("x")
+    long_ago = time.time() - 7200
+    os.utime(old, (long_ago, long_ago))
+    assert list(box.walk(".")) == []
+    with pytest.raises(PathDenied):
+        box.read(young.name, limit=LIMIT)
+    box.replace("f", b"x")
+    assert sorted(p.name for p in root.iterdir()) == [young.name, "f"]
+
+
+def test_a_walk_is_sorted_and_enters_nothing_forbidden(box: Sandbox, root: Path) -> None:
+    for name in (
+        "b/c/d.txt",
+        "b.txt",
+        "b-a/x",
+        "node_modules/x",
+        "B/.ENV.local",
+        "B/.git./x",
+        "B/y",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    (root / "link").symlink_to("b")
+    (root / "b/up").symlink_to("..")
+    (root / os.fsdecode(b"bad\xff")).mkdir()
+    found = [path for path, _ in box.walk(".")]
+    assert found == ["B", "B/y", "b", "b-a", "b-a/x", "b.txt", "b/c", "b/c/d.txt"]
+    assert [(e.name, e.is_dir()) for e in box.list_dir("b")] == [("c", True)]
+    with pytest.raises(PathDenied):
+        box.list_dir("link")
+
+
+def test_text_keeps_its_bom_and_line_ends_and_binary_is_no_text() -> None:
+    assert text_of(b"\xef\xbb\xbfa\r\nb\r", "f") == "\ufeffa\r\nb\r"
+    for data in (b"\xff\xfea\0", b"a\0b", b"\x89PNG\r\n", b"\xed\xa0\x80"):
+        with pytest.raises(NotText):
+            text_of(data, "f")
+
+
+def test_a_root_that_is_gone_is_told_without_its_place(tmp_path: Path) -> None:
+    with pytest.raises(NotThere) as caught:
+        Sandbox(tmp_path / "gone", ())
+    assert str(tmp_path) not in caught.value.message + str(caught.value.details)
+
+
+def test_no_descriptor_stays_open(box: Sandbox, root: Path) -> None:
+    (root / "a").mkdir()
+    (root / "link").symlink_to("a")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for path in ("a/f", "link/f", "a", "a/f/g", "../x"):
+        for act in (lambda p: box.replace(p, b"x"), lambda p: box.read(p, limit=1), box.list_dir):
+            try:
+                act(path)
+            except (PathDenied, BadArguments, NotThere, DiskFailed):
+                continue
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -1,0 +1,198 @@
+"""Snapshots: listed newest first, kept so many a file, read back as they were, broken ones told."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from runners.workspace.errors import BadArguments, NotThere, ParseFailed, PathDenied
+from runners.workspace.leftovers import sweep
+from runners.workspace.place import Workspace
+from runners.workspace.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
+from runners.workspace.writing import write_text
+from tests.support.writing import call, files_in, workspace_at
+
+GONE = "snap_20251101T093210_ab12cd34"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    """A workspace without files."""
+    return workspace_at(tmp_path)
+
+
+def plant(state: Path, snapshot_id: str, *, content: str | None = "x", **meta: Any) -> None:
+    """Put a snapshot's files there as they might be found."""
+    folder = state / "snapshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    told = {"id": snapshot_id, "path": "a.txt", "timestamp": 1, "contentHash": "2d711642", **meta}
+    (folder / f"{snapshot_id}.meta.json").write_text(json.dumps(told))
+    if content is not None:
+        (folder / f"{snapshot_id}.txt").write_text(content)
+
+
+def paths(here: Workspace, **wish: Any) -> list[str]:
+    """Return the paths that list_snapshots tells."""
+    return [one["path"] for one in call(here, "list_snapshots", wish)["snapshots"]]
+
+
+def test_there_are_none_before_the_first_write(here: Workspace) -> None:
+    assert call(here, "list_snapshots", {}) == {"snapshots": []}
+    assert not here.state.exists()
+
+
+def test_they_are_listed_as_the_seed_says_newest_first(here: Workspace) -> None:
+    for content in "abc":
+        write_text(here, "a.txt", content, idempotency_key=f"k{content}")
+    told = call(here, "list_snapshots", {})["snapshots"]
+    assert [one["idempotencyKey"] for one in told] == ["kc", "kb", "ka"]
+    assert all(SNAPSHOT_ID.fullmatch(one["id"]) for one in told)
+    assert [one["timestamp"] for one in told] == sorted({one["timestamp"] for one in told})[::-1]
+    assert set(told[0]) == {"id", "path", "timestamp", "contentHash", "idempotencyKey"}
+    was = [call(here, "restore_snapshot", {"snapshotId": one["id"]})["content"] for one in told]
+    assert was == ["b", "a", ""]
+
+
+def test_a_clock_that_went_back_does_not_turn_the_order(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(here, "a.txt", "first")
+    monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000 * 10**9)
+    write_text(here, "a.txt", "second")
+    newest, oldest = list_snapshots(here.state)
+    assert read_snapshot(here.state, newest.id)[1] == "first"
+    assert newest.timestamp == oldest.timestamp + 1
+
+
+def test_of_one_moment_they_are_listed_by_their_ids(here: Workspace) -> None:
+    ids = [f"snap_20251101T093210_0000000{n}" for n in (3, 1, 2)]
+    for one in ids:
+        plant(here.state, one)
+    told = [one["id"] for one in call(here, "list_snapshots", {})["snapshots"]]
+    assert told == sorted(ids, reverse=True)
+
+
+def test_a_path_is_how_paths_begin_and_the_limit_comes_after(here: Workspace) -> None:
+    for path in ("game/scene/a.txt", "Game/scene/a.txt", "game/b.txt"):
+        write_text(here, path, "x")
+    assert paths(here, path="game/") == ["game/b.txt", "game/scene/a.txt"]
+    assert paths(here, path="game/scene", limit=1) == ["game/scene/a.txt"]
+    assert paths(here, path="../") == []
+    assert paths(here, limit=0) == []
+    assert len(paths(here, limit=2.7)) == 2
+
+
+def test_a_file_that_was_forbidden_since_is_neither_listed_nor_given_out(tmp_path: Path) -> None:
+    here = workspace_at(tmp_path)
+    done = write_text(here, "keys/a.txt", "x")
+    narrowed = workspace_at(tmp_path, forbidden=("Keys",))
+    assert (paths(here), paths(narrowed)) == (["keys/a.txt"], [])
+    with pytest.raises(PathDenied):
+        call(narrowed, "restore_snapshot", {"snapshotId": done.snapshot_id})
+
+
+def test_a_negative_limit_is_50(here: Workspace) -> None:
+    for number in range(60):
+        plant(here.state, f"snap_20251101T093210_{number:08x}")
+    assert (len(paths(here, limit=-1)), len(paths(here, limit=-0.5))) == (50, 50)
+    assert (len(paths(here)), len(paths(here, limit=1000))) == (50, 60)
+
+
+@pytest.mark.parametrize("limit", [1001, 1000.5, True, None, "5", float("nan"), float("inf")])
+def test_other_limits_are_wrong(here: Workspace, limit: Any) -> None:
+    with pytest.raises((ValidationError, BadArguments)):
+        call(here, "list_snapshots", {"limit": limit})
+
+
+def test_of_each_file_the_newest_are_kept(tmp_path: Path) -> None:
+    here = workspace_at(tmp_path, snapshot_retention=3)
+    write_text(here, "other.txt", "x")
+    for number in range(6):
+        write_text(here, "a.txt", str(number))
+    was = [read_snapshot(here.state, one.id)[1] for one in list_snapshots(here.state)]
+    assert was == ["4", "3", "2", ""]
+    assert len(files_in(here.state / "snapshots")) == 8
+
+
+def test_with_no_retention_none_is_kept(tmp_path: Path) -> None:
+    here = workspace_at(tmp_path, snapshot_retention=0)
+    done = write_text(here, "a.txt", "x")
+    assert SNAPSHOT_ID.fullmatch(done.snapshot_id)
+    assert files_in(here.state / "snapshots") == []
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "another id": {"id": GONE[:-1] + "5"},
+    "no path": {"path": None},
+    "a wrong time": {"timestamp": "yesterday"},
+    "a time beyond time": {"timestamp": 1e300},
+    "a wrong hash": {"contentHash": "2D711642"},
+    "a wrong key": {"idempotencyKey": 5},
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_one_is_not_listed_and_told_where_it_is_named(here: Workspace, how: str) -> None:
+    plant(here.state, GONE, **BROKEN[how])
+    write_text(here, "a.txt", "x")
+    assert GONE not in {one.id for one in list_snapshots(here.state)}
+    with pytest.raises(ParseFailed):
+        call(here, "restore_snapshot", {"snapshotId": GONE})
+
+
+@pytest.mark.parametrize("meta", ["", "{", "[]", "null", '"x"', "[" * 100_000, "\udcff"])
+def test_metadata_that_is_no_object_is_broken(here: Workspace, meta: str) -> None:
+    plant(here.state, GONE)
+    path = here.state / "snapshots" / f"{GONE}.meta.json"
+    path.write_bytes(meta.encode(errors="surrogateescape"))
+    assert list_snapshots(here.state) == []
+    with pytest.raises(ParseFailed):
+        read_snapshot(here.state, GONE)
+
+
+@pytest.mark.parametrize("content", [b"y", b"\xff"])
+def test_a_content_that_is_not_what_it_was_is_told(here: Workspace, content: bytes) -> None:
+    plant(here.state, GONE)
+    (here.state / "snapshots" / f"{GONE}.txt").write_bytes(content)
+    with pytest.raises(ParseFailed, match="not what it was"):
+        read_snapshot(here.state, GONE)
+
+
+def test_half_a_snapshot_is_none(here: Workspace) -> None:
+    plant(here.state, GONE, content=None)
+    assert list_snapshots(here.state) == []
+    for missing in (GONE, "snap_20251101T093210_00000000"):
+        with pytest.raises(NotThere) as told:
+            call(here, "restore_snapshot", {"snapshotId": missing})
+        assert "list_snapshots" in (told.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["", "x", GONE.upper(), f"../{GONE}", f"{GONE}\n", f"{GONE}.txt",
+     "snap_２０２５1101T093210_ab12cd34", GONE.replace("ab12", "AB12")],
+)  # fmt: skip
+def test_what_is_no_id_is_a_wrong_argument(here: Workspace, wrong: str) -> None:
+    with pytest.raises(BadArguments):
+        call(here, "restore_snapshot", {"snapshotId": wrong})
+
+
+def test_halves_and_drafts_of_dead_writers_go_with_time(here: Workspace) -> None:
+    plant(here.state, GONE, content=None)
+    plant(here.state, "snap_20251101T093210_00000001")
+    folder = here.state / "snapshots"
+    (folder / "snap_20251101T093210_00000002.txt").write_text("half")
+    (folder / ".draft-0123456789abcdef").write_text("draft")
+    sweep(here.state)
+    assert len(files_in(folder)) == 5  # they may belong to a writer that lives
+    for path in [*folder.iterdir(), here.state / "swept"]:
+        os.utime(path, (0, time.time() - 3601))
+    sweep(here.state)
+    left = "snap_20251101T093210_00000001"
+    assert files_in(folder) == [f"{left}.meta.json", f"{left}.txt"]

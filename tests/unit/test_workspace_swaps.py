@@ -1,0 +1,95 @@
+"""Links are swapped in 10 000 times and more while files are read, written, listed and searched: no
+byte comes from outside, none goes there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from runners.workspace import opening, searching
+from runners.workspace.errors import WorkspaceFailed
+from runners.workspace.patterns import line_pattern
+from runners.workspace.sandbox import Sandbox
+
+REPOSITORY = Path(__file__).parent.parent.parent
+SWAPS = 10_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder and a file inside, and links to their like outside to swap them with."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder, word in ((root / "d", "inside"), (outside, "OUTSIDE")):
+        folder.mkdir(parents=True)
+        (folder / "x.txt").write_text(word)
+    (root / "f.txt").write_text("inside")
+    (root / "d_link").symlink_to(outside)
+    (root / "f_link").symlink_to(outside / "x.txt")
+    return root
+
+
+@contextlib.contextmanager
+def swapping(root: Path) -> Iterator[Callable[[], int]]:
+    """Swap for the length of the block; what it yields stops it and tells how often."""
+    command = [sys.executable, "-m", "tests.support.link_swapper", str(root)]
+    names = ["d", "d_link", "f.txt", "f_link"]
+    with subprocess.Popen(
+        [*command, *names], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as swapper:
+        yield lambda: int(swapper.communicate()[0])
+
+
+def came_of(act: Callable[[], object]) -> str:
+    """Return what was read, "done", or the code of the failure."""
+    try:
+        told = act()
+    except WorkspaceFailed as failed:
+        return failed.code
+    return told.decode() if isinstance(told, bytes) else "done"
+
+
+def search(box: Sandbox) -> bytes:
+    """Return what a search shows of the files, one after the other."""
+    wanted = searching.Search(
+        ".", line_pattern("side|SIDE"), None, 100, 1000, time.monotonic() + 60
+    )
+    shown = {match.preview for match in searching.search_below(box, wanted)}
+    assert shown <= {"inside"}
+    return b""
+
+
+@pytest.mark.parametrize("way", ["at once", "step by step"])
+def test_no_byte_passes_a_link_that_is_swapped_in(
+    root: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "_FIRST_FILES", 1)  # ripgrep is asked about the others
+    monkeypatch.setattr(searching, "_MANY", 2.0)
+    if way == "step by step":
+        monkeypatch.setattr(opening, "has_openat2", lambda: False)
+    read: Counter[str] = Counter()
+    wrote: Counter[str] = Counter()
+    with Sandbox(root, ()) as box, swapping(root) as stop:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and min(read["inside"], read["E_DENY_PATH"]) < 1000:
+            for _ in range(50):
+                for name in ("d/x.txt", "f.txt", "d_link/x.txt", "f_link"):
+                    read[came_of(partial(box.read, name, limit=100))] += 1
+            for name in ("d/x.txt", "f.txt", "d/new/y.txt"):
+                wrote[came_of(partial(box.replace, name, b"inside"))] += 1
+            read[came_of(partial(search, box))] += 1
+            assert not any("x.txt/" in path for path, _ in box.walk("."))
+        swaps = stop()
+    assert swaps > SWAPS
+    assert set(read) <= {"inside", "E_DENY_PATH", "E_NOT_FOUND", "E_BAD_ARGS", ""}, read
+    assert min(read["inside"], read["E_DENY_PATH"], wrote["done"], wrote["E_DENY_PATH"]) > 0
+    outside = root.parent / "outside"
+    assert [(p.name, p.read_text()) for p in outside.iterdir()] == [("x.txt", "OUTSIDE")]

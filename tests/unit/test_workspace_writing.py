@@ -1,0 +1,249 @@
+"""Writing a file: previewed, snapshotted, once a key, never over what somebody else wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspace.errors import (
+    BadArguments,
+    DiskFailed,
+    NotText,
+    PathDenied,
+    PolicyViolation,
+    TooLarge,
+    ToolDisabled,
+    WriteConflict,
+)
+from runners.workspace.file_lock import hold_lock
+from runners.workspace.leftovers import UnderWay
+from runners.workspace.place import Workspace
+from runners.workspace.snapshots import list_snapshots, read_snapshot
+from runners.workspace.writing import preview_text, write_text
+from tests.support.writing import call, files_in, workspace_at
+
+FIELDS = [field.name for field in fields(UnderWay)]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    """A workspace with one file."""
+    made = workspace_at(tmp_path)
+    (made.root / "a.txt").write_bytes(b"one\ntwo\r\nthree")
+    return made
+
+
+def write(here: Workspace, content: str, path: str = "a.txt", **more: Any) -> dict[str, Any]:
+    """Preview a write and do it."""
+    call(here, "write_to_file", {"path": path, "content": content, "dryRun": True, **more})
+    return dict(
+        call(here, "write_to_file", {"path": path, "content": content, "dryRun": False, **more})
+    )
+
+
+def test_a_preview_tells_the_diff_and_changes_nothing(here: Workspace) -> None:
+    answer = call(here, "write_to_file", {"path": "a.txt", "content": "one\n2", "dryRun": True})
+    [hunk] = answer["diff"]["hunks"]
+    assert answer["applied"] is False
+    assert (hunk["linesOld"], hunk["linesNew"]) == (["two\r", "three"], ["2"])
+    assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree"
+    assert list_snapshots(here.state) == []
+
+
+def test_what_was_previewed_is_written_and_what_it_was_is_kept(here: Workspace) -> None:
+    done = write(here, "海\n")
+    snapshot, content = read_snapshot(here.state, done["snapshotId"])
+    assert (done["applied"], done["bytesWritten"]) == (True, 4)
+    assert (here.root / "a.txt").read_text() == "海\n"
+    assert (snapshot.path, content, snapshot.existed) == ("a.txt", "one\ntwo\r\nthree", True)
+
+
+def test_a_new_file_is_made_with_its_folders_at_the_write_alone(here: Workspace) -> None:
+    preview_text(here, "deep/er/new.txt", "x")
+    assert not (here.root / "deep").exists()
+    done = write(here, "x", path="deep/er/new.txt")
+    snapshot, content = read_snapshot(here.state, done["snapshotId"])
+    assert ((here.root / "deep/er/new.txt").read_text(), content) == ("x", "")
+    assert snapshot.existed is False
+
+
+def test_append_adds_to_the_end_and_again_only_with_a_new_preview(here: Workspace) -> None:
+    write(here, "\nfour", mode="append")
+    assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree\nfour"
+    with pytest.raises(WriteConflict, match="changed since"):
+        write_text(here, "a.txt", "\nfour", mode="append", need_preview=True)
+    write(here, "\nfour", mode="append")
+    assert (here.root / "a.txt").read_bytes().endswith(b"\nfour\nfour")
+
+
+def test_a_write_that_nobody_previewed_is_refused(here: Workspace) -> None:
+    preview_text(here, "a.txt", "x")
+    preview_text(here, "b.txt", "y")
+    somebody = replace(here, principal_id="token:other")
+    for who, path, content, mode in (
+        (here, "a.txt", "y", "overwrite"), (here, "c.txt", "x", "overwrite"),
+        (here, "a.txt", "x", "append"), (somebody, "a.txt", "x", "overwrite"),
+    ):  # fmt: skip
+        args = {"path": path, "content": content, "mode": mode, "dryRun": False}
+        with pytest.raises(PolicyViolation) as refused:
+            call(who, "write_to_file", args)
+        assert "dryRun" in (refused.value.hint or "")
+    assert files_in(here.root) == ["a.txt"]
+
+
+def test_a_preview_ends_after_15_minutes(here: Workspace) -> None:
+    preview_text(here, "a.txt", "x")
+    [preview] = (here.state / "previews").iterdir()
+    for age_s, refusal in ((14 * 60, None), (15 * 60 + 1, PolicyViolation)):
+        os.utime(preview, (0, time.time() - age_s))
+        if refusal is None:
+            write_text(here, "a.txt", "x", need_preview=True)
+            (here.root / "a.txt").write_bytes(b"one\ntwo\r\nthree")
+        else:
+            with pytest.raises(refusal):
+                write_text(here, "a.txt", "x", need_preview=True)
+
+
+def test_without_the_rule_no_preview_is_needed(tmp_path: Path) -> None:
+    here = workspace_at(tmp_path, write_requires_diff=False)
+    done = call(here, "write_to_file", {"path": "a.txt", "content": "x", "dryRun": False})
+    assert done["applied"] is True
+
+
+@pytest.mark.parametrize("change", ["other content", None])
+def test_a_file_that_changed_since_its_preview_stays_as_it_is(
+    here: Workspace, change: str | None
+) -> None:
+    preview_text(here, "a.txt", "x")
+    (here.root / "a.txt").unlink()
+    if change is not None:
+        (here.root / "a.txt").write_text(change)
+    with pytest.raises(WriteConflict, match="changed since"):
+        write_text(here, "a.txt", "x", need_preview=True)
+    assert files_in(here.root) == (["a.txt"] if change else [])
+    assert list_snapshots(here.state) == []
+
+
+def test_a_key_writes_once_and_then_answers_the_same(here: Workspace) -> None:
+    first = write(here, "x", idempotencyKey="k")
+    (here.root / "a.txt").write_text("somebody's")
+    again = {"path": "./a.txt", "content": "x", "dryRun": False, "idempotencyKey": "k"}
+    assert call(here, "write_to_file", again) == first
+    assert (here.root / "a.txt").read_text() == "somebody's"
+    assert [one.idempotency_key for one in list_snapshots(here.state)] == ["k"]
+
+
+def test_a_key_used_for_something_else_is_a_conflict(here: Workspace) -> None:
+    write(here, "x", idempotencyKey="k")
+    for other in ({"content": "y"}, {"content": "x", "mode": "append"}):
+        with pytest.raises(WriteConflict, match="another content"):
+            write(here, path="a.txt", idempotencyKey="k", **other)
+    write(here, "y", path="b.txt", idempotencyKey="k")  # a key is a file's own
+    write(replace(here, principal_id="token:other"), "y", idempotencyKey="k")  # and a caller's
+    assert (here.root / "a.txt").read_text() == "y"
+
+
+def test_a_key_ends_after_a_day(here: Workspace) -> None:
+    write(here, "x", idempotencyKey="k")
+    [kept] = (here.state / "keys").iterdir()
+    os.utime(kept, (0, time.time() - 24 * 3600 - 1))
+    write(here, "y", idempotencyKey="k")
+    assert (here.root / "a.txt").read_text() == "y"
+
+
+@pytest.mark.parametrize(
+    ("path", "refusal"),
+    [
+        ("../x.txt", PathDenied), ("/etc/x", PathDenied), (".git/config", PathDenied),
+        (".env", PathDenied), ("link/x.txt", PathDenied), ("link", PathDenied),
+        ("dangling.txt", PathDenied), ("twice.txt", PathDenied), ("pipe", PathDenied),
+        ("continuity.workspace.json", PathDenied), (".", BadArguments), ("folder", BadArguments),
+        ("folder/", BadArguments), ("new/", BadArguments), ("a.txt/x", BadArguments),
+        ("a\0b", BadArguments), ("n" * 256, BadArguments),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dry", [True, False])
+def test_what_may_not_be_written_is_not_previewed_either(
+    here: Workspace, path: str, refusal: type[Exception], dry: bool
+) -> None:
+    (here.root / "folder").mkdir()
+    (here.root / "link").symlink_to("/etc")
+    (here.root / "dangling.txt").symlink_to("/nowhere/x")
+    (here.root / "outside").write_text("o")
+    (here.root / "twice.txt").hardlink_to(here.root / "outside")
+    os.mkfifo(here.root / "pipe")
+    with pytest.raises(refusal):
+        call(here, "write_to_file", {"path": path, "content": "x", "dryRun": dry})
+    assert not (here.state / "snapshots").exists()
+
+
+def test_only_text_that_has_room_is_written(tmp_path: Path) -> None:
+    here = workspace_at(tmp_path, max_read_bytes=10)
+    (here.root / "binary").write_bytes(b"\x89PNG\0")
+    (here.root / "long").write_bytes(b"x" * 11)
+    (here.root / "nine").write_bytes(b"x" * 9)
+    for path, content, mode, refusal in (
+        ("a", "\ud800", "overwrite", NotText), ("a", "a\0b", "overwrite", NotText),
+        ("binary", "x", "overwrite", NotText), ("binary", "x", "append", NotText),
+        ("a", "x" * 11, "overwrite", TooLarge), ("a", "海" * 4, "overwrite", TooLarge),
+        ("long", "x", "overwrite", TooLarge), ("nine", "xx", "append", TooLarge),
+    ):  # fmt: skip
+        with pytest.raises(refusal):
+            write_text(here, path, content, mode=mode)
+    assert files_in(here.root) == ["binary", "long", "nine"]
+    assert write_text(here, "nine", "x", mode="append").bytes_written == 1
+
+
+def test_another_writer_is_waited_for_and_then_told_of(here: Workspace) -> None:
+    with (
+        hold_lock(here.state, "a.txt", wait_s=1),
+        pytest.raises(WriteConflict, match="Another call is writing"),
+    ):
+        write_text(here, "a.txt", "x", wait_s=0.05)
+    assert write_text(here, "a.txt", "x", wait_s=0).bytes_written == 1
+
+
+def test_a_files_mode_is_kept(here: Workspace) -> None:
+    (here.root / "a.txt").chmod(0o640)
+    write(here, "x")
+    assert (here.root / "a.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_state_folder_that_cannot_be_made_is_a_failed_disk_and_names_no_place(
+    here: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    broken = replace(here, state=tmp_path / "file" / "state")
+    for act in (preview_text, write_text):
+        with pytest.raises(DiskFailed) as failed:
+            act(broken, "a.txt", "x")
+        assert str(tmp_path) not in str(failed.value.as_s4())
+    assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree"
+
+
+def test_no_tool_writes_where_there_is_no_workspace() -> None:
+    for name, args in (
+        ("write_to_file", {"path": "a", "content": "x", "dryRun": True}),
+        ("replace_in_file", {"path": "a", "find": "x", "replace": "y"}),
+        ("list_snapshots", {}),
+        ("restore_snapshot", {"snapshotId": "snap_20251101T093210_ab12cd34"}),
+    ):
+        with pytest.raises(ToolDisabled):
+            call(None, name, args)
+
+
+@pytest.mark.parametrize(
+    "note", ["{", "[]", '{"root": 1}', json.dumps({**dict.fromkeys(FIELDS, 1)}), "\x00" * 100]
+)
+def test_a_note_that_no_writer_left_is_no_hindrance(here: Workspace, note: str) -> None:
+    write_text(here, "a.txt", "x")
+    [lock] = (here.state / "locks").iterdir()
+    lock.write_text(note)
+    write_text(here, "a.txt", "y")
+    assert (lock.read_text(), (here.root / "a.txt").read_text()) == ("", "y")
