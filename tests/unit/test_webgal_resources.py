@@ -72,12 +72,15 @@ def test_a_missing_file_is_told_with_the_closest_one(
 
 
 @pytest.mark.parametrize(
-    "name", ["../../../etc/passwd", "../../secret.png", "/etc/passwd", "..", ".", "../background",
+    "name", ["../../../etc/passwd", "../../secret.png", "../../other/deep/x.png", "/etc/passwd",
+             "..", ".", "../background",
              "night", "a" * 5000],
 )  # fmt: skip
 def test_a_name_that_leads_elsewhere_is_a_missing_file(tmp_path: Path, name: str) -> None:
     game = game_with(tmp_path, FILES)
     (game.root / "secret.png").touch()
+    (game.root / "other/deep").mkdir(parents=True)
+    (game.root / "other/deep/x.png").touch()
     (tmp_path / "secret.png").touch()
     assert len(found(game, f"changeBg:{name};", "resource")) == 1
 
