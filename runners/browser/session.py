@@ -142,9 +142,7 @@ class BrowserSession:
         return sorted(own, key=lambda tab: tab.used_at, reverse=True)
 
     def another(self, egress: Egress) -> BrowserSession:
-        """Return a new session in the same browser that shares nothing with this one; its pages
-        reach what `egress` permits. The caller closes it.
-        """
+        """Return a session in the same browser, apart from this one; the caller closes it."""
         return BrowserSession(self._browser, run_id=self.run_id, trust="remote", egress=egress)
 
     def open_tabs(self) -> list[Tab]:
