@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -18,7 +18,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from decisions.admin.read_only import plain_id
+from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.principals import Principal, admin_principal
 from runners.models import ExecutionTarget, TargetKind
 from runners.side_by_side import rows_of
@@ -29,18 +29,20 @@ from runners.workspace.place import Workspace
 from runners.workspace.snapshots import MOST, list_snapshots
 from runners.workspaces import open_workspace
 
-if TYPE_CHECKING:
-    from runners.admin.target_admin import ExecutionTargetAdmin
-
 SHOWN = 200  # snapshots on a page
 ROWS = 3000  # of the table that compares
 _TEMPLATES = "admin/runners/executiontarget"
 
 
+def may_restore(request: HttpRequest) -> bool:
+    """Tell whether this operator may put files back."""
+    return request.user.has_perm("runners.change_executiontarget")
+
+
 class SnapshotPages:
     """The views, each for whoever may see the target; the deeds for whoever may change it."""
 
-    def __init__(self, model_admin: ExecutionTargetAdmin) -> None:
+    def __init__(self, model_admin: ReadOnlyAdmin) -> None:
         self._admin = model_admin
 
     def list_view(self, request: HttpRequest, target_id: str) -> HttpResponse:
@@ -107,7 +109,7 @@ class SnapshotPages:
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if not self._admin.has_restore_permission(request):
+        if not may_restore(request):
             raise PermissionDenied
         return None
 
@@ -141,7 +143,7 @@ class SnapshotPages:
         context = {
             **self._admin.admin_site.each_context(request), "model_admin": self._admin,
             "opts": self._admin.opts, "target": target, "title": title,
-            "may_restore": self._admin.has_restore_permission(request), **told,
+            "may_restore": may_restore(request), **told,
         }  # fmt: skip
         return TemplateResponse(request, f"{_TEMPLATES}/{template}", context)
 

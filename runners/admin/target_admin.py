@@ -53,10 +53,6 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         rows: QuerySet[ExecutionTarget] = super().get_queryset(request)
         return rows.defer("sealed_auth_token")
 
-    def has_restore_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may put files back."""
-        return request.user.has_perm("runners.change_executiontarget")
-
     def get_urls(self) -> list[URLPattern]:
         """Return the pages, and those of making, changing and snapshots before them."""
         pages, own, wrap = SnapshotPages(self), TargetPages(self), self.admin_site.admin_view

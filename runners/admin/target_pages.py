@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -18,14 +18,11 @@ from unfold.widgets import (
 )
 
 from decisions.admin.filters import workspace_label
-from decisions.admin.read_only import plain_id
+from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
 from decisions.models import AuditEntry, Tenant, Workspace
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets import TargetSays, change_target, make_target
-
-if TYPE_CHECKING:
-    from runners.admin.target_admin import ExecutionTargetAdmin
 
 VERSIONS = 50
 
@@ -77,7 +74,7 @@ def _places() -> list[tuple[str, str]]:
 class TargetPages:
     """The views, each for whoever has the model's permission for it."""
 
-    def __init__(self, model_admin: ExecutionTargetAdmin) -> None:
+    def __init__(self, model_admin: ReadOnlyAdmin) -> None:
         self._admin = model_admin
 
     def make_view(self, request: HttpRequest) -> HttpResponse:
