@@ -153,12 +153,12 @@ def list_run_artifacts(*, principal: Principal, run_id: str) -> dict[str, Any]:
 
 def artifact_ids_of(run_ids: Iterable[str]) -> dict[str, list[str]]:
     """Return the artifact ids of each of these runs, the whole result first; one query."""
-    rows = Artifact.objects.filter(run_id__in=list(run_ids)).only(
-        "id", "run_id", "kind", "created_at"
+    found = Artifact.objects.filter(run_id__in=list(run_ids)).values_list(
+        "run_id", "kind", "created_at", "id"
     )
     named: dict[str, list[str]] = {}
-    for row in sorted(rows, key=_in_order):
-        named.setdefault(row.run_id, []).append(row.id)
+    for run_id, *_, artifact_id in sorted(found, key=lambda row: (row[1] != RESULT, *row[2:])):
+        named.setdefault(run_id, []).append(artifact_id)
     return named
 
 

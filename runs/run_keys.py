@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from runs.models import Run, RunKey
-from runs.selectors import is_past_ttl
 from runs.submission import Submission
+from runs.visible import is_past_ttl
 
 
 def claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:

@@ -11,7 +11,6 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from artifacts.selectors import CHUNK_MAX, artifact_ids_of
-from decisions.errors import RunNotFound
 from decisions.principals import Principal
 from runs.models import TERMINAL, Run, RunEvent, RunStatus
 from runs.sessions.lease import user_of
@@ -19,6 +18,7 @@ from runs.shortening import shorten_result
 from runs.slots import count_free_slots
 from runs.task_templates.registry import get_template, list_templates
 from runs.totals import count_visible
+from runs.visible import visible_run
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
 LISTED_RESULT_BYTES = 2048  # of a run's result in a list
@@ -46,28 +46,6 @@ def get_run_and_seq(*, principal: Principal, run_id: str) -> tuple[dict[str, Any
     if run.status == RunStatus.QUEUED:
         shown["queue"] = _queue(run)
     return shown, run.last_seq
-
-
-def is_past_ttl(run: Run) -> bool:
-    """Tell whether a run ended longer than runTtl ago: gone from the API, and its key free."""
-    ttl = timedelta(milliseconds=settings.RUN_TTL_MS)
-    return run.hidden_at is not None or (
-        run.ended_at is not None and run.ended_at + ttl <= datetime.now(UTC)
-    )
-
-
-def visible_run(principal: Principal, run_id: str) -> Run:
-    """Return a run of the caller's workspace that is within its time.
-
-    Raises:
-        RunNotFound: Unknown, past its time, or another workspace's: all read the same.
-    """
-    run = Run.objects.filter(
-        id=run_id, workspace_id=principal.workspace_id, hidden_at__isnull=True
-    ).first()
-    if run is None or is_past_ttl(run):
-        raise RunNotFound(f"There is no run {run_id[:64]}.")
-    return run
 
 
 def list_runs(

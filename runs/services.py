@@ -24,12 +24,12 @@ from runs.failpoints import hit
 from runs.models import ACTIVE, APPROVED, TERMINAL, Run, RunStatus, RunStep, StepStatus
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
-from runs.selectors import is_past_ttl, visible_run
 from runs.sessions import services as sessions
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Submission, Submitted, judge_submission, use_of_submission
 from runs.transition import insert_run
+from runs.visible import is_past_ttl, visible_run
 from runs.webhooks.services import check_named
 
 

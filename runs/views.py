@@ -18,6 +18,7 @@ from decisions.openapi import operation
 from runs import api_document as document
 from runs import contract, selectors, services
 from runs.events.stream import MEDIA_TYPE, PAGE, stream_events
+from runs.visible import visible_run
 from runs.waiting import submit_and_wait, wait_events, wait_run
 
 _UNFINISHED = ("queued", "running")
@@ -215,9 +216,7 @@ class RunArtifactsView(ApiView):
         principal = principal_of(request)
         kept = list_run_artifacts(principal=principal, run_id=run_id)
         if not kept["artifacts"]:
-            selectors.visible_run(
-                principal, run_id
-            )  # nothing kept is one thing, no such run another
+            visible_run(principal, run_id)  # nothing kept is one thing, no such run another
         return json_answer(kept)
 
 

@@ -10,7 +10,7 @@ from artifacts.selectors import artifact_ids_of, is_text, open_content
 from decisions.errors import InvalidInput
 from decisions.principals import Principal
 from runs.pages.content import Wish, pages_of, select
-from runs.selectors import visible_run
+from runs.visible import visible_run
 
 MAX_BYTES = 64 * 1024 * 1024  # of an artifact that is read whole for this
 MAX_CHARS = 30_000
