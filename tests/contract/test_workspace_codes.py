@@ -35,9 +35,9 @@ def test_every_code_of_the_seed_has_a_cause_in_a_test() -> None:
 
 
 @pytest.fixture
-def full_disk(game: Path) -> Iterator[Path]:
+def full_disk(project: Path) -> Iterator[Path]:
     """A folder of the project whose disk is full; without the right to mount one, unwritable."""
-    folder = game / "small"
+    folder = project / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
     mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
@@ -57,21 +57,21 @@ def test_a_disk_that_takes_no_more(door: ToolDoor, full_disk: Path) -> None:
     assert list(full_disk.iterdir()) == []
 
 
-def test_a_state_folder_that_is_none(door: ToolDoor, game: Path) -> None:
-    (state_of(game) / "snapshots").write_text("not a folder")
+def test_a_state_folder_that_is_none(door: ToolDoor, project: Path) -> None:
+    (state_of(project) / "snapshots").write_text("not a folder")
     code, error = door.call("list_snapshots", {})
     assert (code, error["recoverable"]) == ("E_INTERNAL", False)
-    assert str(game.parent) not in str(error)
+    assert str(project.parent) not in str(error)
 
 
-def test_a_script_with_more_mistakes_than_can_be_told(door: ToolDoor, game: Path) -> None:
+def test_a_script_with_more_mistakes_than_can_be_told(door: ToolDoor, project: Path) -> None:
     script = "a:b\n" * 21_000  # none of them ends with ;
     assert door.call("validate_script", {"content": script})[0] == "E_LINT_FAIL"
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_preview_that_nobody_serves(door: ToolDoor, game: Path, settings: Any) -> None:
-    (game / "game/config.txt").write_text("Game_name:game;\n")
+def test_a_preview_that_nobody_serves(door: ToolDoor, project: Path, settings: Any) -> None:
+    (project / "game/config.txt").write_text("Game_name:game;\n")
     policy = replace(settings.WORKSPACE_POLICY, preview_url="http://127.0.0.1:9")
     settings.WORKSPACE_POLICY = policy
     code, error = door.call("preview_scene", {})
@@ -81,11 +81,11 @@ def test_a_preview_that_nobody_serves(door: ToolDoor, game: Path, settings: Any)
 @pytest.mark.usefixtures("worker")
 def test_an_installation_without_a_browser(
     door: ToolDoor,
-    game: Path,
+    project: Path,
     preview: PageServer,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (game / "game/config.txt").write_text("Game_name:game;\n")
+    (project / "game/config.txt").write_text("Game_name:game;\n")
     get_loop().submit(get_runtime().close()).result(30)  # so that the next call starts one
     monkeypatch.setenv("CONTINUITY_CHROMIUM", "/nowhere/chromium")
     assert door.call("preview_scene", {})[0] == "E_UNSUPPORTED"

@@ -57,8 +57,8 @@ def send(door: ToolDoor, row: Row, args: Mapping[str, Any]) -> str:
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", SIMPLE, ids=str)
-def test_a_bad_input_gets_its_code(door: ToolDoor, game: Path, settings: Any, row: Row) -> None:
-    args = prepare(row.input, game, settings)
+def test_a_bad_input_gets_its_code(door: ToolDoor, project: Path, settings: Any, row: Row) -> None:
+    args = prepare(row.input, project, settings)
     if "$after_use_with_other_content" in row.input:
         first = {"path": args["path"], "content": "first"}
         key = {"idempotencyKey": args["idempotencyKey"]}
@@ -70,23 +70,25 @@ def test_a_bad_input_gets_its_code(door: ToolDoor, game: Path, settings: Any, ro
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", SEQUENCES, ids=str)
-def test_what_differs_from_its_preview_is_not_written(door: ToolDoor, game: Path, row: Row) -> None:
+def test_what_differs_from_its_preview_is_not_written(
+    door: ToolDoor, project: Path, row: Row
+) -> None:
     *before, last = row.input["$sequence"]
     assert [send(door, row, args) for args in before] == ["OK"] * len(before)
     assert send(door, row, last) == row.expect_code
-    assert (game / "a.txt").read_text() == "aab\n"
+    assert (project / "a.txt").read_text() == "aab\n"
 
 
 @pytest.mark.usefixtures("scenery", "worker")
 @pytest.mark.parametrize("row", WITH_PAGES, ids=str)
 def test_a_bad_page_gets_its_code(
     door: ToolDoor,
-    game: Path,
+    project: Path,
     settings: Any,
     preview: PageServer,  # noqa: F811
     row: Row,
 ) -> None:
-    args = prepare(row.input, game, settings)
+    args = prepare(row.input, project, settings)
     if "$terre" in row.input:
         hang(preview, settings)
     if "redirect_out" in str(args):
@@ -94,7 +96,7 @@ def test_a_bad_page_gets_its_code(
     assert send(door, row, args) == row.expect_code
 
 
-def test_a_dry_run_shows_what_the_schema_says(door: ToolDoor, game: Path) -> None:
+def test_a_dry_run_shows_what_the_schema_says(door: ToolDoor, project: Path) -> None:
     code, told = door.call("write_to_file", {"path": "n.txt", "content": "a\nb", "dryRun": True})
     assert (code, told["applied"]) == ("OK", False)
     assert set(told) <= set(RESPONSE["properties"])

@@ -20,7 +20,7 @@ SLOW_MS = 2_000
 
 
 @pytest.fixture
-def scenery(game: Path, tmp_path: Path) -> Path:
+def scenery(project: Path, tmp_path: Path) -> Path:
     """The project's folder with all that rows name."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -29,19 +29,19 @@ def scenery(game: Path, tmp_path: Path) -> Path:
              ".git/config": "[core]", "sub/.git/config": "[core]", "game/scene/a.txt": "a:b;\n",
              "hardlink.txt": "x"}  # fmt: skip
     for name, text in texts.items():
-        (game / name).parent.mkdir(parents=True, exist_ok=True)
-        (game / name).write_text(text)
-    (game / "big_6mb.txt").write_bytes(b"x" * 6 * 1024 * 1024)
-    (game / "utf16.txt").write_bytes("text".encode("utf-16"))
-    (game / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
-    (game / "link_to_etc").symlink_to("/etc")
-    (game / "link_dangling_out").symlink_to(outside / "absent")
-    os.link(outside / "secret.txt", game / "hardlink_to_outside.txt")
-    os.mkfifo(game / "game" / "dev_zero")  # what may not be read for ever, also without root
-    (game / "no_read_perm.txt").write_text("x")
-    (game / "no_read_perm.txt").chmod(0)
-    _break_a_snapshot(game)
-    return game
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    (project / "big_6mb.txt").write_bytes(b"x" * 6 * 1024 * 1024)
+    (project / "utf16.txt").write_bytes("text".encode("utf-16"))
+    (project / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
+    (project / "link_to_etc").symlink_to("/etc")
+    (project / "link_dangling_out").symlink_to(outside / "absent")
+    os.link(outside / "secret.txt", project / "hardlink_to_outside.txt")
+    os.mkfifo(project / "game" / "dev_zero")  # what may not be read for ever, also without root
+    (project / "no_read_perm.txt").write_text("x")
+    (project / "no_read_perm.txt").chmod(0)
+    _break_a_snapshot(project)
+    return project
 
 
 def _break_a_snapshot(root: Path) -> None:

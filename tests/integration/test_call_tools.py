@@ -43,7 +43,7 @@ def place(principal: Principal) -> Iterator[WorkerPlace]:
 
 
 @pytest.fixture
-def hand_in(principal: Principal, game: Path) -> Callable[..., str]:
+def hand_in(principal: Principal, project: Path) -> Callable[..., str]:
     """Submit calls: `hand_in(call(…), call(…), stopOnError=False)`."""
 
     def make(*calls: Call, caller: Principal = principal, **more: Any) -> str:
@@ -62,24 +62,24 @@ def ended(run_id: str, place: WorkerPlace) -> Run:
 
 
 def test_calls_are_made_in_order_on_the_default_target(
-    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path
 ) -> None:
     run = ended(hand_in(PREVIEW, WRITE, call("validate_script", path=SCENE)), place)
     assert run.status == "succeeded", run.error
     results = run.result["results"]
     assert [one["name"] for one in results] == ["write_to_file", "write_to_file", "validate_script"]
     assert results[1]["output"]["applied"] is True
-    assert (game / SCENE).read_text() == "a:b;\n"
+    assert (project / SCENE).read_text() == "a:b;\n"
 
 
 def test_a_failed_call_ends_the_run_with_its_own_code_beneath(
-    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path
 ) -> None:
     run = ended(hand_in(WRITE, PREVIEW), place)  # written without a preview
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert run.error["details"]["causeCode"] == "E_POLICY_VIOLATION"
     assert run.error["step"] == {"step": 0, "name": "1. write_to_file"}
-    assert not (game / SCENE).exists()
+    assert not (project / SCENE).exists()
 
 
 def test_without_stop_on_error_every_call_is_made(
@@ -127,50 +127,50 @@ def test_files_are_for_who_may_call_their_tools(
 
 
 def test_the_target_stays_the_one_of_the_submit(
-    hand_in: Callable[..., str], place: WorkerPlace, game: Path, principal: Principal
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
     first = ExecutionTarget.objects.get()
     ExecutionTarget.objects.update(is_default=False)
-    (game.parent / "other").mkdir()
+    (project.parent / "other").mkdir()
     says = TargetSays(
         tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="other",
-        is_default=True, config={"root": str(game.parent / "other")},
+        is_default=True, config={"root": str(project.parent / "other")},
     )  # fmt: skip
     make_target(says, actor="test")
     assert ended(run_id, place).status == "succeeded"
-    assert (game / SCENE).exists()
+    assert (project / SCENE).exists()
     assert RunStep.objects.filter(run_id=run_id)[0].input["targetId"] == first.id
 
 
 def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
-    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path
 ) -> None:
     make_rule(RuleSays("confirm", tool="replace_in_file"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
     run = ended(hand_in(PREVIEW, WRITE, change), place)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
-    (game / SCENE).unlink()
+    (project / SCENE).unlink()
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
     run = ended(run.id, place)
     assert run.status == "succeeded", run.error
-    assert "x.png" in (game / "game/scene/start.txt").read_text()
-    assert not (game / SCENE).exists()
+    assert "x.png" in (project / "game/scene/start.txt").read_text()
+    assert not (project / SCENE).exists()
 
 
 def test_a_write_whose_worker_was_lost_is_not_made_again(
-    hand_in: Callable[..., str], place: WorkerPlace, game: Path
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
     RunStep.objects.filter(run_id=run_id, index=0).update(status="succeeded", output={"ok": True})
     RunStep.objects.filter(run_id=run_id, index=1).update(status="started", attempts=1)
     run = ended(run_id, place)
     assert run.error["details"]["effect"] == "unknown"
-    assert not (game / SCENE).exists()
+    assert not (project / SCENE).exists()
 
 
 def test_a_success_path_may_have_steps_of_workspace_tools(
-    place: WorkerPlace, game: Path, principal: Principal
+    place: WorkerPlace, project: Path, principal: Principal
 ) -> None:
     kept = put_success_path(principal=principal, call={
         "user_id": "ann", "name": "new scene", "intent": "write a scene",
@@ -187,4 +187,4 @@ def test_a_success_path_may_have_steps_of_workspace_tools(
         inputs={"objectId": kept["item"]["object_id"], "slots": {"scene": SCENE}},
     ).run_id  # fmt: skip
     assert ended(run_id, place).status == "succeeded"
-    assert (game / SCENE).read_text() == "a:b;\n"
+    assert (project / SCENE).read_text() == "a:b;\n"

@@ -35,7 +35,7 @@ def rule(verdict: str, tool: str) -> None:
     make_rule(RuleSays(verdict, tool=tool, reason="of a test"), actor="test")
 
 
-def test_a_call_is_audited_before_and_after(door: ToolDoor, game: Path) -> None:
+def test_a_call_is_audited_before_and_after(door: ToolDoor, project: Path) -> None:
     assert door.call("write_to_file", PREVIEW)[0] == "OK"
     assert door.call("write_to_file", WRITE)[0] == "OK"
     begun, ended = audited("tool.called"), audited("tool.succeeded")
@@ -45,21 +45,21 @@ def test_a_call_is_audited_before_and_after(door: ToolDoor, game: Path) -> None:
     assert "a:b" not in str(AuditEntry.objects.values_list("metadata", flat=True))
 
 
-def test_a_call_that_failed_says_so(door: ToolDoor, game: Path) -> None:
+def test_a_call_that_failed_says_so(door: ToolDoor, project: Path) -> None:
     code, error = door.call("validate_script", {"path": "game/scene/absent.txt"})
     assert (code, error["recoverable"]) == ("E_NOT_FOUND", True)
     (ended,) = audited("tool.failed")
     assert (ended["code"], ended["ok"]) == ("E_NOT_FOUND", False)
 
 
-def test_wrong_arguments_are_refused_before_anything_begins(door: ToolDoor, game: Path) -> None:
+def test_wrong_arguments_are_refused_before_anything_begins(door: ToolDoor, project: Path) -> None:
     code, error = door.call("write_to_file", {"path": "a.txt", "content": 1, "dryRun": True})
     assert (code, error["details"]["errors"][0]["path"]) == ("E_BAD_ARGS", "content")
     assert not audited("tool.called")
     assert audited("tool.refused") == [{"tool": "write_to_file", "code": "E_BAD_ARGS"}]
 
 
-def test_a_denied_tool_is_not_called(door: ToolDoor, game: Path) -> None:
+def test_a_denied_tool_is_not_called(door: ToolDoor, project: Path) -> None:
     rule("deny", "write_to_file")
     code, error = door.call("write_to_file", PREVIEW)
     assert (code, error["recoverable"]) == ("E_POLICY_VIOLATION", False)
@@ -69,31 +69,31 @@ def test_a_denied_tool_is_not_called(door: ToolDoor, game: Path) -> None:
 
 
 def test_a_call_that_a_person_confirmed_is_performed_by_the_same_call(
-    door: ToolDoor, game: Path
+    door: ToolDoor, project: Path
 ) -> None:
     assert door.call("write_to_file", PREVIEW)[0] == "OK"
     rule("confirm", "write_to_file")
     code, error = door.call("write_to_file", WRITE)
     assert (code, error["recoverable"]) == ("E_POLICY_VIOLATION", True)
     assert door.call("write_to_file", WRITE)[1]["details"] == error["details"]
-    assert not (game / "game/scene/new.txt").exists()
+    assert not (project / "game/scene/new.txt").exists()
     confirm(decision_id=error["details"]["decisionId"], by="admin:ann", how="admin")
     assert door.call("write_to_file", WRITE)[0] == "OK"
-    assert (game / "game/scene/new.txt").read_text() == "a:b;\n"
+    assert (project / "game/scene/new.txt").read_text() == "a:b;\n"
 
 
-def test_what_a_person_refused_stays_undone(door: ToolDoor, game: Path) -> None:
+def test_what_a_person_refused_stays_undone(door: ToolDoor, project: Path) -> None:
     rule("confirm", "replace_in_file")
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
     _, error = door.call("replace_in_file", args)
     refuse(decision_id=error["details"]["decisionId"], by="admin:ann", how="admin")
     code, error = door.call("replace_in_file", args)
     assert (code, error["details"]["because"]) == ("E_POLICY_VIOLATION", "refused")
-    assert "none" in (game / "game/scene/start.txt").read_text()
+    assert "none" in (project / "game/scene/start.txt").read_text()
 
 
 def test_over_rest_a_waiting_call_is_202_and_its_key_names_it(
-    api: httpx.Client, game: Path
+    api: httpx.Client, project: Path
 ) -> None:
     rule("confirm", "replace_in_file")
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
@@ -111,14 +111,14 @@ def test_over_rest_a_waiting_call_is_202_and_its_key_names_it(
     assert Decision.objects.count() == 2
 
 
-def test_an_unknown_tool_has_the_shape_that_all_else_has(api: httpx.Client, game: Path) -> None:
+def test_an_unknown_tool_has_the_shape_that_all_else_has(api: httpx.Client, project: Path) -> None:
     problem = refusal(api.post("/api/v1/tools/nope/call", json={}), 404)
     assert problem["errorCode"] == "TOOL_NOT_FOUND"
 
 
 @pytest.mark.parametrize("body", ["[1]", '{"args": [], "x": 1}', "{", '{"args": {}, "args": {}}'])
 def test_a_body_that_is_no_call_is_refused_in_the_tools_words(
-    api: httpx.Client, game: Path, body: str
+    api: httpx.Client, project: Path, body: str
 ) -> None:
     head = {"Content-Type": "application/json"}
     answer = api.post("/api/v1/tools/write_to_file/call", content=body, headers=head)
@@ -126,7 +126,7 @@ def test_a_body_that_is_no_call_is_refused_in_the_tools_words(
 
 
 def test_reading_needs_one_scope_and_writing_the_other(
-    client_with: Callable[..., httpx.Client], game: Path
+    client_with: Callable[..., httpx.Client], project: Path
 ) -> None:
     reader = client_with(scopes={"tools:read"})
     read = reader.post("/api/v1/tools/get_runtime_info/call", json={})
@@ -139,11 +139,11 @@ def test_reading_needs_one_scope_and_writing_the_other(
 
 
 def test_a_remote_caller_works_on_targets_of_its_workspace_alone(
-    client_with: Callable[..., httpx.Client], game: Path, settings: Any, tmp_path: Path
+    client_with: Callable[..., httpx.Client], project: Path, settings: Any, tmp_path: Path
 ) -> None:
     remote = client_with(trust="remote")
     info = remote.post("/api/v1/tools/get_runtime_info/call", json={}).json()["output"]
-    assert info["projectRoot"] == game.name  # never a path of the server
+    assert info["projectRoot"] == project.name  # never a path of the server
     elsewhere = client_with(trust="local", workspace="elsewhere")
     named = {"targetId": ExecutionTarget.objects.get().id}
     answer = elsewhere.post("/api/v1/tools/get_runtime_info/call", json=named)
@@ -154,7 +154,7 @@ def test_a_remote_caller_works_on_targets_of_its_workspace_alone(
 
 
 def test_a_disabled_workspace_is_refused_before_a_person_is_asked(
-    door: ToolDoor, game: Path, principal: Principal
+    door: ToolDoor, project: Path, principal: Principal
 ) -> None:
     rule("confirm", "write_to_file")
     target = ExecutionTarget.objects.get()
@@ -168,9 +168,9 @@ def test_a_disabled_workspace_is_refused_before_a_person_is_asked(
 
 
 def test_a_named_target_is_the_one_that_is_worked_on(
-    api: httpx.Client, game: Path, principal: Principal
+    api: httpx.Client, project: Path, principal: Principal
 ) -> None:
-    other = game.parent / "other"
+    other = project.parent / "other"
     other.mkdir()
     says = TargetSays(
         tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="other",
@@ -183,7 +183,7 @@ def test_a_named_target_is_the_one_that_is_worked_on(
 
 
 def test_scripts_and_pages_are_for_developer_mode_and_local_callers(
-    door: ToolDoor, game: Path
+    door: ToolDoor, project: Path
 ) -> None:
     assert door.call("execute_command", {"scriptName": "lint"})[0] == "E_TOOL_DISABLED"
     assert not audited("tool.called")
@@ -191,30 +191,30 @@ def test_scripts_and_pages_are_for_developer_mode_and_local_callers(
 
 @pytest.mark.usefixtures("developer")
 def test_a_remote_caller_runs_no_scripts_in_developer_mode_either(
-    client_with: Callable[..., httpx.Client], game: Path
+    client_with: Callable[..., httpx.Client], project: Path
 ) -> None:
     call = {"args": {"scriptName": "lint"}}
     answer = client_with(trust="remote").post("/api/v1/tools/execute_command/call", json=call)
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "E_TOOL_DISABLED")
 
 
-def test_no_call_of_a_file_tool_makes_a_run(door: ToolDoor, game: Path) -> None:
+def test_no_call_of_a_file_tool_makes_a_run(door: ToolDoor, project: Path) -> None:
     assert door.call("list_project_resources", {})[0] == "OK"
     assert not Run.objects.exists()
 
 
 def test_what_a_server_tells_of_itself_holds_no_secret(
-    door: ToolDoor, game: Path, settings: Any
+    door: ToolDoor, project: Path, settings: Any
 ) -> None:
     code, info = door.call("get_runtime_info", {})
-    assert (code, info["projectRoot"]) == ("OK", str(game))
+    assert (code, info["projectRoot"]) == ("OK", str(project))
     assert {"execution", "browser"} & set(info) == set()
     assert "write_to_file" in info["tools"]
     assert not [key for key in settings.CONTINUITY_SECRET_KEYS if key in str(info)]
 
 
 @pytest.mark.usefixtures("developer")
-def test_developer_mode_shows_what_may_be_run_and_opened(door: ToolDoor, game: Path) -> None:
+def test_developer_mode_shows_what_may_be_run_and_opened(door: ToolDoor, project: Path) -> None:
     _, info = door.call("get_runtime_info", {})
     assert info["execution"]["allowedCommands"] == ["dev", "build", "lint"]
     assert info["browser"]["allowedHosts"] == ["localhost", "127.0.0.1"]

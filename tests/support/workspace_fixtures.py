@@ -18,7 +18,7 @@ from tests.support.tool_door import DOORS, ToolDoor
 
 
 @pytest.fixture
-def game(tmp_path: Path, settings: Any, principal: Principal) -> Path:
+def project(tmp_path: Path, settings: Any, principal: Principal) -> Path:
     """A project's folder, the default target of the local workspace."""
     root = tmp_path / "roots" / "game project"
     (root / "game" / "scene").mkdir(parents=True)
@@ -41,7 +41,7 @@ def developer(settings: Any) -> None:
 
 
 @pytest.fixture(params=DOORS)
-def door(request: pytest.FixtureRequest, web: str, game: Path) -> Iterator[ToolDoor]:
+def door(request: pytest.FixtureRequest, web: str, project: Path) -> Iterator[ToolDoor]:
     """A caller of trust level local with every default scope, over each door."""
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
     made = ToolDoor(web, token, over=request.param)
