@@ -18,7 +18,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from decisions.principals import Principal
-from mcp_server.toolsets import continuity, runtime
+from mcp_server.toolsets import continuity, runtime, workspace
 from runs.models import Run
 from runs.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost
@@ -79,7 +79,7 @@ def test_the_server_says_who_it_is_and_what_it_offers(web: str, token: str, way:
         assert experimental == {"continuity": {"continuity_mcp_version": "1.1.0"}}
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == [
-            tool.name for tool in (*runtime.TOOLS, *continuity.TOOLS)
+            tool.name for tool in (*runtime.TOOLS, *continuity.TOOLS, *workspace.TOOLS)
         ]
         assert all(tool.output_schema for tool in listed)
 
