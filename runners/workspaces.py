@@ -30,7 +30,11 @@ _DEVELOPER_MODE = {
 
 
 def open_workspace(
-    caller: Caller, target_id: str | None = None, *, offered: tuple[str, ...] = ()
+    caller: Caller,
+    target_id: str | None = None,
+    *,
+    offered: tuple[str, ...] = (),
+    developer_target: str | None = None,
 ) -> Workspace:
     """Return the folder that a call works in, as its tools see it.
 
@@ -39,6 +43,8 @@ def open_workspace(
 
     Args:
         offered: names of the tools that the caller's door offers.
+        developer_target: whoever handed in the run that makes the call chose developer mode for
+            this target (`developer_target_of`).
 
     Raises:
         NotThere: The call names a target that is not there, or is another's.
@@ -52,8 +58,18 @@ def open_workspace(
     root = _root_of(target)
     return Workspace(
         target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
-        policy=_policy(target, root), offered=offered,
+        policy=_policy(target, root, developer_target), offered=offered,
     )  # fmt: skip
+
+
+def developer_target_of(caller: Caller) -> str | None:
+    """Return the target for which this process's command line chose developer mode, where it is
+    the caller's: a run takes it along, for a worker's command line says nothing of it.
+    """
+    mine = local_folder()
+    if mine.root is None or not mine.developer or not _is_of_this_machine(caller):
+        return None
+    return _local_target_id(local_principal().workspace_id, mine.root.resolve())
 
 
 def check_may_use(tool: Tool, workspace: Workspace, *, trust: TrustLevel) -> None:
@@ -123,9 +139,8 @@ def _local_target(folder: LocalFolder) -> ExecutionTarget:
     principal, root = local_principal(), (folder.root or Path()).resolve()
     if not root.is_dir():
         raise ToolDisabled(f"The workspace folder {root} is not there.")
-    config: dict[str, Any] = {"root": str(root)} | ({"developer": True} if folder.developer else {})
-    told = f"{principal.workspace_id}|{root}|{folder.developer}".encode()
-    made_id = f"target_{hashlib.sha256(told).hexdigest()[:26]}"
+    config: dict[str, Any] = {"root": str(root)}
+    made_id = _local_target_id(principal.workspace_id, root)
     found = ExecutionTarget.objects.filter(id=made_id).first()
     if found is not None:
         return found
@@ -145,6 +160,11 @@ def _local_target(folder: LocalFolder) -> ExecutionTarget:
     return target
 
 
+def _local_target_id(workspace_id: str, root: Path) -> str:
+    told = f"{workspace_id}|{root}".encode(errors="surrogateescape")
+    return f"target_{hashlib.sha256(told).hexdigest()[:26]}"
+
+
 def _root_of(target: ExecutionTarget) -> Path:
     """Return the real root; what it was when the target was made may have changed since."""
     given = Path(str(target.config.get("root", "")))
@@ -157,11 +177,16 @@ def _root_of(target: ExecutionTarget) -> Path:
     return root
 
 
-def _policy(target: ExecutionTarget, root: Path) -> WorkspacePolicy:
+def _policy(target: ExecutionTarget, root: Path, developer_target: str | None) -> WorkspacePolicy:
+    """Return what may be done there; developer mode is a word of the settings or of a command line
+    alone, and no row keeps it.
+    """
     policy: WorkspacePolicy = settings.WORKSPACE_POLICY
     home: Path = settings.CONTINUITY_HOME.resolve()
     if home.is_relative_to(root):
         policy = replace(policy, forbidden=(*policy.forbidden, home.name))
-    if target.is_local and target.config.get("developer"):
+    mine = local_folder()
+    chosen_here = mine.developer and mine.root is not None and mine.root.resolve() == root
+    if target.is_local and (chosen_here or developer_target == target.id):
         policy = replace(policy, developer=True)
     return policy_of(policy, root)

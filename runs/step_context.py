@@ -27,7 +27,7 @@ from runners.workspaces import check_may_use, open_workspace
 from runs.changes import NewEvent
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
-from runs.models import APPROVED, Run
+from runs.models import APPROVED, DEVELOPER_TARGET, Run
 from runs.task_templates.registry import StepView
 
 
@@ -160,7 +160,10 @@ class StepRun:
             return None
         run, trust = self.run, self._trust
         caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
-        found = self.in_engine(lambda: open_workspace(caller, use.target_id))
+        chosen = run.options.get(DEVELOPER_TARGET)
+        found = self.in_engine(
+            lambda: open_workspace(caller, use.target_id, developer_target=chosen)
+        )
         workspace: Workspace = await asyncio.wrap_future(found)
         check_may_use(tool, workspace, trust=trust)
         return workspace

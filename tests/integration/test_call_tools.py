@@ -14,10 +14,11 @@ from decisions.models import Decision
 from decisions.objects import put_success_path
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
+from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, make_target
 from runs.models import Run, RunStep
-from runs.services import submit_run
+from runs.services import retry_run, submit_run
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
@@ -112,6 +113,25 @@ def test_a_run_with_a_wrong_call_is_refused_as_a_whole(
         hand_in(PREVIEW, wrong)
     assert refused.value.message.startswith("inputs.calls.1")
     assert not Run.objects.exists()
+
+
+def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
+) -> None:
+    asked = call("get_runtime_info"), call("list_files", path="absent")
+    use_local_folder(LocalFolder(project, is_named=True, developer=True))
+    try:
+        run_id = hand_in(*asked)
+    finally:
+        use_local_folder(None)
+    assert ended(run_id, place).status == "failed"
+    step = RunStep.objects.get(run_id=run_id, index=0)
+    assert "execution" in step.output["output"]
+    script = call("execute_command", scriptName="lint") | {"targetId": step.input["targetId"]}
+    with pytest.raises(InvalidInput, match="developer mode"):
+        hand_in(script)
+    again = retry_run(principal=principal, run_id=run_id).run_id
+    assert "developerTarget" not in Run.objects.get(id=again).options
 
 
 def test_files_are_for_who_may_call_their_tools(

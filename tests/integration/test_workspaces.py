@@ -121,6 +121,18 @@ def test_developer_mode_is_the_command_lines_or_the_settings(
     assert not open_workspace(Caller.of(principal)).policy.developer
 
 
+def test_developer_mode_ends_with_the_process_whose_command_line_chose_it(
+    principal: Principal, tmp_path: Path, command_line: None
+) -> None:
+    use_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
+    made = open_workspace(Caller.of(principal)).target_id
+    for later in (None, LocalFolder(tmp_path / "other", developer=True)):
+        use_local_folder(later)
+        assert not open_workspace(Caller.of(principal), made).policy.developer
+    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    assert open_workspace(Caller.of(principal)).target_id == made  # one rule holds for both
+
+
 def test_our_own_data_are_forbidden_where_they_lie_in_the_root(
     principal: Principal, tmp_path: Path, settings: Any, command_line: None
 ) -> None:
