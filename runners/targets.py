@@ -140,10 +140,14 @@ def checked_root(text: str) -> Path:
 
 def is_allowed_root(root: Path) -> bool:
     """Tell whether a real path lies below a root that the operator named, and is not ours."""
-    home = settings.CONTINUITY_HOME.resolve()
-    if root == home or home in root.parents:
+    if is_ours(root):
         return False
     return any(root.is_relative_to(allowed.resolve()) for allowed in settings.WORKSPACE_ROOTS)
+
+
+def is_ours(root: Path) -> bool:
+    """Tell whether a real path is CONTINUITY_HOME or lies in it, beside our keys and database."""
+    return root.is_relative_to(settings.CONTINUITY_HOME.resolve())
 
 
 def _checked(says: TargetSays) -> dict[str, Any]:

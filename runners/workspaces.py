@@ -17,7 +17,7 @@ from decisions.principals import LOCAL, local_principal
 from runners.base import Tool
 from runners.local_folder import LocalFolder, local_folder
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets import Caller, choose_target, is_allowed_root
+from runners.targets import Caller, choose_target, is_allowed_root, is_ours
 from runners.trust import TrustLevel
 from runners.workspace.errors import NotThere, ToolDisabled
 from runners.workspace.place import Workspace, WorkspacePolicy
@@ -169,7 +169,8 @@ def _root_of(target: ExecutionTarget) -> Path:
     """Return the real root; what it was when the target was made may have changed since."""
     given = Path(str(target.config.get("root", "")))
     root = given.resolve()
-    if not root.is_dir() or not (target.is_local or is_allowed_root(root)):
+    allowed = not is_ours(root) if target.is_local else is_allowed_root(root)
+    if not root.is_dir() or not allowed:
         raise ToolDisabled(
             f"The folder of the workspace {target.name!r} is gone, or is not allowed any more.",
             details={"targetId": target.id},

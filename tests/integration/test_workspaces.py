@@ -141,6 +141,18 @@ def test_our_own_data_are_forbidden_where_they_lie_in_the_root(
     assert ".continuity" in open_workspace(Caller.of(principal)).policy.forbidden
 
 
+@pytest.mark.parametrize("below", ["", "artifacts", "link/artifacts"])
+def test_our_own_home_is_nobodys_workspace(
+    principal: Principal, tmp_path: Path, settings: Any, command_line: None, below: str
+) -> None:
+    settings.CONTINUITY_HOME = tmp_path / "home"
+    (tmp_path / "home" / "artifacts").mkdir(parents=True)
+    (tmp_path / "home" / "link").symlink_to(tmp_path / "home")
+    use_local_folder(LocalFolder(tmp_path / "home" / below, is_named=True))
+    with pytest.raises(ToolDisabled, match="not allowed"):
+        open_workspace(Caller.of(principal))
+
+
 @pytest.mark.parametrize("root", ["", "a", "/", "/etc", "{roots}/absent", "{roots}/link"])
 def test_a_root_outside_the_allowed_ones_makes_no_target(
     principal: Principal, roots: Path, root: str
