@@ -253,7 +253,9 @@ def _rule(use: ToolUse, approved: int | None) -> Ruling:
     """
     ruling = deeds.rule_on(use)
     if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
-        may = confirmations.was_approved(approved, digest=use.digest, principal_id=use.principal_id)
+        may = confirmations.was_approved(
+            approved, digests=use.digests, principal_id=use.principal_id
+        )
         return Ruling(ruling.verdict, "allow") if may else ruling
     if ruling.decision == "deny":
         deeds.record_denial(use, ruling)
