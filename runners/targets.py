@@ -16,6 +16,7 @@ from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.models import Tenant, Workspace
 from decisions.principals import Principal, TrustLevel
 from decisions.storable import storable, storable_text
+from runners.local_folder import is_folder
 from runners.models import ExecutionTarget, TargetKind
 
 USABLE = (TargetKind.WORKSPACE,)  # the kinds that tools run on in this version
@@ -127,7 +128,7 @@ def checked_root(text: str) -> Path:
         InvalidInput: It is no folder, is ours, or does not lie below CONTINUITY_WORKSPACE_ROOTS.
     """
     given = Path(text)
-    if not given.is_absolute() or "\0" in text or not given.is_dir():
+    if not given.is_absolute() or "\0" in text or not is_folder(given):
         raise InvalidInput("config.root: it has to be the absolute path of a folder that is there.")
     root = given.resolve()
     if not is_allowed_root(root):

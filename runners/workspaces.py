@@ -15,7 +15,7 @@ from decisions.audit import Deed, record
 from decisions.errors import NotFound
 from decisions.principals import LOCAL, local_principal
 from runners.base import Tool
-from runners.local_folder import LocalFolder, local_folder
+from runners.local_folder import LocalFolder, is_folder, local_folder
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets import Caller, choose_target, is_allowed_root, is_ours
 from runners.trust import TrustLevel
@@ -66,10 +66,8 @@ def developer_target_of(caller: Caller) -> str | None:
     """Return the target for which this process's command line chose developer mode, where it is
     the caller's: a run takes it along, for a worker's command line says nothing of it.
     """
-    mine = local_folder()
-    if mine.root is None or not mine.developer or not _is_of_this_machine(caller):
-        return None
-    return _local_target_id(local_principal().workspace_id, mine.root.resolve())
+    here = _developed_here() if _is_of_this_machine(caller) else None
+    return None if here is None else _local_target_id(local_principal().workspace_id, here)
 
 
 def check_may_use(tool: Tool, workspace: Workspace, *, trust: TrustLevel) -> None:
@@ -136,9 +134,10 @@ def _is_of_this_machine(caller: Caller) -> bool:
 
 def _local_target(folder: LocalFolder) -> ExecutionTarget:
     """Return the row of this machine's own folder, made at its first use: runs name it."""
-    principal, root = local_principal(), (folder.root or Path()).resolve()
-    if not root.is_dir():
-        raise ToolDisabled(f"The workspace folder {root} is not there.")
+    given = folder.root or Path()
+    if not is_folder(given):
+        raise ToolDisabled(f"The workspace folder {given} is not there.")
+    principal, root = local_principal(), given.resolve()
     config: dict[str, Any] = {"root": str(root)}
     made_id = _local_target_id(principal.workspace_id, root)
     found = ExecutionTarget.objects.filter(id=made_id).first()
@@ -168,14 +167,24 @@ def _local_target_id(workspace_id: str, root: Path) -> str:
 def _root_of(target: ExecutionTarget) -> Path:
     """Return the real root; what it was when the target was made may have changed since."""
     given = Path(str(target.config.get("root", "")))
-    root = given.resolve()
-    allowed = not is_ours(root) if target.is_local else is_allowed_root(root)
-    if not root.is_dir() or not allowed:
+    if not is_folder(given) or not _may_be_root(target, given.resolve()):
         raise ToolDisabled(
             f"The folder of the workspace {target.name!r} is gone, or is not allowed any more.",
             details={"targetId": target.id},
         )
-    return root
+    return given.resolve()
+
+
+def _may_be_root(target: ExecutionTarget, root: Path) -> bool:
+    return not is_ours(root) if target.is_local else is_allowed_root(root)
+
+
+def _developed_here() -> Path | None:
+    """Return the real folder for which this process's command line chose developer mode."""
+    mine = local_folder()
+    if mine.root is None or not mine.developer or not is_folder(mine.root):
+        return None
+    return mine.root.resolve()
 
 
 def _policy(target: ExecutionTarget, root: Path, developer_target: str | None) -> WorkspacePolicy:
@@ -186,8 +195,7 @@ def _policy(target: ExecutionTarget, root: Path, developer_target: str | None) -
     home: Path = settings.CONTINUITY_HOME.resolve()
     if home.is_relative_to(root):
         policy = replace(policy, forbidden=(*policy.forbidden, home.name))
-    mine = local_folder()
-    chosen_here = mine.developer and mine.root is not None and mine.root.resolve() == root
+    chosen_here = _developed_here() == root
     if target.is_local and (chosen_here or developer_target == target.id):
         policy = replace(policy, developer=True)
     return policy_of(policy, root)
