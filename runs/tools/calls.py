@@ -141,13 +141,14 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
 
 
 def _checked(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
-    args, workspace = check_args(tool, asked.args), None
-    if tool.kind == "workspace":
+    workspace = None
+    if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
         offered = tuple(asked.offered) if asked.offered is not None else offered_tools()
         workspace = open_workspace(Caller.of(principal), asked.target_id, offered=offered)
         check_may_use(tool, workspace, trust=principal.trust)
     elif asked.target_id is not None:
         raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")
+    args = check_args(tool, asked.args)
     target_id = workspace.target_id if workspace is not None else None
     use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key, is_own=True)
     return _Admitted(tool, use, workspace, new_id("call_"))
