@@ -48,8 +48,3 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
-
-
-def is_developer() -> bool:
-    """Tell whether tools of developer mode may be asked for in this process."""
-    return bool(settings.WORKSPACE_POLICY.developer or local_folder().developer)

@@ -17,12 +17,17 @@ from decisions.principals import LOCAL, local_principal
 from runners.base import Tool
 from runners.local_folder import LocalFolder, is_folder, local_folder
 from runners.models import ExecutionTarget, TargetKind
+from runners.registry import list_tools
 from runners.targets import Caller, choose_target, is_allowed_root, is_ours
 from runners.trust import TrustLevel
 from runners.workspace.errors import NotThere, ToolDisabled
 from runners.workspace.place import Workspace, WorkspacePolicy
 from runners.workspace.policy_file import policy_of
 
+_NO_FOLDER = {
+    "EN": "Name a targetId, or have an operator make a target of kind workspace.",
+    "ZH": "请指定 targetId，或请管理员创建 workspace 类型的目标。",
+}
 _DEVELOPER_MODE = {
     "EN": "Turn it on with CONTINUITY_DEVELOPER=1, or mcp_stdio's --toolsets developer.",
     "ZH": "请以 CONTINUITY_DEVELOPER=1 或 mcp_stdio 的 --toolsets developer 启用开发者模式。",
@@ -33,7 +38,7 @@ def open_workspace(
     caller: Caller,
     target_id: str | None = None,
     *,
-    offered: tuple[str, ...] = (),
+    offered: tuple[str, ...] | None = None,
     developer_target: str | None = None,
 ) -> Workspace:
     """Return the folder that a call works in, as its tools see it.
@@ -42,7 +47,8 @@ def open_workspace(
     the default of the caller's workspace, of its tenant, else the built-in local one.
 
     Args:
-        offered: names of the tools that the caller's door offers.
+        offered: names of the tools that the caller's door offers; otherwise all that may be used
+            there.
         developer_target: whoever handed in the run that makes the call chose developer mode for
             this target (`developer_target_of`).
 
@@ -56,9 +62,10 @@ def open_workspace(
             f"The workspace {target.name!r} is disabled.", details={"targetId": target.id}
         )
     root = _root_of(target)
+    policy = _policy(target, root, developer_target)
     return Workspace(
         target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
-        policy=_policy(target, root, developer_target), offered=offered,
+        policy=policy, offered=_usable(policy) if offered is None else offered,
     )  # fmt: skip
 
 
@@ -109,7 +116,7 @@ def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget
     told = mine.why if is_mine else "No folder is set up for this workspace."
     raise ToolDisabled(
         f"There is no workspace folder to work in. {told}",
-        hint="Name a targetId, or have an operator make a target of kind workspace.",
+        hint=_NO_FOLDER[settings.WORKSPACE_POLICY.language],
     )
 
 
@@ -177,6 +184,11 @@ def _root_of(target: ExecutionTarget) -> Path:
 
 def _may_be_root(target: ExecutionTarget, root: Path) -> bool:
     return not is_ours(root) if target.is_local else is_allowed_root(root)
+
+
+def _usable(policy: WorkspacePolicy) -> tuple[str, ...]:
+    tools = list_tools("workspace")
+    return tuple(tool.name for tool in tools if policy.developer or not tool.developer)
 
 
 def _developed_here() -> Path | None:

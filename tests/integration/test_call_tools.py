@@ -128,7 +128,9 @@ def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
         use_local_folder(None)
     assert ended(run_id, place).status == "failed"
     step = RunStep.objects.get(run_id=run_id, index=0)
-    assert "execution" in step.output["output"]
+    told = step.output["output"]
+    assert "execution" in told
+    assert {"write_to_file", "execute_command"} <= set(told["tools"])
     script = call("execute_command", scriptName="lint") | {"targetId": step.input["targetId"]}
     with pytest.raises(InvalidInput, match="developer mode"):
         hand_in(script)
