@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import tempfile
 from pathlib import Path
@@ -116,6 +117,33 @@ def one_of(env: Env, name: str, *known: str) -> str:
     if value not in known:
         raise ImproperlyConfigured(f"{name} has to be {' or '.join(known)}, not {value!r}.")
     return value
+
+
+def whole(env: Env, name: str, default: int, *, least: int, most: int = 2**31 - 1) -> int:
+    """Return the whole number that an environment variable is.
+
+    Raises:
+        ImproperlyConfigured: It is none, or not between `least` and `most`.
+    """
+    return _whole(name, env.str(name, "").strip() or str(default), least, most)
+
+
+def ports(env: Env, name: str, default: int) -> tuple[int, ...]:
+    """Return the ports that an environment variable names, separated by commas.
+
+    Raises:
+        ImproperlyConfigured: One of them is none.
+    """
+    named = [one.strip() for one in env.str(name, str(default)).split(",") if one.strip()]
+    return tuple(_whole(name, one, 1, 65_535) for one in named)
+
+
+def _whole(name: str, text: str, least: int, most: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text, re.ASCII) or not least <= int(text) <= most:
+        raise ImproperlyConfigured(
+            f"{name} has to be a whole number from {least} to {most}, not {text[:64]!r}."
+        )
+    return int(text)
 
 
 def folder(env: Env, name: str) -> Path | None:

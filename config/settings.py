@@ -175,21 +175,21 @@ WORKSPACE_ROOTS = home.folders(env, "CONTINUITY_WORKSPACE_ROOTS")
 WORKSPACE = home.folder(env, "CONTINUITY_WORKSPACE")
 WORKSPACE_POLICY = WorkspacePolicy(
     forbidden=(*WorkspacePolicy().forbidden, *env.list("CONTINUITY_FORBIDDEN_NAMES", default=[])),
-    max_read_bytes=env.int("CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024),
+    max_read_bytes=home.whole(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, least=1),
     write_requires_diff=env.bool("CONTINUITY_WRITE_REQUIRES_DIFF", True),
-    snapshot_retention=env.int("CONTINUITY_SNAPSHOT_RETENTION", 20),
+    snapshot_retention=home.whole(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, least=0),
     developer=env.bool("CONTINUITY_DEVELOPER", False),
     allowed_commands=tuple(
         env.list("CONTINUITY_ALLOWED_COMMANDS", default=["dev", "build", "lint"])
     ),
-    command_timeout_ms=env.int("CONTINUITY_COMMAND_TIMEOUT_MS", 30_000),
+    command_timeout_ms=home.whole(env, "CONTINUITY_COMMAND_TIMEOUT_MS", 30_000, least=1),
     allowed_hosts=tuple(env.list("CONTINUITY_BROWSER_HOSTS", default=["localhost", "127.0.0.1"])),
-    browser_timeout_ms=env.int("CONTINUITY_BROWSER_TIMEOUT_MS", 15_000),
+    browser_timeout_ms=home.whole(env, "CONTINUITY_BROWSER_TIMEOUT_MS", 15_000, least=1),
     # Where we listen ourselves: `manage.py up` says it to its parts.
-    own_ports=tuple(map(int, env.list("CONTINUITY_OWN_PORTS", default=["8000"]))),
+    own_ports=home.ports(env, "CONTINUITY_OWN_PORTS", 8000),
     preview_url=env.str("CONTINUITY_PREVIEW_URL", "http://127.0.0.1:3001"),
-    max_auto_fix=env.int("CONTINUITY_MAX_AUTO_FIX", 1),
-    batch_max_lines=env.int("CONTINUITY_BATCH_MAX_LINES", 2000),
+    max_auto_fix=home.whole(env, "CONTINUITY_MAX_AUTO_FIX", 1, least=0),
+    batch_max_lines=home.whole(env, "CONTINUITY_BATCH_MAX_LINES", 2000, least=0),
     language=home.one_of(env, "CONTINUITY_LANG", "ZH", "EN"),
 )
 

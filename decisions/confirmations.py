@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -200,10 +201,13 @@ def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) ->
     )  # fmt: skip
 
 
-def was_approved(decision_id: int, *, digest: str, principal_id: str) -> bool:
-    """Tell whether a person said yes to just this direct call of just this caller, and it began."""
+def was_approved(decision_id: int, *, digests: Collection[str], principal_id: str) -> bool:
+    """Tell whether a person said yes to just this direct call of just this caller, and it began.
+
+    `digests`: the call's, under each configured key: the newest may have come since.
+    """
     return Confirmation.objects.filter(
         decision_id=decision_id, status=ConfirmationStatus.CONFIRMED, used_at__isnull=False,
-        decision__kind=DecisionKind.TOOL, decision__subject_digest=digest,
+        decision__kind=DecisionKind.TOOL, decision__subject_digest__in=digests,
         decision__principal_id=principal_id,
     ).exists()  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from jsonschema_rs import Draft202012Validator, ValidationErrorKind
 from pydantic import ValidationError
 
@@ -16,6 +17,7 @@ from decisions.schemas import check, compile_schema, schema_of
 from runners.base import Effect, Tool
 from runners.registry import get_tool
 from runners.workspace.errors import BadArguments, PolicyViolation
+from runners.workspace.read_hints import READ_HINTS
 
 # A well-formed value that the seed's enum or pattern leaves out is a matter of policy.
 _MATTERS_OF_POLICY = {
@@ -51,8 +53,9 @@ def check_args(tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
     except InvalidInput as refusal:
         if tool.kind != "workspace":
             raise
-        wrong = PolicyViolation if _is_policy(tool, validator, mended) else BadArguments
-        raise wrong(refusal.message, details=refusal.details) from None
+        if _is_policy(tool, validator, mended):
+            raise PolicyViolation(refusal.message, details=refusal.details) from None
+        raise BadArguments(refusal.message, hint=_hint(), details=refusal.details) from None
     except ValidationError as error:
         raise _refusal(tool, error) from None
     return {name: _whole(value) for name, value in mended.items()}
@@ -74,7 +77,11 @@ def _refusal(tool: Tool, error: ValidationError) -> BadArguments | InvalidInput:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"])) or "the arguments"
     told = f"{place}: {first['msg'].removeprefix('Value error, ')}"[:300]
-    return BadArguments(told) if tool.kind == "workspace" else InvalidInput(told)
+    return BadArguments(told, hint=_hint()) if tool.kind == "workspace" else InvalidInput(told)
+
+
+def _hint() -> str:
+    return READ_HINTS[BadArguments][settings.WORKSPACE_POLICY.language == "EN"]
 
 
 @cache

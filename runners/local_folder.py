@@ -40,6 +40,11 @@ def local_folder() -> LocalFolder:
     return LocalFolder(settings.WORKSPACE, why="CONTINUITY_WORKSPACE names no folder.")
 
 
-def is_developer() -> bool:
-    """Tell whether tools of developer mode may be asked for in this process."""
-    return bool(settings.WORKSPACE_POLICY.developer or local_folder().developer)
+def is_folder(path: Path) -> bool:
+    """Tell whether a folder is there that can be looked at; whatever the reason is if not: a name
+    that is too long, a link to itself, a folder above that is closed.
+    """
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

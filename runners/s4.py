@@ -43,10 +43,17 @@ _REFUSALS: tuple[tuple[type[Refused], str, bool], ...] = (
     (NotFound, "E_NOT_FOUND", True),
     (Conflict, "E_CONFLICT", True),
 )
-_IN_CHINESE = {
+_IN_CHINESE: dict[type[Refused], str] = {
+    NotUnicode: "请仅发送有效的 Unicode 文本。",
+    BodyTooLarge: "请减小请求的内容。",
     InvalidInput: "请按该工具的输入架构修正参数。",
     ConfirmationRequired: "请先由人确认该决定，然后以相同的参数和键再次调用。",
+    TooManyRequests: "请等待一秒，然后以较低的频率继续。",
     PolicyDenied: "请管理员在策略中允许该工具，或不使用它。",
+    Forbidden: "请使用具有 details.scope 所列权限的令牌。",
+    NotAuthenticated: "请在 Authorization: Bearer 请求头中发送有效的令牌。",
+    NotFound: "请列出现有的对象，并使用其中的标识。",
+    Conflict: "请重新读取当前状态后再试，或使用新的键。",
 }
 # Other codes that a call may end with, where a worker carried it.
 _OTHERS = {

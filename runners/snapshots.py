@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit import Deed, record
+from decisions.deeds import admit_call, begin, use_of
 from decisions.principals import Principal
 from runners.workspace import snapshots
 from runners.workspace.errors import NotThere, WorkspaceFailed
@@ -69,16 +70,22 @@ def preview_restore(workspace: Workspace, snapshot_id: str) -> Compared:
 def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> Written:
     """Write a file as a snapshot has it, once that was previewed; what it is now is kept as well.
 
-    Audited before and after, so that a write is in the log also when the process dies at it.
+    Policy is asked as of `write_to_file`. Audited before and after, so that a write is in the log
+    also when the process dies at it.
 
     Raises:
+        PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`.
         PolicyViolation: Nobody previewed it in the last 15 minutes.
         WriteConflict: The file has changed since.
         WorkspaceFailed: It cannot be done.
     """
     snapshot, then = snapshots.read_snapshot(workspace.state, snapshot_id)
     about = {"path": snapshot.path, "snapshotId": snapshot.id}
-    _record("workspace.restore_begun", principal, workspace, about)
+    use = use_of(principal, "write_to_file", about, target_id=workspace.target_id, is_own=True)
+    approval = admit_call(use)
+    with transaction.atomic():
+        begin(approval)
+        _record("workspace.restore_begun", principal, workspace, about)
     try:
         done = write_text(workspace, snapshot.path, then, need_preview=True)
     except WorkspaceFailed as failed:

@@ -16,6 +16,7 @@ from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.models import Tenant, Workspace
 from decisions.principals import Principal, TrustLevel
 from decisions.storable import storable, storable_text
+from runners.local_folder import is_folder
 from runners.models import ExecutionTarget, TargetKind
 
 USABLE = (TargetKind.WORKSPACE,)  # the kinds that tools run on in this version
@@ -127,7 +128,7 @@ def checked_root(text: str) -> Path:
         InvalidInput: It is no folder, is ours, or does not lie below CONTINUITY_WORKSPACE_ROOTS.
     """
     given = Path(text)
-    if not given.is_absolute() or "\0" in text or not given.is_dir():
+    if not given.is_absolute() or "\0" in text or not is_folder(given):
         raise InvalidInput("config.root: it has to be the absolute path of a folder that is there.")
     root = given.resolve()
     if not is_allowed_root(root):
@@ -140,10 +141,14 @@ def checked_root(text: str) -> Path:
 
 def is_allowed_root(root: Path) -> bool:
     """Tell whether a real path lies below a root that the operator named, and is not ours."""
-    home = settings.CONTINUITY_HOME.resolve()
-    if root == home or home in root.parents:
+    if is_ours(root):
         return False
     return any(root.is_relative_to(allowed.resolve()) for allowed in settings.WORKSPACE_ROOTS)
+
+
+def is_ours(root: Path) -> bool:
+    """Tell whether a real path is CONTINUITY_HOME or lies in it, beside our keys and database."""
+    return root.is_relative_to(settings.CONTINUITY_HOME.resolve())
 
 
 def _checked(says: TargetSays) -> dict[str, Any]:

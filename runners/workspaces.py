@@ -15,14 +15,19 @@ from decisions.audit import Deed, record
 from decisions.errors import NotFound
 from decisions.principals import LOCAL, local_principal
 from runners.base import Tool
-from runners.local_folder import LocalFolder, local_folder
+from runners.local_folder import LocalFolder, is_folder, local_folder
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets import Caller, choose_target, is_allowed_root
+from runners.registry import list_tools
+from runners.targets import Caller, choose_target, is_allowed_root, is_ours
 from runners.trust import TrustLevel
 from runners.workspace.errors import NotThere, ToolDisabled
 from runners.workspace.place import Workspace, WorkspacePolicy
 from runners.workspace.policy_file import policy_of
 
+_NO_FOLDER = {
+    "EN": "Name a targetId, or have an operator make a target of kind workspace.",
+    "ZH": "请指定 targetId，或请管理员创建 workspace 类型的目标。",
+}
 _DEVELOPER_MODE = {
     "EN": "Turn it on with CONTINUITY_DEVELOPER=1, or mcp_stdio's --toolsets developer.",
     "ZH": "请以 CONTINUITY_DEVELOPER=1 或 mcp_stdio 的 --toolsets developer 启用开发者模式。",
@@ -30,7 +35,11 @@ _DEVELOPER_MODE = {
 
 
 def open_workspace(
-    caller: Caller, target_id: str | None = None, *, offered: tuple[str, ...] = ()
+    caller: Caller,
+    target_id: str | None = None,
+    *,
+    offered: tuple[str, ...] | None = None,
+    developer_target: str | None = None,
 ) -> Workspace:
     """Return the folder that a call works in, as its tools see it.
 
@@ -38,7 +47,10 @@ def open_workspace(
     the default of the caller's workspace, of its tenant, else the built-in local one.
 
     Args:
-        offered: names of the tools that the caller's door offers.
+        offered: names of the tools that the caller's door offers; otherwise all that may be used
+            there.
+        developer_target: whoever handed in the run that makes the call chose developer mode for
+            this target (`developer_target_of`).
 
     Raises:
         NotThere: The call names a target that is not there, or is another's.
@@ -50,10 +62,19 @@ def open_workspace(
             f"The workspace {target.name!r} is disabled.", details={"targetId": target.id}
         )
     root = _root_of(target)
+    policy = _policy(target, root, developer_target)
     return Workspace(
         target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
-        policy=_policy(target, root), offered=offered,
+        policy=policy, offered=_usable(policy) if offered is None else offered,
     )  # fmt: skip
+
+
+def developer_target_of(caller: Caller) -> str | None:
+    """Return the target for which this process's command line chose developer mode, where it is
+    the caller's: a run takes it along, for a worker's command line says nothing of it.
+    """
+    here = _developed_here() if _is_of_this_machine(caller) else None
+    return None if here is None else _local_target_id(local_principal().workspace_id, here)
 
 
 def check_may_use(tool: Tool, workspace: Workspace, *, trust: TrustLevel) -> None:
@@ -95,7 +116,7 @@ def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget
     told = mine.why if is_mine else "No folder is set up for this workspace."
     raise ToolDisabled(
         f"There is no workspace folder to work in. {told}",
-        hint="Name a targetId, or have an operator make a target of kind workspace.",
+        hint=_NO_FOLDER[settings.WORKSPACE_POLICY.language],
     )
 
 
@@ -120,12 +141,12 @@ def _is_of_this_machine(caller: Caller) -> bool:
 
 def _local_target(folder: LocalFolder) -> ExecutionTarget:
     """Return the row of this machine's own folder, made at its first use: runs name it."""
-    principal, root = local_principal(), (folder.root or Path()).resolve()
-    if not root.is_dir():
-        raise ToolDisabled(f"The workspace folder {root} is not there.")
-    config: dict[str, Any] = {"root": str(root)} | ({"developer": True} if folder.developer else {})
-    told = f"{principal.workspace_id}|{root}|{folder.developer}".encode()
-    made_id = f"target_{hashlib.sha256(told).hexdigest()[:26]}"
+    given = folder.root or Path()
+    if not is_folder(given):
+        raise ToolDisabled(f"The workspace folder {given} is not there.")
+    principal, root = local_principal(), given.resolve()
+    config: dict[str, Any] = {"root": str(root)}
+    made_id = _local_target_id(principal.workspace_id, root)
     found = ExecutionTarget.objects.filter(id=made_id).first()
     if found is not None:
         return found
@@ -145,23 +166,48 @@ def _local_target(folder: LocalFolder) -> ExecutionTarget:
     return target
 
 
+def _local_target_id(workspace_id: str, root: Path) -> str:
+    told = f"{workspace_id}|{root}".encode(errors="surrogateescape")
+    return f"target_{hashlib.sha256(told).hexdigest()[:26]}"
+
+
 def _root_of(target: ExecutionTarget) -> Path:
     """Return the real root; what it was when the target was made may have changed since."""
     given = Path(str(target.config.get("root", "")))
-    root = given.resolve()
-    if not root.is_dir() or not (target.is_local or is_allowed_root(root)):
+    if not is_folder(given) or not _may_be_root(target, given.resolve()):
         raise ToolDisabled(
             f"The folder of the workspace {target.name!r} is gone, or is not allowed any more.",
             details={"targetId": target.id},
         )
-    return root
+    return given.resolve()
 
 
-def _policy(target: ExecutionTarget, root: Path) -> WorkspacePolicy:
+def _may_be_root(target: ExecutionTarget, root: Path) -> bool:
+    return not is_ours(root) if target.is_local else is_allowed_root(root)
+
+
+def _usable(policy: WorkspacePolicy) -> tuple[str, ...]:
+    tools = list_tools("workspace")
+    return tuple(tool.name for tool in tools if policy.developer or not tool.developer)
+
+
+def _developed_here() -> Path | None:
+    """Return the real folder for which this process's command line chose developer mode."""
+    mine = local_folder()
+    if mine.root is None or not mine.developer or not is_folder(mine.root):
+        return None
+    return mine.root.resolve()
+
+
+def _policy(target: ExecutionTarget, root: Path, developer_target: str | None) -> WorkspacePolicy:
+    """Return what may be done there; developer mode is a word of the settings or of a command line
+    alone, and no row keeps it.
+    """
     policy: WorkspacePolicy = settings.WORKSPACE_POLICY
     home: Path = settings.CONTINUITY_HOME.resolve()
     if home.is_relative_to(root):
         policy = replace(policy, forbidden=(*policy.forbidden, home.name))
-    if target.is_local and target.config.get("developer"):
+    chosen_here = _developed_here() == root
+    if target.is_local and (chosen_here or developer_target == target.id):
         policy = replace(policy, developer=True)
     return policy_of(policy, root)

@@ -120,7 +120,7 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
         id=new_id("run_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
         principal_id=principal.id, user_id=principal.user_id, trust=principal.trust,
         template_id=submission.template.template_id, template_version=submission.template.version,
-        mode=submission.mode, inputs=submission.inputs, options=submission.options,
+        mode=submission.mode, inputs=submission.inputs, options=submission.kept_options,
         session_id=session.id if session else new_id("sess_"), owns_session=session is None,
         shared=session is None and submission.template.shares_steps(submission.inputs),
         holds_secrets=bool(submission.secrets), status=RunStatus.QUEUED,
@@ -215,8 +215,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     if old is None or (is_past_ttl(old) and not also_past_its_time):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     _check_retriable(old)
-    options = {**old.options, "mode": "async"}
-    options.pop(APPROVED, None)  # what a person said of the first one is not said of this
+    options = {**old.asked_options, "mode": "async"}
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
     submission = judge_submission(

@@ -27,7 +27,7 @@ from runners.workspaces import check_may_use, open_workspace
 from runs.changes import NewEvent
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
-from runs.models import APPROVED, Run
+from runs.models import APPROVED, DEVELOPER_TARGET, Run
 from runs.task_templates.registry import StepView
 
 
@@ -160,7 +160,10 @@ class StepRun:
             return None
         run, trust = self.run, self._trust
         caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
-        found = self.in_engine(lambda: open_workspace(caller, use.target_id))
+        chosen = run.options.get(DEVELOPER_TARGET)
+        found = self.in_engine(
+            lambda: open_workspace(caller, use.target_id, developer_target=chosen)
+        )
         workspace: Workspace = await asyncio.wrap_future(found)
         check_may_use(tool, workspace, trust=trust)
         return workspace
@@ -250,7 +253,9 @@ def _rule(use: ToolUse, approved: int | None) -> Ruling:
     """
     ruling = deeds.rule_on(use)
     if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
-        may = confirmations.was_approved(approved, digest=use.digest, principal_id=use.principal_id)
+        may = confirmations.was_approved(
+            approved, digests=use.digests, principal_id=use.principal_id
+        )
         return Ruling(ruling.verdict, "allow") if may else ruling
     if ruling.decision == "deny":
         deeds.record_denial(use, ruling)

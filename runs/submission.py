@@ -24,6 +24,9 @@ from decisions.principals import Principal
 from decisions.schemas import check
 from runners.models import BrowserSession
 from runners.sessions import find_session, new_session
+from runners.targets import Caller
+from runners.workspaces import developer_target_of
+from runs.models import DEVELOPER_TARGET
 from runs.output_schema import check_output_schema
 from runs.secret_inputs import split
 from runs.task_templates.registry import (
@@ -63,6 +66,14 @@ class Submission:
     makes_session: bool
     key: str | None
     inputs_digests: tuple[str, ...]
+
+    @property
+    def kept_options(self) -> dict[str, Any]:
+        """The options as the run's row keeps them: with the target for which this process is in
+        developer mode, which the worker's command line does not say.
+        """
+        developing = developer_target_of(Caller.of(self.principal))
+        return {**self.options, **({DEVELOPER_TARGET: developing} if developing else {})}
 
 
 @dataclass(frozen=True, slots=True)

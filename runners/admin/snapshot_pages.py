@@ -19,6 +19,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.errors import Refused
 from decisions.principals import Principal, admin_principal
 from runners.models import ExecutionTarget, TargetKind
 from runners.side_by_side import rows_of
@@ -91,7 +92,7 @@ class SnapshotPages:
         try:
             operator, workspace = self._opened(request, target)
             done = restore(principal=operator, workspace=workspace, snapshot_id=snapshot_id)
-        except WorkspaceFailed as failed:
+        except (WorkspaceFailed, Refused) as failed:
             return self._back(request, target, snapshot_id, failed)
         told = f"Restored. What the file was until now is kept as {done.snapshot_id}."
         self._admin.message_user(request, told, messages.SUCCESS)
@@ -129,7 +130,7 @@ class SnapshotPages:
 
     def _back(
         self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str,
-        failed: WorkspaceFailed,
+        failed: WorkspaceFailed | Refused,
     ) -> HttpResponse:  # fmt: skip
         self._admin.message_user(request, f"Not restored: {failed.message}", messages.ERROR)
         gone = isinstance(failed, NotThere)

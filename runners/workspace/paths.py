@@ -92,8 +92,10 @@ def split_path(path: str, forbidden: Forbidden) -> tuple[str, ...]:
 
 
 def is_policy_file(parts: tuple[str, ...]) -> bool:
-    """Tell whether this is the file in the root that narrows what may be done here."""
-    return len(parts) == 1 and _fold(parts[0]).rstrip(". ").split(":")[0] == POLICY_FILE
+    """Tell whether this is a file that narrows what may be done in its folder: in the root, or in
+    one below, which may be another target's root.
+    """
+    return bool(parts) and _fold(parts[-1]).rstrip(". ").split(":")[0] == POLICY_FILE
 
 
 def is_unicode(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from runs.models.journal import UNDONE, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
-from runs.models.run import ACTIVE, APPROVED, TERMINAL, Run, RunStatus
+from runs.models.run import ACTIVE, APPROVED, DEVELOPER_TARGET, TERMINAL, Run, RunStatus
 from runs.models.totals import RunTotal, RunTotalChange
 from runs.models.webhooks import (
     UNDER_WAY,
@@ -15,6 +15,7 @@ from runs.models.webhooks import (
 __all__ = [
     "ACTIVE",
     "APPROVED",
+    "DEVELOPER_TARGET",
     "TERMINAL",
     "UNDER_WAY",
     "UNDONE",

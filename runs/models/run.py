@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -23,6 +25,8 @@ TERMINAL = frozenset(
 ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
 # Of a run that carries a direct call, in its options: the decision by which a person let it pass.
 APPROVED = "decisionId"
+# In a run's options: the target for which the process that took it in is in developer mode.
+DEVELOPER_TARGET = "developerTarget"
 _FILTERED = {
     "": [],
     "_by_status": ["status"],
@@ -167,3 +171,11 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+    @property
+    def asked_options(self) -> dict[str, Any]:
+        """The options that the caller gave: without what a person said of just this run, and
+        without what the command line said of whoever handed it in.
+        """
+        own = {APPROVED, DEVELOPER_TARGET}
+        return {name: told for name, told in self.options.items() if name not in own}

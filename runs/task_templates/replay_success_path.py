@@ -180,10 +180,21 @@ def _check_slots(payload: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def _pinned(tools: Sequence[Tool], target_id: str | None, principal: Principal) -> dict[str, str]:
-    """Return the target of the steps that work in a workspace, where there are any."""
-    places = [pinned_target(tool, target_id, principal, where="inputs.targetId")
-              for tool in tools if tool.kind == "workspace"]  # fmt: skip
-    return {"targetId": places[0]} if places and places[0] is not None else {}
+    """Return the target of the steps that work in a workspace, where there are any.
+
+    Raises:
+        InvalidInput: One is named that is not there, or that no step works in.
+        Forbidden: The caller lacks the scope of a step's tool.
+    """
+    where = "inputs.targetId"
+    places = [
+        pinned_target(tool, target_id if tool.kind == "workspace" else None, principal, where=where)
+        for tool in tools
+    ]
+    found = [place for place in places if place is not None]
+    if target_id is not None and not found:
+        raise InvalidInput(f"{where}: no step of this success path works in a workspace.")
+    return {"targetId": found[0]} if found else {}
 
 
 def _planned(

@@ -64,11 +64,11 @@ def pinned_target(
         InvalidInput: There is none, or the tool is not for this caller there.
         Forbidden: The caller lacks the tool's scope.
     """
+    principal.require(scope_of(tool))
     if tool.kind != "workspace":
         if target_id is not None:
             raise InvalidInput(f"{where}: {tool.name} runs on no target that can be named.")
         return None
-    principal.require(scope_of(tool))
     try:
         workspace = open_workspace(Caller.of(principal), target_id)
         check_may_use(tool, workspace, trust=principal.trust)

@@ -33,7 +33,6 @@ from runners.targets import Caller
 from runners.workspace.place import Workspace
 from runners.workspaces import check_may_use, open_workspace
 from runs.tools.carried import Carried, carry
-from runs.tools.listing import offered_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class AskedCall:
     Attributes:
         timeout_ms: at most this long; the tool's own time otherwise.
         key: names the call, so that the one that a person confirmed is known again.
-        offered: names of the tools that the door offers; those of this process otherwise.
+        offered: names of the tools that the door offers; all that may be used otherwise.
     """
 
     name: str
@@ -141,13 +140,14 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
 
 
 def _checked(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
-    args, workspace = check_args(tool, asked.args), None
-    if tool.kind == "workspace":
-        offered = tuple(asked.offered) if asked.offered is not None else offered_tools()
+    workspace = None
+    if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
+        offered = tuple(asked.offered) if asked.offered is not None else None
         workspace = open_workspace(Caller.of(principal), asked.target_id, offered=offered)
         check_may_use(tool, workspace, trust=principal.trust)
     elif asked.target_id is not None:
         raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")
+    args = check_args(tool, asked.args)
     target_id = workspace.target_id if workspace is not None else None
     use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key, is_own=True)
     return _Admitted(tool, use, workspace, new_id("call_"))

@@ -7,17 +7,10 @@ from typing import Any
 from decisions.principals import Principal
 from runners.arguments import input_schema
 from runners.base import Effect, Tool
-from runners.local_folder import is_developer
 from runners.registry import list_tools
 from runners.targets import Caller, visible_targets
 
 _RISKS = {"read": "low", "write": "medium", "external": "high"}
-
-
-def offered_tools() -> tuple[str, ...]:
-    """Return the names of the workspace tools that this process's doors offer."""
-    developer = is_developer()
-    return tuple(tool.name for tool in list_tools("workspace") if developer or not tool.developer)
 
 
 def list_callable_tools(*, principal: Principal) -> dict[str, Any]:

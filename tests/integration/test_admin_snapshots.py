@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
 from runners.models import ExecutionTarget
 from runners.snapshots import sweep_workspaces
 from runners.workspace.place import Workspace
@@ -86,6 +87,21 @@ def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
     assert (written.root / SCENE).read_text() == before
     failed = AuditEntry.objects.get(action="workspace.restore_failed")
     assert failed.metadata["code"] == ("E_CONFLICT" if changed else "E_POLICY_VIOLATION")
+
+
+@pytest.mark.parametrize("decision", ["deny", "confirm"])
+def test_what_policy_denies_is_not_put_back_and_an_operator_asks_nobody_else(
+    boss: Client, folder: ExecutionTarget, written: Workspace, decision: str
+) -> None:
+    make_rule(RuleSays(decision, tool="write_to_file", reason="frozen"), actor="test")
+    newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
+    boss.post(page_of(folder, newest.id, "preview"))
+    answer = boss.post(page_of(folder, newest.id, "restore"), follow=True).content.decode()
+    denied = decision == "deny"
+    assert ("Not restored" in answer, "frozen" in answer) == (denied, denied)
+    assert ((written.root / SCENE).read_text() == before) is denied
+    assert AuditEntry.objects.filter(action="policy.denied").exists() is denied
+    assert AuditEntry.objects.filter(action="workspace.restore_begun").exists() is not denied
 
 
 def test_a_file_that_is_gone_comes_back_and_one_that_was_not_there_becomes_empty(

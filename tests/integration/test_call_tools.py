@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from decisions.confirmations import confirm
-from decisions.errors import Forbidden, InvalidInput
+from decisions.deeds import use_of
+from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
 from decisions.models import Decision
 from decisions.objects import put_success_path
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
+from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, make_target
 from runs.models import Run, RunStep
-from runs.services import submit_run
+from runs.services import retry_run, submit_run
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
@@ -114,6 +117,27 @@ def test_a_run_with_a_wrong_call_is_refused_as_a_whole(
     assert not Run.objects.exists()
 
 
+def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
+) -> None:
+    asked = call("get_runtime_info"), call("list_files", path="absent")
+    use_local_folder(LocalFolder(project, is_named=True, developer=True))
+    try:
+        run_id = hand_in(*asked)
+    finally:
+        use_local_folder(None)
+    assert ended(run_id, place).status == "failed"
+    step = RunStep.objects.get(run_id=run_id, index=0)
+    told = step.output["output"]
+    assert "execution" in told
+    assert {"write_to_file", "execute_command"} <= set(told["tools"])
+    script = call("execute_command", scriptName="lint") | {"targetId": step.input["targetId"]}
+    with pytest.raises(InvalidInput, match="developer mode"):
+        hand_in(script)
+    again = retry_run(principal=principal, run_id=run_id).run_id
+    assert "developerTarget" not in Run.objects.get(id=again).options
+
+
 def test_files_are_for_who_may_call_their_tools(
     hand_in: Callable[..., str], principal: Principal
 ) -> None:
@@ -124,6 +148,34 @@ def test_files_are_for_who_may_call_their_tools(
     assert hand_in(call("get_runtime_info"), caller=reader)
     with pytest.raises(Forbidden):
         hand_in(PREVIEW, caller=reader)
+
+
+def test_pages_are_for_who_may_call_their_tools(
+    hand_in: Callable[..., str], principal: Principal
+) -> None:
+    runner = replace(principal, scopes=frozenset({"runs:write"}))
+    with pytest.raises(Forbidden, match="tools:"):
+        hand_in(call("read_page", url="https://example.com/"), caller=runner)
+    assert not Run.objects.exists()
+
+
+def test_an_approved_call_is_carried_under_a_newer_key(
+    place: WorkerPlace, project: Path, principal: Principal, settings: Any
+) -> None:
+    make_rule(RuleSays("confirm", tool="get_runtime_info"), actor="test")
+    target_id = ExecutionTarget.objects.get().id
+    use = use_of(principal, "get_runtime_info", {}, target_id=target_id, key="k", is_own=True)
+    carried: dict[str, Any] = {
+        "principal": principal, "template_id": "call_tools", "options": {"mode": "async"},
+        "inputs": {"calls": [call("get_runtime_info")]}, "carries": use,
+    }  # fmt: skip
+    with pytest.raises(ConfirmationRequired):
+        submit_run(**carried)
+    confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
+    run_id = submit_run(**carried).run_id
+    settings.CONTINUITY_SECRET_KEYS = ["n" * 40, *settings.CONTINUITY_SECRET_KEYS]
+    run = ended(run_id, place)
+    assert (run.status, run.waiting_for) == ("succeeded", None)
 
 
 def test_the_target_stays_the_one_of_the_submit(
@@ -167,6 +219,25 @@ def test_a_write_whose_worker_was_lost_is_not_made_again(
     run = ended(run_id, place)
     assert run.error["details"]["effect"] == "unknown"
     assert not (project / SCENE).exists()
+
+
+@pytest.mark.parametrize("target_id", ["target_nope", "the default"])
+def test_a_success_path_without_files_takes_no_target(
+    project: Path, principal: Principal, target_id: str
+) -> None:
+    kept = put_success_path(principal=principal, call={
+        "user_id": "ann", "name": "look", "intent": "look at a page", "required_slots": [],
+        "slot_definitions": {}, "success_criteria": "it is read", "confidence": "high",
+        "validity": "long", "tags": [],
+        "procedure": [{"tool": "read_page", "args": {"url": "https://example.com/"}}],
+    })  # fmt: skip
+    if target_id == "the default":
+        target_id = ExecutionTarget.objects.get().id
+    with pytest.raises(InvalidInput, match="targetId: no step"):
+        submit_run(
+            principal=principal, template_id="replay_success_path",
+            inputs={"objectId": kept["item"]["object_id"], "targetId": target_id},
+        )  # fmt: skip
 
 
 def test_a_success_path_may_have_steps_of_workspace_tools(

@@ -55,6 +55,7 @@ def test_a_call_that_failed_says_so(door: ToolDoor, project: Path) -> None:
 def test_wrong_arguments_are_refused_before_anything_begins(door: ToolDoor, project: Path) -> None:
     code, error = door.call("write_to_file", {"path": "a.txt", "content": 1, "dryRun": True})
     assert (code, error["details"]["errors"][0]["path"]) == ("E_BAD_ARGS", "content")
+    assert error["hint"] == "请按照工具的参数说明修改。"
     assert not audited("tool.called")
     assert audited("tool.refused") == [{"tool": "write_to_file", "code": "E_BAD_ARGS"}]
 

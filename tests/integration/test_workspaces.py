@@ -11,11 +11,12 @@ import pytest
 from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.models import AuditEntry, Workspace
 from decisions.principals import Principal
+from mcp_server.management.commands.mcp_stdio import folder_of
 from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
 from runners.targets import Caller, TargetSays, change_target, make_target
 from runners.workspace.errors import NotThere, ToolDisabled
-from runners.workspaces import open_workspace
+from runners.workspaces import developer_target_of, open_workspace
 
 
 @pytest.fixture
@@ -121,12 +122,68 @@ def test_developer_mode_is_the_command_lines_or_the_settings(
     assert not open_workspace(Caller.of(principal)).policy.developer
 
 
+def test_developer_mode_ends_with_the_process_whose_command_line_chose_it(
+    principal: Principal, tmp_path: Path, command_line: None
+) -> None:
+    use_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
+    made = open_workspace(Caller.of(principal)).target_id
+    for later in (None, LocalFolder(tmp_path / "other", developer=True)):
+        use_local_folder(later)
+        assert not open_workspace(Caller.of(principal), made).policy.developer
+    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    assert open_workspace(Caller.of(principal)).target_id == made  # one rule holds for both
+
+
 def test_our_own_data_are_forbidden_where_they_lie_in_the_root(
     principal: Principal, tmp_path: Path, settings: Any, command_line: None
 ) -> None:
     settings.CONTINUITY_HOME = tmp_path / ".continuity"
     use_local_folder(LocalFolder(tmp_path, is_named=True))
     assert ".continuity" in open_workspace(Caller.of(principal)).policy.forbidden
+
+
+@pytest.mark.parametrize("name", ["absent", "n" * 300, "loop"])
+def test_a_folder_that_cannot_be_looked_at_is_none(
+    principal: Principal, roots: Path, command_line: None, name: str
+) -> None:
+    (roots / "loop").symlink_to("loop")
+    use_local_folder(LocalFolder(roots / name, is_named=True, developer=True))
+    with pytest.raises(ToolDisabled, match="not there"):
+        open_workspace(Caller.of(principal))
+    with pytest.raises(InvalidInput, match="absolute path"):
+        make_target(says(principal, str(roots / name)), actor="admin:a")
+    assert developer_target_of(Caller.of(principal)) is None
+
+
+def test_a_host_that_merely_happened_to_start_us_somewhere_means_no_folder(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WORKSPACE = None
+    home, link = tmp_path / "home", tmp_path / "link"
+    home.mkdir()
+    link.symlink_to(home)
+    monkeypatch.setenv("HOME", str(link))
+    monkeypatch.chdir(home)
+    assert folder_of(None, developer=False).root is None
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    assert folder_of(None, developer=False).root == gone
+    gone.rmdir()
+    found = folder_of(None, developer=True)
+    assert (found.root, "is gone" in found.why) == (None, True)
+
+
+@pytest.mark.parametrize("below", ["", "artifacts", "link/artifacts"])
+def test_our_own_home_is_nobodys_workspace(
+    principal: Principal, tmp_path: Path, settings: Any, command_line: None, below: str
+) -> None:
+    settings.CONTINUITY_HOME = tmp_path / "home"
+    (tmp_path / "home" / "artifacts").mkdir(parents=True)
+    (tmp_path / "home" / "link").symlink_to(tmp_path / "home")
+    use_local_folder(LocalFolder(tmp_path / "home" / below, is_named=True))
+    with pytest.raises(ToolDisabled, match="not allowed"):
+        open_workspace(Caller.of(principal))
 
 
 @pytest.mark.parametrize("root", ["", "a", "/", "/etc", "{roots}/absent", "{roots}/link"])

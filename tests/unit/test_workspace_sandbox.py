@@ -160,10 +160,12 @@ def test_the_policy_file_is_read_and_never_written(box: Sandbox, root: Path) -> 
         "continuity.workspace.json",
         "./CONTINUITY.workspace.json",
         "continuity.workspace.json.",
+        "below/continuity.workspace.json",  # below may be another target's root
+        "be/low/Continuity.Workspace.JSON:x",
     ):
         with pytest.raises(PathDenied):
             box.replace(path, b"x")
-    box.replace("below/continuity.workspace.json", b"{}")  # only the root's says anything
+    assert [one.name for one in root.iterdir()] == ["continuity.workspace.json"]
 
 
 def test_what_a_killed_write_left_is_not_seen_and_goes_in_time(box: Sandbox, root: Path) -> None:

@@ -19,7 +19,7 @@ from mcp_server.server import ContinuityServer
 from mcp_server.stdio import gated_stdio
 from mcp_server.tools import UnknownToolset, check_toolsets
 from mcp_server.wire import Wire, claim_wire
-from runners.local_folder import LocalFolder, use_local_folder
+from runners.local_folder import LocalFolder, is_folder, use_local_folder
 
 
 class Command(BaseCommand):
@@ -56,7 +56,7 @@ class Command(BaseCommand):
             self.stderr.write(str(unknown))
             sys.exit(2)
         named = options["workspace"]
-        if named is not None and not named.is_dir():
+        if named is not None and not is_folder(named):
             self.stderr.write(f"--workspace: there is no folder {named}.")
             sys.exit(2)
         use_local_folder(folder_of(named, developer="developer" in toolsets))
@@ -72,9 +72,15 @@ def folder_of(named: Path | None, *, developer: bool) -> LocalFolder:
         return LocalFolder(named.resolve(), is_named=True, developer=developer)
     if settings.WORKSPACE is not None:
         return LocalFolder(settings.WORKSPACE, developer=developer)
-    here = Path.cwd()
-    homes = {Path.home(), *(Path(user.pw_dir) for user in pwd.getpwall())}
-    if here == Path(here.anchor) or here in homes:
+    try:
+        here = Path.cwd()
+    except OSError as gone:
+        told = f"mcp_stdio was started in a folder that is gone ({gone.strerror}); --workspace DIR"
+        return LocalFolder(None, developer=developer, why=f"{told} names another.")
+    users = (Path(user.pw_dir) for user in pwd.getpwall())
+    # A home may be a link, or lie behind one. Others' are not all looked up: they may be far away.
+    homes = {Path.home(), *(home for home in users if home.name == here.name)}
+    if here in {Path(here.anchor), *(home.resolve() for home in homes if is_folder(home))}:
         told = f"mcp_stdio was started in {here}, which is no project; give it --workspace DIR."
         return LocalFolder(None, developer=developer, why=told)
     return LocalFolder(here, developer=developer)

@@ -1,0 +1,24 @@
+"""Refusals in S4's shape: each kind has its code, and a hint in the language of its reader."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from decisions.errors import Refused
+from runners.s4 import _REFUSALS, told_in_s4
+
+KINDS = [kind for kind, _, _ in _REFUSALS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refusal_has_a_hint_in_the_language_of_its_reader(
+    settings: Any, kind: type[Refused]
+) -> None:
+    hints = {}
+    for language in ("ZH", "EN"):
+        settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)
+        hints[language] = told_in_s4(kind("no"))["error"]["hint"]
+    assert (hints["EN"].isascii(), hints["ZH"].isascii()) == (True, False)
