@@ -20,7 +20,7 @@ from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.errors import PageLost, ToolFailed
-from runners.invoke import invoke
+from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
 from runners.targets import Caller
 from runners.trust import TrustLevel
@@ -145,6 +145,7 @@ class StepRun:
         context = self._tool_context(workspace)
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
         call.ended(result)
+        raise_if_interrupted()
         return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
 
     def _check_page_is_there(self, use: ToolUse) -> None:

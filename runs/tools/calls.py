@@ -24,9 +24,9 @@ from decisions.ids import new_id
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runners.arguments import check_args, scope_of
-from runners.base import Tool, ToolCall, ToolContext, ToolResult
+from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
-from runners.invoke import invoke
+from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
 from runners.s4 import FailedCall, failed_call
 from runners.targets import Caller
@@ -102,7 +102,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     if admitted.tool.uses_browser:
         carried = await carry(principal, admitted.use, _limit_ms(admitted.tool, asked))
         return await _answer_of_carried(principal, admitted, carried, began)
-    outcome: dict[str, Any] = {"ok": False, "code": "interrupted"}
+    outcome = _interrupted(admitted.tool)
     try:
         result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
         outcome = _outcome(result)
@@ -110,6 +110,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         outcome["durationMs"] = int((time.monotonic() - began) * 1000)
         # Also where whoever asked has hung up: what was begun is said to have ended.
         await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
+    raise_if_interrupted()
     if not result.ok:
         raise failed_call(result.error or {}, in_s4=admitted.tool.kind == "workspace")
     kept = [blob.artifact_id for blob in admitted.blobs]
@@ -198,6 +199,11 @@ async def _answer_of_carried(
         raise failed_call(carried.result.error or {}, in_s4=in_s4)
     output = carried.result.output or {}
     return Answered(output, admitted.call_id, carried.run_id, carried.artifact_ids)
+
+
+def _interrupted(tool: Tool) -> dict[str, Any]:
+    effect = {} if tool.effect == Effect.READ else {"effect": "unknown"}
+    return {"ok": False, "code": "interrupted", **effect}
 
 
 def _outcome(result: ToolResult) -> dict[str, Any]:
