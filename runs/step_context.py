@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import orjson
+
 from artifacts.services import KeptBlob, keep_blob
 from decisions import confirmations, deeds
 from decisions.audit import record
@@ -212,6 +214,10 @@ class StepRun:
     async def keep_trace(self, told: str) -> str | None:
         """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
         return await keep_trace(self._tool_context(), told)
+
+    async def keep_output(self, output: Mapping[str, Any]) -> str:
+        """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
+        return await self._save(orjson.dumps(output), "output.json", "application/json", "file")
 
     @property
     def _trust(self) -> TrustLevel:

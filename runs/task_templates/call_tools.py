@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from decisions.principals import Principal
 from runners.base import Closed, Effect
 from runs.models import RunStatus
+from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
 from runs.task_templates.registry import (
     Conclusion,
@@ -81,6 +82,11 @@ class CallTools(TaskTemplate):
                         "name": {"type": "string"},
                         "ok": {"type": "boolean"},
                         "output": {"type": "object"},
+                        "truncated": {
+                            "type": "boolean",
+                            "description": "The output is shortened: artifactId has the whole.",
+                        },
+                        "artifactId": {"type": "string"},
                         "error": {"type": "object", "required": ["code", "message"]},
                     },
                     "required": ["name", "ok"],
@@ -129,10 +135,10 @@ class CallTools(TaskTemplate):
         name, args = step.input["tool"], step.input["args"]
         target_id = step.input.get("targetId")
         if ctx.inputs.get("stopOnError", True):
-            return {"ok": True, "output": await ctx.call(name, args, target_id=target_id)}
+            return await _kept(name, await ctx.call(name, args, target_id=target_id), ctx)
         result = await ctx.attempt(name, args, target_id=target_id)
         if result.ok:
-            return {"ok": True, "output": dict(result.output or {})}
+            return await _kept(name, result.output or {}, ctx)
         return {"ok": False, "error": _told(result.error or {})}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
@@ -160,6 +166,11 @@ def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dic
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
     target = pinned_target(tool, call.get("targetId"), principal, where=f"{where}.targetId")
     return {"name": tool.name, "args": args} | ({"targetId": target} if target else {})
+
+
+async def _kept(name: str, output: Mapping[str, Any], ctx: StepContext) -> dict[str, Any]:
+    fitting, marks = await fit_output(name, output, ctx)
+    return {"ok": True, "output": fitting, **marks}
 
 
 def _told(error: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,6 +94,9 @@ class StepContext(Protocol):
     ) -> Awaitable[ToolResult]:
         """Call a tool and return what came of it, a failure too."""
 
+    def keep_output(self, output: Mapping[str, Any]) -> Awaitable[str]:
+        """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
+
 
 class TaskTemplate(ABC):
     """A kind of run. Class attributes say what it is; one instance serves every run, so it keeps no

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from artifacts.selectors import open_content
 from decisions.confirmations import confirm
 from decisions.errors import Forbidden, InvalidInput
 from decisions.models import AuditEntry, Decision
@@ -19,6 +21,7 @@ from runners.targets import TargetSays, make_target
 from runs.claims import LeaseLost
 from runs.models import Run, RunStep
 from runs.services import submit_run
+from runs.shortening import RESULT_BYTES
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
@@ -236,6 +239,22 @@ def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
     run = ended(run_id, place)
     assert run.error["details"]["causeCode"] == "E_TOOL_DISABLED"
     assert not audited(run_id, *CALLS)
+
+
+def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
+) -> None:
+    text = "海:b;\n" * 50_000
+    (project / "game/scene/long.txt").write_text(text)
+    run = ended(hand_in(*[call("read_file", path="game/scene/long.txt")] * 3), place)
+    assert run.status == "succeeded", run.error
+    for step in run.steps.all():
+        kept = step.output
+        assert len(json.dumps(kept, ensure_ascii=False).encode()) < RESULT_BYTES + 200
+        assert kept["truncated"] is True
+        _, file = open_content(principal=principal, artifact_id=kept["artifactId"])
+        with file:
+            assert json.load(file)["content"] == text
 
 
 def test_a_success_path_may_have_steps_of_workspace_tools(
