@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
+from artifacts.selectors import open_content
 from decisions.deeds import ToolUse
 from decisions.errors import ConfirmationRequired, Conflict
 from decisions.keys import mac
@@ -22,7 +25,7 @@ from runs.waiting import wait_run
 
 START_MS = 20_000  # for a worker to take the run and open its browser, beside the tool's own time
 PATIENCE_S = 55.0  # no call blocks longer (product.md, "MCP")
-_OURS = frozenset({"runs:read", "runs:write", "sessions:write"})
+_OURS = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ async def carry(principal: Principal, use: ToolUse, limit_ms: int) -> Carried:
         raise Conflict("The idempotencyKey was used for another call.")
     wait_s = min(PATIENCE_S, (limit_ms + START_MS) / 1000 + 2)
     run = await wait_run(principal=carrier, run_id=submitted.run_id, wait_s=wait_s)
-    return Carried(submitted.run_id, _result_of(run), run["artifactIds"])
+    return Carried(submitted.run_id, await _result_of(run, carrier), run["artifactIds"])
 
 
 def _submit(carrier: Principal, use: ToolUse, limit_ms: int) -> Submitted:
@@ -77,7 +80,7 @@ def _session_of(carrier: Principal, use: ToolUse) -> str | None:
     return found.id if found else str(create_session(principal=carrier, name=name)["sessionId"])
 
 
-def _result_of(run: Mapping[str, Any]) -> ToolResult:
+async def _result_of(run: Mapping[str, Any], carrier: Principal) -> ToolResult:
     if "waitingFor" in run:
         asked = run["waitingFor"]
         raise ConfirmationRequired(
@@ -91,5 +94,23 @@ def _result_of(run: Mapping[str, Any]) -> ToolResult:
         return ToolResult(False, error=slow.as_dict())
     if run["error"] is not None:
         return ToolResult(False, error=run["error"])
-    (first,) = run["result"]["results"]
-    return ToolResult(True, output=first["output"])
+    return ToolResult(True, output=await in_thread(_output_of, run["result"], carrier))
+
+
+def _output_of(result: Mapping[str, Any], carrier: Principal) -> Mapping[str, Any]:
+    """Return what the one call of a run answered, whole also where its run has it shortened.
+
+    Raises:
+        ArtifactNotFound, ArtifactExpired: The whole is not kept any more.
+    """
+    whole = _read_whole(result, carrier) if result.get("truncated") else result
+    first = whole["results"][0]
+    output: Mapping[str, Any] = first["output"]
+    return _read_whole(first, carrier) if first.get("truncated") else output
+
+
+def _read_whole(short: Mapping[str, Any], carrier: Principal) -> dict[str, Any]:
+    _, file = open_content(principal=carrier, artifact_id=short["artifactId"])
+    with file:
+        whole: dict[str, Any] = orjson.loads(file.read())
+    return whole
