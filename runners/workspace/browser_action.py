@@ -130,7 +130,7 @@ async def _keep_picture(path: str, workspace: Workspace, ctx: ToolContext) -> No
     async with local_tab(ctx, workspace) as tab:
         shown_page(tab, workspace)
         data = marked(await _picture(tab, picture, _seconds(workspace, ctx)))
-    await unbroken(_write, path, data, workspace)
+    await unbroken(asyncio.to_thread(_write, path, data, workspace))
     name = PurePosixPath(path).name
     await ctx.save_artifact(data, name=name, mime_type=f"image/{picture}", kind="screenshot")
 

@@ -6,6 +6,7 @@ file game/character/NAME.json, away from game/figure, whose .json files the engi
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Mapping
@@ -85,7 +86,7 @@ async def generate_character_profile(
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
     with hinting(ctx.workspace):
-        await unbroken(_define, args, ctx.workspace, ctx.seconds_left(WAIT_S))
+        await unbroken(asyncio.to_thread(_define, args, ctx.workspace, ctx.seconds_left(WAIT_S)))
     return {"success": True}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,7 +71,7 @@ async def replace_in_file(args: ReplaceInFile, ctx: ToolContext) -> Mapping[str,
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
     with hinting(workspace):
-        return {"count": await unbroken(_replace, workspace, args, ctx)}
+        return {"count": await unbroken(asyncio.to_thread(_replace, workspace, args, ctx))}
 
 
 def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int:

@@ -101,7 +101,7 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
     with hinting(workspace):
         if args.dry_run:
             return await asyncio.to_thread(_preview, workspace, args)
-        return await unbroken(_write, workspace, args, ctx.seconds_left(WAIT_S))
+        return await unbroken(asyncio.to_thread(_write, workspace, args, ctx.seconds_left(WAIT_S)))
 
 
 def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:

@@ -31,8 +31,9 @@ from runners.registry import get_tool
 from runners.s4 import FailedCall, failed_call
 from runners.targets import Caller
 from runners.workspace.place import Workspace
+from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
-from runs.tools.carried import Carried, carry
+from runs.tools.carried import hand_in, wait_for
 from runs.tools.listing import offered_tools
 
 
@@ -100,8 +101,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     began = time.monotonic()
     admitted = await in_thread(_admit, principal, asked)
     if admitted.tool.uses_browser:
-        carried = await carry(principal, admitted.use, _limit_ms(admitted.tool, asked))
-        return await _answer_of_carried(principal, admitted, carried, began)
+        return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
     outcome = _interrupted(admitted.tool)
     try:
         result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
@@ -188,17 +188,26 @@ def _limit_ms(tool: Tool, asked: AskedCall) -> int:
     return min(tool.timeout_ms, asked.timeout_ms or tool.timeout_ms)
 
 
-async def _answer_of_carried(
-    principal: Principal, admitted: _Admitted, carried: Carried, began: float
+async def _carried(
+    principal: Principal, admitted: _Admitted, limit_ms: int, began: float
 ) -> Answered:
-    outcome = _outcome(carried.result) | {"runId": carried.run_id}
-    outcome["durationMs"] = int((time.monotonic() - began) * 1000)
-    await in_thread(_record_end, principal, admitted, outcome)
+    run_id = await unbroken(hand_in(principal, admitted.use, limit_ms))
+    outcome = _interrupted(admitted.tool)
+    try:
+        raise_if_interrupted()
+        carried = await wait_for(principal, run_id, limit_ms)
+        outcome = _outcome(carried.result)
+    except Refused as refused:
+        outcome = {"ok": False, "code": refused.code}
+        raise
+    finally:
+        outcome |= {"runId": run_id, "durationMs": int((time.monotonic() - began) * 1000)}
+        await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
     if not carried.result.ok:
         in_s4 = admitted.tool.kind == "workspace"
         raise failed_call(carried.result.error or {}, in_s4=in_s4)
     output = carried.result.output or {}
-    return Answered(output, admitted.call_id, carried.run_id, carried.artifact_ids)
+    return Answered(output, admitted.call_id, run_id, carried.artifact_ids)
 
 
 def _interrupted(tool: Tool) -> dict[str, Any]:

@@ -32,28 +32,42 @@ _OURS = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"
 class Carried:
     """What came of a carried call."""
 
-    run_id: str
     result: ToolResult
     artifact_ids: Sequence[str] = ()
 
 
-async def carry(principal: Principal, use: ToolUse, limit_ms: int) -> Carried:
-    """Have a worker make a call and return what came of it.
-
-    The same key again returns what the first call came to.
+async def hand_in(principal: Principal, use: ToolUse, limit_ms: int) -> str:
+    """Have a worker make a call, and return the id of its run: the first one's where the key is
+    the same.
 
     Raises:
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
         Conflict: The key was used for another call.
     """
-    # The scopes of tools were asked for; that a run carries the call is our affair.
-    carrier = replace(principal, scopes=principal.scopes | _OURS)
-    submitted: Submitted = await in_thread(_submit, carrier, use, limit_ms)
+    submitted: Submitted = await in_thread(_submit, _carrier(principal), use, limit_ms)
     if submitted.inputs_match is False:
         raise Conflict("The idempotencyKey was used for another call.")
+    return submitted.run_id
+
+
+async def wait_for(principal: Principal, run_id: str, limit_ms: int) -> Carried:
+    """Wait for a call that was handed in and return what came of it.
+
+    Raises:
+        ConfirmationRequired: A person has to decide before its run goes on.
+        ArtifactNotFound, ArtifactExpired: It was done before, and its output is not kept any more.
+    """
+    carrier = _carrier(principal)
     wait_s = min(PATIENCE_S, (limit_ms + START_MS) / 1000 + 2)
-    run = await wait_run(principal=carrier, run_id=submitted.run_id, wait_s=wait_s)
-    return Carried(submitted.run_id, await _result_of(run, carrier), run["artifactIds"])
+    run = await wait_run(principal=carrier, run_id=run_id, wait_s=wait_s)
+    return Carried(await _result_of(run, carrier), run["artifactIds"])
+
+
+def _carrier(principal: Principal) -> Principal:
+    """Return the caller as who its run belongs to: the scopes of tools were asked for; that a run
+    carries the call is our affair.
+    """
+    return replace(principal, scopes=principal.scopes | _OURS)
 
 
 def _submit(carrier: Principal, use: ToolUse, limit_ms: int) -> Submitted:

@@ -12,8 +12,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from decisions.errors import ConfirmationRequired
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
+from decisions.threads import in_long_thread, in_thread
 from runners import registry
+from runs.models import Run
 from runs.tools import calls
 from runs.tools.calls import Answered, AskedCall, call_tool
 from runs.worker import WorkerPlace
@@ -70,3 +75,52 @@ def test_the_caller_gets_the_whole_output(principal: Principal, project: Path, s
     answered = made(principal, "read_file", args={"path": LONG})
     assert answered.run_id is not None
     assert answered.output["content"] == "x" * size
+
+
+def ends(action: str) -> list[dict[str, Any]]:
+    """Return what the audit log says of calls that ended so."""
+    rows = AuditEntry.objects.filter(action=action, resource_type="tool")
+    return list(rows.values_list("metadata", flat=True))
+
+
+async def handed_in(principal: Principal) -> asyncio.Task[Answered]:
+    """Begin a call, and return it when it has its run."""
+    asked = AskedCall("get_runtime_info")
+    calling = asyncio.ensure_future(call_tool(principal=principal, asked=asked))
+    async with asyncio.timeout(LONG_S):
+        while not await in_thread(Run.objects.exists):
+            await asyncio.sleep(0.02)
+    return calling
+
+
+def ask_and_work() -> None:
+    make_rule(RuleSays("confirm", tool="get_runtime_info"), actor="test")
+    place = WorkerPlace()
+    place.work()
+    place.close()
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_call_whose_run_waits_for_a_person_has_its_closing_row(principal: Principal) -> None:
+    async def call() -> None:
+        calling = await handed_in(principal)
+        await in_long_thread(ask_and_work)
+        with pytest.raises(ConfirmationRequired):
+            await calling
+
+    asyncio.run(call())
+    (end,) = ends("tool.failed")
+    assert (end["code"], end["runId"]) == ("CONFIRMATION_REQUIRED", Run.objects.get().id)
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_call_whose_caller_hangs_up_has_its_closing_row(principal: Principal) -> None:
+    async def hang_up() -> None:
+        calling = await handed_in(principal)
+        calling.cancel()
+        await asyncio.wait({calling})
+        assert calling.cancelled()
+
+    asyncio.run(hang_up())
+    (end,) = ends("tool.failed")
+    assert (end["code"], end["runId"]) == ("interrupted", Run.objects.get().id)
