@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -93,9 +93,11 @@ class StepRun:
         return self.run.session_id
 
     async def call(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
-    ) -> Mapping[str, Any]:
-        """Call a tool and return its output; `target_id` is where a workspace tool works.
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> Mapping[str, Any]:  # fmt: skip
+        """Call a tool and return its output; `target_id` is where a workspace tool works,
+        `timeout_ms` a limit below the tool's own.
 
         Raises:
             CallFailed: The tool failed, or policy or a person denied the call.
@@ -106,7 +108,7 @@ class StepRun:
         use = self._use(tool, args, target_id)
         call = self._remembered(use)
         if call is None:
-            call = {"tool": tool, "digest": use.digest, **await self._perform(use)}
+            call = {"tool": tool, "digest": use.digest, **await self._perform(use, timeout_ms)}
         self.calls.append(call)
         if call.get("error") is not None:
             raise CallFailed(call["error"])
@@ -114,19 +116,22 @@ class StepRun:
         return output
 
     async def attempt(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
-    ) -> ToolResult:
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> ToolResult:  # fmt: skip
         """Call a tool and return what came of it, a failure too.
 
         Raises:
             NeedsPerson: As `call`.
         """
         try:
-            return ToolResult(True, await self.call(tool, args, target_id=target_id))
+            return ToolResult(
+                True, await self.call(tool, args, target_id=target_id, timeout_ms=timeout_ms)
+            )
         except CallFailed as failed:
             return ToolResult(False, error=failed.error)
 
-    async def _perform(self, use: ToolUse) -> dict[str, Any]:
+    async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
         approved = self.run.options.get(APPROVED)
         ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use, approved)))
         if ruling.decision == "deny":
@@ -145,6 +150,9 @@ class StepRun:
             return {"error": workspace.as_dict()}
         self.made.append(call)
         context = self._tool_context(workspace)
+        if timeout_ms is not None:
+            until = time.monotonic() + timeout_ms / 1000
+            context = replace(context, deadline=min(context.deadline, until))
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
         call.ended(result)
         raise_if_interrupted()

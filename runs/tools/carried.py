@@ -15,6 +15,7 @@ from decisions.keys import mac
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runners.base import ToolResult
+from runners.registry import get_tool
 from runners.sessions import find_named
 from runners.workspace.errors import TooSlow
 from runs.models import TERMINAL
@@ -74,6 +75,9 @@ def _submit(carrier: Principal, use: ToolUse, limit_ms: int) -> Submitted:
     call: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
     if use.target_id is not None:
         call["targetId"] = use.target_id
+    tool = get_tool(use.tool)
+    if tool is not None and limit_ms < tool.timeout_ms:
+        call["timeoutMs"] = limit_ms
     options: dict[str, Any] = {"mode": "sync", "timeoutMs": limit_ms + START_MS}
     if use.key:
         options["idempotencyKey"] = "call:" + mac("call", f"{use.tool}\0{use.key}".encode())

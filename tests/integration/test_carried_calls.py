@@ -18,7 +18,10 @@ from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from decisions.threads import in_long_thread, in_thread
 from runners import registry
-from runs.models import Run
+from runners.base import ToolCall, ToolContext, ToolResult
+from runners.invoke import invoke
+from runs.models import Run, RunStep
+from runs.services import submit_run
 from runs.tools import calls
 from runs.tools.calls import Answered, AskedCall, call_tool
 from runs.worker import WorkerPlace
@@ -124,3 +127,28 @@ def test_a_call_whose_caller_hangs_up_has_its_closing_row(principal: Principal) 
     asyncio.run(hang_up())
     (end,) = ends("tool.failed")
     assert (end["code"], end["runId"]) == ("interrupted", Run.objects.get().id)
+
+
+@pytest.mark.usefixtures("carried", "worker")
+def test_the_limit_of_a_carried_call_is_its_steps(principal: Principal) -> None:
+    made(principal, "get_runtime_info", timeout_ms=4999)
+    assert RunStep.objects.get().input["timeoutMs"] == 4999
+
+
+def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
+    principal: Principal, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[float] = []
+
+    async def look(call: ToolCall, ctx: ToolContext) -> ToolResult:
+        left.append(ctx.seconds_left())
+        return await invoke(call, ctx)
+
+    monkeypatch.setattr("runs.step_context.invoke", look)
+    calls = [{"name": "get_runtime_info", **more} for more in ({}, {"timeoutMs": 5000})]
+    submit_run(principal=principal, template_id="call_tools", inputs={"calls": calls},
+               options={"mode": "async"})  # fmt: skip
+    place = WorkerPlace()
+    place.work()
+    place.close()
+    assert left[1] <= 5 < left[0]
