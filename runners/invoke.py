@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pydantic import ValidationError
 
-from runners.base import Tool, ToolCall, ToolContext, ToolResult
+from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.registry import get_tool
 from runners.workspace.errors import BadArguments, TooSlow
+
+Output = Mapping[str, Any]
 
 
 async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     """Call a tool and return its result; a tool that fails is a result, not an exception.
 
-    The call ends at the tool's own timeout or at the context's deadline, whichever is first. An
-    exception that no tool should let out passes through: it is a defect, and the engine tells it as
-    one.
+    The call ends at the tool's own timeout or at the context's deadline, whichever is first. One
+    that is interrupted and cannot stop (a write on the disk) is awaited, and returned as what it
+    came to: the caller then sees to the interrupt (`raise_if_interrupted`). An exception that no
+    tool should let out passes through: it is a defect, and the engine tells it as one.
     """
     tool = get_tool(call.name)
     if tool is None:
@@ -33,19 +38,57 @@ async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
         wrong = BadArguments if tool.kind == "workspace" else InvalidTarget
         return _failed(wrong(_first(error)))
     deadline = min(ctx.deadline, time.monotonic() + tool.timeout_ms / 1000)
+    if deadline <= time.monotonic():
+        return _failed(_too_slow(tool, effect="none"))
     try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            output = await tool.function(args, replace(ctx, deadline=deadline))
+        output = await _within(deadline, tool.function(args, replace(ctx, deadline=deadline)))
     except TimeoutError:
-        return _failed(_too_slow(tool))
+        return _failed(_too_slow(tool, effect="unknown"))
     except ToolFailed as failed:
         return _failed(failed)
     return ToolResult(ok=True, output=output)
 
 
-def _too_slow(tool: Tool) -> ToolFailed:
+def raise_if_interrupted() -> None:
+    """End a task that was interrupted while it waited for a call.
+
+    Raises:
+        CancelledError: It was.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def _within(deadline: float, call: Awaitable[Output]) -> Output:
+    """Return what a call returns; interrupt it when its time is over, or when this task is
+    interrupted.
+
+    Raises:
+        TimeoutError: Its time was over, and it ended without a result.
+    """
+    working = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait({working}, timeout=max(0.0, deadline - time.monotonic()))
+        if working.done():
+            return working.result()
+        working.cancel()
+        await asyncio.wait({working})
+    except asyncio.CancelledError:
+        working.cancel()
+        await asyncio.wait({working})
+        if working.cancelled() or working.exception() is not None:
+            raise
+    if working.cancelled():
+        raise TimeoutError
+    return working.result()
+
+
+def _too_slow(tool: Tool, *, effect: str) -> ToolFailed:
     told = f"{tool.name} did not end within its {tool.timeout_ms} ms."
-    return TooSlow(told) if tool.kind == "workspace" else ToolTimeout(told)
+    details = {} if tool.effect == Effect.READ else {"effect": effect}
+    kind = TooSlow if tool.kind == "workspace" else ToolTimeout
+    return kind(told, details=details)
 
 
 def _failed(failed: ToolFailed) -> ToolResult:

@@ -63,6 +63,12 @@ _OTHERS = {
     "PAGE_CRASHED": "E_PREVIEW_FAIL", "CHROMIUM_MISSING": "E_UNSUPPORTED",
 }  # fmt: skip
 
+# What a call of any other tool is answered with; 422 where nothing is said here.
+_OWN_STATUS = {
+    "INVALID_PARAMETER": 400, "TRUST_LEVEL_NOT_ALLOWED": 400, "POLICY_DENIED": 403,
+    "EXECUTION_ERROR": 500, "CHROMIUM_MISSING": 501, "NAVIGATION_TIMEOUT": 504, "RUN_TIMEOUT": 504,
+}  # fmt: skip
+
 
 class FailedCall(Refused):
     """A tool was called and failed; `error` is its own, in the one shape of errors."""
@@ -86,7 +92,7 @@ def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
     own = {**error, "errorCode": code, "details": details}
     own.pop("step", None)
     if not in_s4:
-        return FailedCall(own, http_status=400 if code in _OTHERS else 422)
+        return FailedCall(own, http_status=_OWN_STATUS.get(code, 422))
     own["errorCode"] = code if code in CODES else _OTHERS.get(code, WorkspaceFailed.code)
     return FailedCall(own, http_status=STATUS[own["errorCode"]])
 

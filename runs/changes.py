@@ -8,6 +8,7 @@ from typing import Any
 
 from artifacts.services import KeptBlob
 from decisions.audit import Deed
+from runs.made_calls import MadeCall
 from runs.models import Run, StepStatus
 
 
@@ -33,7 +34,7 @@ class StepChange:
     Attributes:
         paused: of a step that is pending again because a person has to be asked first.
         events: what the change tells listeners, in order.
-        tool: the tool that was called, for the audit row of a finished call.
+        calls: those that the step made, for their audit rows.
     """
 
     index: int
@@ -42,8 +43,7 @@ class StepChange:
     output: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     blobs: Sequence[KeptBlob] = ()
-    tool: str = ""
-    args_digest: str = ""
+    calls: Sequence[MadeCall] = ()
     paused: Mapping[str, Any] | None = None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from artifacts.services import KeptBlob
 from decisions.audit import Deed
 from runners.errors import AddressNotAllowed
+from runs import made_calls
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.claims import Claim, LeaseLost
 from runs.models import UNDONE, Run, RunStatus
@@ -119,15 +120,10 @@ def _artifact_created(blob: KeptBlob, step_index: int | None) -> NewEvent:
 
 def _calls(run: Run, changes: Sequence[StepChange]) -> list[Deed]:
     """Return the audit rows of the tool calls that are over."""
-    deeds = []
+    deeds: list[Deed] = []
     for change in changes:
-        if change.tool and change.status not in UNDONE:
-            told: dict[str, Any] = {"tool": change.tool, "step": change.index}
-            told |= {"argsDigest": change.args_digest, "ok": change.error is None}
-            if change.error:
-                told["errorCode"] = change.error["errorCode"]
-            place = run.tenant_id, run.workspace_id
-            deeds.append(Deed("tool.called", run.principal_id, "run", run.id, *place, told))
+        deeds += [made_calls.over(run, change.index, call) for call in change.calls]
+        if change.calls:
             deeds += _refused_address(run, change)
     return deeds
 

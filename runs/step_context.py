@@ -6,19 +6,23 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
+
+import orjson
 
 from artifacts.services import KeptBlob, keep_blob
 from decisions import confirmations, deeds
+from decisions.audit import record
 from decisions.deeds import Ruling, ToolUse
 from decisions.masking import Masker
-from runners.base import ToolCall, ToolContext, ToolResult
+from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.errors import PageLost, ToolFailed
-from runners.invoke import invoke
+from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
 from runners.targets import Caller
 from runners.trust import TrustLevel
@@ -27,6 +31,7 @@ from runners.workspaces import check_may_use, open_workspace
 from runs.changes import NewEvent
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
+from runs.made_calls import MadeCall, begun
 from runs.models import APPROVED, DEVELOPER_TARGET, Run
 from runs.task_templates.registry import StepView
 
@@ -62,6 +67,7 @@ class StepRun:
         replay: the calls that the step made before it stopped for a person, which are not made
             again; None where it did not stop.
         calls: those of this try, in order, with what they answered.
+        made: those that this try made itself, as the audit log tells them.
         had_page: it stopped for a person with a page open, of which that person decides.
     """
 
@@ -74,8 +80,7 @@ class StepRun:
     browser: BrowserSession | None = None
     earlier: Sequence[StepView] = ()
     blobs: list[KeptBlob] = field(default_factory=list)
-    tool: str = ""
-    args_digest: str = ""
+    made: list[MadeCall] = field(default_factory=list)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
     replay: Sequence[Mapping[str, Any]] | None = None
@@ -88,9 +93,11 @@ class StepRun:
         return self.run.session_id
 
     async def call(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
-    ) -> Mapping[str, Any]:
-        """Call a tool and return its output; `target_id` is where a workspace tool works.
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> Mapping[str, Any]:  # fmt: skip
+        """Call a tool and return its output; `target_id` is where a workspace tool works,
+        `timeout_ms` a limit below the tool's own.
 
         Raises:
             CallFailed: The tool failed, or policy or a person denied the call.
@@ -101,7 +108,7 @@ class StepRun:
         use = self._use(tool, args, target_id)
         call = self._remembered(use)
         if call is None:
-            call = {"tool": tool, "digest": use.digest, **await self._perform(use)}
+            call = {"tool": tool, "digest": use.digest, **await self._perform(use, timeout_ms)}
         self.calls.append(call)
         if call.get("error") is not None:
             raise CallFailed(call["error"])
@@ -109,36 +116,46 @@ class StepRun:
         return output
 
     async def attempt(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
-    ) -> ToolResult:
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> ToolResult:  # fmt: skip
         """Call a tool and return what came of it, a failure too.
 
         Raises:
             NeedsPerson: As `call`.
         """
         try:
-            return ToolResult(True, await self.call(tool, args, target_id=target_id))
+            return ToolResult(
+                True, await self.call(tool, args, target_id=target_id, timeout_ms=timeout_ms)
+            )
         except CallFailed as failed:
             return ToolResult(False, error=failed.error)
 
-    async def _perform(self, use: ToolUse) -> dict[str, Any]:
-        self.tool, self.args_digest = use.tool, use.digest
+    async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
         approved = self.run.options.get(APPROVED)
         ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use, approved)))
         if ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
         self._check_page_is_there(use)
         if ruling.decision == "confirm":
-            self.tool = self.args_digest = ""  # it was not called
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
             raise NeedsPerson(use, ruling)
-        try:
-            workspace = await self._workspace(use)
-        except ToolFailed as failed:
-            return {"error": failed.as_dict()}
+        call, workspace = MadeCall.of(use), None
+        tool = get_tool(use.tool)
+        if tool is not None and tool.kind == "workspace":
+            begin = partial(self._begin, tool, use, call)
+            workspace = await asyncio.wrap_future(self.in_engine(begin))
+        if isinstance(workspace, ToolFailed):
+            return {"error": workspace.as_dict()}
+        self.made.append(call)
         context = self._tool_context(workspace)
+        if timeout_ms is not None:
+            until = time.monotonic() + timeout_ms / 1000
+            context = replace(context, deadline=min(context.deadline, until))
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
+        call.ended(result)
+        raise_if_interrupted()
         return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
 
     def _check_page_is_there(self, use: ToolUse) -> None:
@@ -153,19 +170,20 @@ class StepRun:
                 details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
             )
 
-    async def _workspace(self, use: ToolUse) -> Workspace | None:
-        """Return the folder that a call works in, looked up on the run's database thread."""
-        tool = get_tool(use.tool)
-        if tool is None or tool.kind != "workspace":
-            return None
+    def _begin(self, tool: Tool, use: ToolUse, call: MadeCall) -> Workspace | ToolFailed:
+        """Return the folder that a call of a workspace tool works in, or why there is none for it;
+        on the run's database thread. A call that may change something is told first.
+        """
         run, trust = self.run, self._trust
         caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
         chosen = run.options.get(DEVELOPER_TARGET)
-        found = self.in_engine(
-            lambda: open_workspace(caller, use.target_id, developer_target=chosen)
-        )
-        workspace: Workspace = await asyncio.wrap_future(found)
-        check_may_use(tool, workspace, trust=trust)
+        try:
+            workspace = open_workspace(caller, use.target_id, developer_target=chosen)
+            check_may_use(tool, workspace, trust=trust)
+        except ToolFailed as failed:
+            return failed
+        if call.is_announced:
+            record(begun(run, self.index, call))
         return workspace
 
     def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
@@ -205,6 +223,10 @@ class StepRun:
     async def keep_trace(self, told: str) -> str | None:
         """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
         return await keep_trace(self._tool_context(), told)
+
+    async def keep_output(self, output: Mapping[str, Any]) -> str:
+        """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
+        return await self._save(orjson.dumps(output), "output.json", "application/json", "file")
 
     @property
     def _trust(self) -> TrustLevel:

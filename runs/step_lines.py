@@ -5,7 +5,7 @@ event that tells it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from typing import Any
@@ -66,7 +66,7 @@ def succeeded(
         data["warnings"] = list(output["warnings"])[:5]
     return StepChange(
         row.index, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", data)], output=output,
-        blobs=tuple(step_run.blobs), tool=step_run.tool, args_digest=step_run.args_digest,
+        blobs=tuple(step_run.blobs), calls=tuple(step_run.made),
     )  # fmt: skip
 
 
@@ -84,8 +84,9 @@ def paused(row: RunStep, step_run: StepRun, *, had_page: bool) -> StepChange:
     row.status = StepStatus.PENDING
     row.paused = storable({"calls": calls, "hadPage": had_page})
     return StepChange(
-        row.index, StepStatus.PENDING, [], blobs=tuple(step_run.blobs), paused=row.paused
-    )
+        row.index, StepStatus.PENDING, [], blobs=tuple(step_run.blobs), paused=row.paused,
+        calls=tuple(step_run.made),
+    )  # fmt: skip
 
 
 def unasked(change: StepChange) -> StepChange:
@@ -106,11 +107,10 @@ def failed(
     told = {
         "durationMs": duration_ms, "errorCode": error["errorCode"], "message": _short(error),
     }  # fmt: skip
-    blobs: Sequence[Any] = tuple(step_run.blobs) if step_run else ()
     return StepChange(
         row.index, StepStatus.FAILED, [NewEvent("step.failed", about(row) | told)], error=error,
-        blobs=blobs, tool=step_run.tool if step_run else "",
-        args_digest=step_run.args_digest if step_run else "",
+        blobs=tuple(step_run.blobs) if step_run else (),
+        calls=tuple(step_run.made) if step_run else (),
     )  # fmt: skip
 
 

@@ -247,7 +247,10 @@ class StepsUnderWay:
                     await bring_page_back(self._template, plan, step_run)
                 return await self._template.do_step(plan, step_run)
         except TimeoutError:
-            raise ToolTimeout(f"'{plan.name}' did not end within its time.") from None
+            details = {"effect": "unknown"} if plan.effect == Effect.ONCE else {}
+            raise ToolTimeout(
+                f"'{plan.name}' did not end within its time.", details=details
+            ) from None
         except (CallFailed, ToolFailed) as failure:
             _name_refusal(failure, step_run)
             await add_evidence(failure, self._template, plan, step_run)

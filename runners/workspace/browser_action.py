@@ -24,6 +24,7 @@ from runners.workspace.local_page import LOCAL_URL, local_tab, local_url, open_i
 from runners.workspace.picture_mark import is_marked, marked
 from runners.workspace.place import Workspace
 from runners.workspace.sandbox import Sandbox
+from runners.workspace.unbroken import unbroken
 from runners.workspace.wording import hint
 
 PICTURES: Mapping[str, Picture] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
@@ -129,7 +130,7 @@ async def _keep_picture(path: str, workspace: Workspace, ctx: ToolContext) -> No
     async with local_tab(ctx, workspace) as tab:
         shown_page(tab, workspace)
         data = marked(await _picture(tab, picture, _seconds(workspace, ctx)))
-    await asyncio.to_thread(_write, path, data, workspace)
+    await unbroken(asyncio.to_thread(_write, path, data, workspace))
     name = PurePosixPath(path).name
     await ctx.save_artifact(data, name=name, mime_type=f"image/{picture}", kind="screenshot")
 

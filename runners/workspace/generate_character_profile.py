@@ -27,6 +27,7 @@ from runners.workspace.errors import (
 from runners.workspace.paths import shown
 from runners.workspace.place import Workspace
 from runners.workspace.sandbox import Sandbox
+from runners.workspace.unbroken import unbroken
 from runners.workspace.webgal.diagnostic import Said
 from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import list_files_below
@@ -85,7 +86,7 @@ async def generate_character_profile(
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
     with hinting(ctx.workspace):
-        await asyncio.to_thread(_define, args, ctx.workspace, ctx.seconds_left(WAIT_S))
+        await unbroken(asyncio.to_thread(_define, args, ctx.workspace, ctx.seconds_left(WAIT_S)))
     return {"success": True}
 
 

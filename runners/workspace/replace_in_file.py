@@ -13,6 +13,7 @@ from runners.registry import tool
 from runners.workspace.errors import ToolDisabled
 from runners.workspace.place import Workspace
 from runners.workspace.replacement import Replaced, replace_all
+from runners.workspace.unbroken import unbroken
 from runners.workspace.write_hints import hinting
 from runners.workspace.writing import WAIT_S, change_text
 
@@ -70,7 +71,7 @@ async def replace_in_file(args: ReplaceInFile, ctx: ToolContext) -> Mapping[str,
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
     with hinting(workspace):
-        return {"count": await asyncio.to_thread(_replace, workspace, args, ctx)}
+        return {"count": await unbroken(asyncio.to_thread(_replace, workspace, args, ctx))}
 
 
 def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int:

@@ -12,6 +12,7 @@ from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import ToolDisabled
 from runners.workspace.place import Workspace
+from runners.workspace.unbroken import unbroken
 from runners.workspace.write_hints import hinting
 from runners.workspace.writing import WAIT_S, preview_text, write_text
 
@@ -100,7 +101,7 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
     with hinting(workspace):
         if args.dry_run:
             return await asyncio.to_thread(_preview, workspace, args)
-        return await asyncio.to_thread(_write, workspace, args, ctx.seconds_left(WAIT_S))
+        return await unbroken(asyncio.to_thread(_write, workspace, args, ctx.seconds_left(WAIT_S)))
 
 
 def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -11,6 +12,7 @@ from pydantic import BaseModel, Field
 from decisions.principals import Principal
 from runners.base import Closed, Effect
 from runs.models import RunStatus
+from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
 from runs.task_templates.registry import (
     Conclusion,
@@ -41,6 +43,13 @@ class PlannedCall(Closed):
         min_length=1,
         max_length=64,
         description="Where it is executed; the default target of its kind unless said.",
+    )
+    timeout_ms: int | None = Field(
+        default=None,
+        alias="timeoutMs",
+        ge=1,
+        le=600_000,
+        description="At most this long; the tool's own time unless that is shorter.",
     )
 
 
@@ -81,6 +90,11 @@ class CallTools(TaskTemplate):
                         "name": {"type": "string"},
                         "ok": {"type": "boolean"},
                         "output": {"type": "object"},
+                        "truncated": {
+                            "type": "boolean",
+                            "description": "The output is shortened: artifactId has the whole.",
+                        },
+                        "artifactId": {"type": "string"},
                         "error": {"type": "object", "required": ["code", "message"]},
                     },
                     "required": ["name", "ok"],
@@ -113,7 +127,8 @@ class CallTools(TaskTemplate):
         for index, call in enumerate(inputs["calls"], 1):
             tool = find_step_tool(call["name"], where=f"inputs.calls.{index - 1}.name")
             named = f"{index}. {tool.name}"
-            planned.append(tool_step(named, tool, call.get("args", {}), call.get("targetId")))
+            step = tool_step(named, tool, call.get("args", {}), call.get("targetId"))
+            planned.append(replace(step, input={**step.input, **_limit_of(call)}))
         return planned
 
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
@@ -127,12 +142,12 @@ class CallTools(TaskTemplate):
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool; a failure that does not stop the run is what the step left."""
         name, args = step.input["tool"], step.input["args"]
-        target_id = step.input.get("targetId")
+        where = {"target_id": step.input.get("targetId"), "timeout_ms": step.input.get("timeoutMs")}
         if ctx.inputs.get("stopOnError", True):
-            return {"ok": True, "output": await ctx.call(name, args, target_id=target_id)}
-        result = await ctx.attempt(name, args, target_id=target_id)
+            return await _kept(name, await ctx.call(name, args, **where), ctx)
+        result = await ctx.attempt(name, args, **where)
         if result.ok:
-            return {"ok": True, "output": dict(result.output or {})}
+            return await _kept(name, result.output or {}, ctx)
         return {"ok": False, "error": _told(result.error or {})}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
@@ -159,7 +174,18 @@ def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dic
     tool = find_step_tool(call["name"], where=f"{where}.name")
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
     target = pinned_target(tool, call.get("targetId"), principal, where=f"{where}.targetId")
-    return {"name": tool.name, "args": args} | ({"targetId": target} if target else {})
+    place = {"targetId": target} if target else {}
+    return {"name": tool.name, "args": args, **place, **_limit_of(call)}
+
+
+def _limit_of(call: Mapping[str, Any]) -> dict[str, int]:
+    limit_ms = call.get("timeoutMs")
+    return {} if limit_ms is None else {"timeoutMs": limit_ms}
+
+
+async def _kept(name: str, output: Mapping[str, Any], ctx: StepContext) -> dict[str, Any]:
+    fitting, marks = await fit_output(name, output, ctx)
+    return {"ok": True, "output": fitting, **marks}
 
 
 def _told(error: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,14 +85,19 @@ class StepContext(Protocol):
         """The steps before this one, for templates that share a page or whose last step waits."""
 
     def call(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
-    ) -> Awaitable[Mapping[str, Any]]:
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> Awaitable[Mapping[str, Any]]:  # fmt: skip
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
 
     def attempt(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
-    ) -> Awaitable[ToolResult]:
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> Awaitable[ToolResult]:  # fmt: skip
         """Call a tool and return what came of it, a failure too."""
+
+    def keep_output(self, output: Mapping[str, Any]) -> Awaitable[str]:
+        """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 
 
 class TaskTemplate(ABC):

@@ -13,6 +13,7 @@ from decisions.principals import Principal
 from decisions.success_paths import fill_in, slots_of
 from runners.base import Closed, Tool
 from runs.models import RunStatus
+from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
 from runs.task_templates.registry import (
     Conclusion,
@@ -142,8 +143,10 @@ class ReplaySuccessPath(TaskTemplate):
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool."""
-        target_id = step.input.get("targetId")
-        return await ctx.call(step.input["tool"], step.input["args"], target_id=target_id)
+        name, target_id = step.input["tool"], step.input.get("targetId")
+        output = await ctx.call(name, step.input["args"], target_id=target_id)
+        fitting, marks = await fit_output(name, output, ctx)
+        return {**fitting, **marks}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return what every step left."""

@@ -24,15 +24,16 @@ from decisions.ids import new_id
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runners.arguments import check_args, scope_of
-from runners.base import Tool, ToolCall, ToolContext, ToolResult
+from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
-from runners.invoke import invoke
+from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
 from runners.s4 import FailedCall, failed_call
 from runners.targets import Caller
 from runners.workspace.place import Workspace
+from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
-from runs.tools.carried import Carried, carry
+from runs.tools.carried import hand_in, wait_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,8 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     began = time.monotonic()
     admitted = await in_thread(_admit, principal, asked)
     if admitted.tool.uses_browser:
-        carried = await carry(principal, admitted.use, _limit_ms(admitted.tool, asked))
-        return await _answer_of_carried(principal, admitted, carried, began)
-    outcome: dict[str, Any] = {"ok": False, "code": "interrupted"}
+        return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
+    outcome = _interrupted(admitted.tool)
     try:
         result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
         outcome = _outcome(result)
@@ -109,6 +109,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         outcome["durationMs"] = int((time.monotonic() - began) * 1000)
         # Also where whoever asked has hung up: what was begun is said to have ended.
         await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
+    raise_if_interrupted()
     if not result.ok:
         raise failed_call(result.error or {}, in_s4=admitted.tool.kind == "workspace")
     kept = [blob.artifact_id for blob in admitted.blobs]
@@ -187,17 +188,31 @@ def _limit_ms(tool: Tool, asked: AskedCall) -> int:
     return min(tool.timeout_ms, asked.timeout_ms or tool.timeout_ms)
 
 
-async def _answer_of_carried(
-    principal: Principal, admitted: _Admitted, carried: Carried, began: float
+async def _carried(
+    principal: Principal, admitted: _Admitted, limit_ms: int, began: float
 ) -> Answered:
-    outcome = _outcome(carried.result) | {"runId": carried.run_id}
-    outcome["durationMs"] = int((time.monotonic() - began) * 1000)
-    await in_thread(_record_end, principal, admitted, outcome)
+    run_id = await unbroken(hand_in(principal, admitted.use, limit_ms))
+    outcome = _interrupted(admitted.tool)
+    try:
+        raise_if_interrupted()
+        carried = await wait_for(principal, run_id, limit_ms)
+        outcome = _outcome(carried.result)
+    except Refused as refused:
+        outcome = {"ok": False, "code": refused.code}
+        raise
+    finally:
+        outcome |= {"runId": run_id, "durationMs": int((time.monotonic() - began) * 1000)}
+        await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
     if not carried.result.ok:
         in_s4 = admitted.tool.kind == "workspace"
         raise failed_call(carried.result.error or {}, in_s4=in_s4)
     output = carried.result.output or {}
-    return Answered(output, admitted.call_id, carried.run_id, carried.artifact_ids)
+    return Answered(output, admitted.call_id, run_id, carried.artifact_ids)
+
+
+def _interrupted(tool: Tool) -> dict[str, Any]:
+    effect = {} if tool.effect == Effect.READ else {"effect": "unknown"}
+    return {"ok": False, "code": "interrupted", **effect}
 
 
 def _outcome(result: ToolResult) -> dict[str, Any]:

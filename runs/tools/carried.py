@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
+from artifacts.selectors import open_content
 from decisions.deeds import ToolUse
 from decisions.errors import ConfirmationRequired, Conflict
 from decisions.keys import mac
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runners.base import ToolResult
+from runners.registry import get_tool
 from runners.sessions import find_named
 from runners.workspace.errors import TooSlow
 from runs.models import TERMINAL
@@ -22,41 +26,58 @@ from runs.waiting import wait_run
 
 START_MS = 20_000  # for a worker to take the run and open its browser, beside the tool's own time
 PATIENCE_S = 55.0  # no call blocks longer (product.md, "MCP")
-_OURS = frozenset({"runs:read", "runs:write", "sessions:write"})
+_OURS = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"})
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
     """What came of a carried call."""
 
-    run_id: str
     result: ToolResult
     artifact_ids: Sequence[str] = ()
 
 
-async def carry(principal: Principal, use: ToolUse, limit_ms: int) -> Carried:
-    """Have a worker make a call and return what came of it.
-
-    The same key again returns what the first call came to.
+async def hand_in(principal: Principal, use: ToolUse, limit_ms: int) -> str:
+    """Have a worker make a call, and return the id of its run: the first one's where the key is
+    the same.
 
     Raises:
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
         Conflict: The key was used for another call.
     """
-    # The scopes of tools were asked for; that a run carries the call is our affair.
-    carrier = replace(principal, scopes=principal.scopes | _OURS)
-    submitted: Submitted = await in_thread(_submit, carrier, use, limit_ms)
+    submitted: Submitted = await in_thread(_submit, _carrier(principal), use, limit_ms)
     if submitted.inputs_match is False:
         raise Conflict("The idempotencyKey was used for another call.")
+    return submitted.run_id
+
+
+async def wait_for(principal: Principal, run_id: str, limit_ms: int) -> Carried:
+    """Wait for a call that was handed in and return what came of it.
+
+    Raises:
+        ConfirmationRequired: A person has to decide before its run goes on.
+        ArtifactNotFound, ArtifactExpired: It was done before, and its output is not kept any more.
+    """
+    carrier = _carrier(principal)
     wait_s = min(PATIENCE_S, (limit_ms + START_MS) / 1000 + 2)
-    run = await wait_run(principal=carrier, run_id=submitted.run_id, wait_s=wait_s)
-    return Carried(submitted.run_id, _result_of(run), run["artifactIds"])
+    run = await wait_run(principal=carrier, run_id=run_id, wait_s=wait_s)
+    return Carried(await _result_of(run, carrier), run["artifactIds"])
+
+
+def _carrier(principal: Principal) -> Principal:
+    """Return the caller as who its run belongs to: the scopes of tools were asked for; that a run
+    carries the call is our affair.
+    """
+    return replace(principal, scopes=principal.scopes | _OURS)
 
 
 def _submit(carrier: Principal, use: ToolUse, limit_ms: int) -> Submitted:
     call: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
     if use.target_id is not None:
         call["targetId"] = use.target_id
+    tool = get_tool(use.tool)
+    if tool is not None and limit_ms < tool.timeout_ms:
+        call["timeoutMs"] = limit_ms
     options: dict[str, Any] = {"mode": "sync", "timeoutMs": limit_ms + START_MS}
     if use.key:
         options["idempotencyKey"] = "call:" + mac("call", f"{use.tool}\0{use.key}".encode())
@@ -77,7 +98,7 @@ def _session_of(carrier: Principal, use: ToolUse) -> str | None:
     return found.id if found else str(create_session(principal=carrier, name=name)["sessionId"])
 
 
-def _result_of(run: Mapping[str, Any]) -> ToolResult:
+async def _result_of(run: Mapping[str, Any], carrier: Principal) -> ToolResult:
     if "waitingFor" in run:
         asked = run["waitingFor"]
         raise ConfirmationRequired(
@@ -91,5 +112,23 @@ def _result_of(run: Mapping[str, Any]) -> ToolResult:
         return ToolResult(False, error=slow.as_dict())
     if run["error"] is not None:
         return ToolResult(False, error=run["error"])
-    (first,) = run["result"]["results"]
-    return ToolResult(True, output=first["output"])
+    return ToolResult(True, output=await in_thread(_output_of, run["result"], carrier))
+
+
+def _output_of(result: Mapping[str, Any], carrier: Principal) -> Mapping[str, Any]:
+    """Return what the one call of a run answered, whole also where its run has it shortened.
+
+    Raises:
+        ArtifactNotFound, ArtifactExpired: The whole is not kept any more.
+    """
+    whole = _read_whole(result, carrier) if result.get("truncated") else result
+    first = whole["results"][0]
+    output: Mapping[str, Any] = first["output"]
+    return _read_whole(first, carrier) if first.get("truncated") else output
+
+
+def _read_whole(short: Mapping[str, Any], carrier: Principal) -> dict[str, Any]:
+    _, file = open_content(principal=carrier, artifact_id=short["artifactId"])
+    with file:
+        whole: dict[str, Any] = orjson.loads(file.read())
+    return whole

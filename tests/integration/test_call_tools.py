@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,18 +10,21 @@ from typing import Any
 
 import pytest
 
+from artifacts.selectors import open_content
 from decisions.confirmations import confirm
 from decisions.deeds import use_of
 from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
-from decisions.models import Decision
+from decisions.models import AuditEntry, Decision
 from decisions.objects import put_success_path
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, make_target
+from runs.claims import LeaseLost
 from runs.models import Run, RunStep
 from runs.services import retry_run, submit_run
+from runs.shortening import RESULT_BYTES
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
@@ -238,6 +242,90 @@ def test_a_success_path_without_files_takes_no_target(
             principal=principal, template_id="replay_success_path",
             inputs={"objectId": kept["item"]["object_id"], "targetId": target_id},
         )  # fmt: skip
+
+
+def audited(run_id: str, *actions: str) -> list[dict[str, Any]]:
+    """Return what the audit log says of a run, oldest first."""
+    rows = AuditEntry.objects.filter(resource_id=run_id, action__in=actions).order_by("id")
+    return [{"action": row.action, **row.metadata} for row in rows]
+
+
+CALLS = ("tool.called", "tool.succeeded", "tool.failed")
+
+
+def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
+    hand_in: Callable[..., str], place: WorkerPlace
+) -> None:
+    absent = call("validate_script", path="game/scene/absent.txt")
+    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), place)
+    first, second = audited(run.id, *CALLS)
+    assert (first["ok"], first["errorCode"]) == (False, "E_NOT_FOUND")
+    assert (second["tool"], second["ok"]) == ("get_runtime_info", True)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_denied_call_was_not_called(
+    hand_in: Callable[..., str], place: WorkerPlace, stops: bool
+) -> None:
+    make_rule(RuleSays("deny", tool="write_to_file"), actor="test")
+    run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), place)
+    assert [one["tool"] for one in audited(run.id, *CALLS)] == ["get_runtime_info"][stops:]
+    assert [one["tool"] for one in audited(run.id, "policy.denied")] == ["write_to_file"]
+
+
+def test_a_write_is_audited_before_and_after(
+    hand_in: Callable[..., str], place: WorkerPlace
+) -> None:
+    run = ended(hand_in(PREVIEW, WRITE, WRITE), place)
+    rows = audited(run.id, *CALLS)
+    assert [one["action"] for one in rows] == [
+        "tool.called", "tool.succeeded", "tool.called", "tool.succeeded", "tool.called",
+        "tool.failed",
+    ]  # fmt: skip
+    for one in rows:
+        assert (one["path"], one["targetId"]) == (SCENE, ExecutionTarget.objects.get().id)
+    assert (rows[2]["step"], rows[2]["argsDigest"]) == (1, rows[3]["argsDigest"])
+    assert rows[3]["snapshotId"] == run.steps.get(index=1).output["output"]["snapshotId"]
+    assert rows[5]["code"] == run.error["details"]["causeCode"]
+
+
+def test_a_write_whose_step_was_never_noted_is_in_the_audit_log(
+    hand_in: Callable[..., str], place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_the_lease(row: RunStep, *_: object) -> None:
+        raise LeaseLost(row.run_id)
+
+    monkeypatch.setattr("runs.step_lines.succeeded", lose_the_lease)
+    run = ended(hand_in(PREVIEW), place)
+    assert run.status == "running"
+    (begun,) = audited(run.id, *CALLS)
+    assert (begun["action"], begun["path"]) == ("tool.called", SCENE)
+
+
+def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
+    hand_in: Callable[..., str], place: WorkerPlace
+) -> None:
+    run_id = hand_in(PREVIEW)
+    ExecutionTarget.objects.update(enabled=False)
+    run = ended(run_id, place)
+    assert run.error["details"]["causeCode"] == "E_TOOL_DISABLED"
+    assert not audited(run_id, *CALLS)
+
+
+def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
+    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
+) -> None:
+    text = "海:b;\n" * 50_000
+    (project / "game/scene/long.txt").write_text(text)
+    run = ended(hand_in(*[call("read_file", path="game/scene/long.txt")] * 3), place)
+    assert run.status == "succeeded", run.error
+    for step in run.steps.all():
+        kept = step.output
+        assert len(json.dumps(kept, ensure_ascii=False).encode()) < RESULT_BYTES + 200
+        assert kept["truncated"] is True
+        _, file = open_content(principal=principal, artifact_id=kept["artifactId"])
+        with file:
+            assert json.load(file)["content"] == text
 
 
 def test_a_success_path_may_have_steps_of_workspace_tools(

@@ -17,6 +17,7 @@ from decisions.principals import Principal
 from runs.changes import NewEvent, StepChange, Transition
 from runs.claims import Claim, LeaseLost, hand_back
 from runs.journal import Ending, save_active_ms, write
+from runs.made_calls import MadeCall
 from runs.models import Run, RunEvent, RunStatus, RunStep, StepStatus
 from runs.selectors import list_events
 from runs.slots import release_slot
@@ -62,7 +63,9 @@ LATE: dict[str, Callable[[Claim], object]] = {
     "a step that is over": lambda held: write(held, [done(0)], active_ms=1),
     "an event": lambda held: write(held, [], active_ms=1, events=[NewEvent("tool.update")]),
     "an artifact": lambda held: write(held, [done(0, blobs=(a_blob(),))], active_ms=1),
-    "a tool call": lambda held: write(held, [done(0, tool="read_page")], active_ms=1),
+    "a tool call": lambda held: write(
+        held, [done(0, calls=[MadeCall("read_page", "d" * 64, {})])], active_ms=1
+    ),
     "the end": lambda held: write(held, [], active_ms=1, ending=SUCCEEDED),
     "the clock": lambda held: save_active_ms(held, 99),
     "handing back": lambda held: hand_back(held, reason="draining", active_ms=9),
@@ -104,7 +107,7 @@ def test_what_another_worker_writes_under_the_right_epoch_is_refused(
 def test_a_step_and_all_that_belongs_to_it_is_written_together(submit: Submit) -> None:
     run_id = submit("ok", "ok")
     held = must_take("w1")
-    change = done(1, blobs=(a_blob(),), tool="read_page", args_digest="d" * 64)
+    change = done(1, blobs=(a_blob(),), calls=[MadeCall("read_page", "d" * 64, {}, failed_code="")])
     write(held, [change], active_ms=7)
     step = RunStep.objects.get(run_id=run_id, index=1)
     assert (step.status, step.output, step.epoch) == ("succeeded", {}, 1)

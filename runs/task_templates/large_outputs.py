@@ -1,0 +1,28 @@
+"""Outputs of tools that are too large for a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from decisions.storable import storable
+from runners.registry import get_tool
+from runs.shortening import RESULT_BYTES, shorten
+from runs.task_templates.registry import StepContext
+
+
+async def fit_output(
+    name: str, output: Mapping[str, Any], ctx: StepContext
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what the tool `name` answered as a step keeps it, and how that is marked: whole and
+    without a mark, or where it is large shortened within the tool's schema, marked `truncated` and
+    with the `artifactId` of the whole.
+    """
+    whole: dict[str, Any] = storable(dict(output))
+    if len(orjson.dumps(whole)) <= RESULT_BYTES:
+        return whole, {}
+    artifact_id, tool = await ctx.keep_output(whole), get_tool(name)
+    short = shorten(whole, RESULT_BYTES, tool.response if tool is not None else None)
+    return short, {"truncated": True, "artifactId": artifact_id}

@@ -1,0 +1,154 @@
+"""Direct calls that a worker carries: what their caller gets, and what the audit log says."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from decisions.errors import ConfirmationRequired
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from decisions.threads import in_long_thread, in_thread
+from runners import registry
+from runners.base import ToolCall, ToolContext, ToolResult
+from runners.invoke import invoke
+from runs.models import Run, RunStep
+from runs.services import submit_run
+from runs.tools import calls
+from runs.tools.calls import Answered, AskedCall, call_tool
+from runs.worker import WorkerPlace
+
+pytest_plugins = ["tests.support.workspace_fixtures"]
+
+LONG = "game/scene/long.txt"
+LONG_S = 60.0
+
+
+@pytest.fixture
+def carried(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
+    """Have a worker carry calls of file tools, as if they needed a browser: none is here."""
+    here = registry.get_tool
+
+    def look(name: str) -> Any:
+        found = here(name)
+        return None if found is None else replace(found, uses_browser=True)
+
+    monkeypatch.setattr(calls, "get_tool", look)
+
+
+@pytest.fixture
+def worker(principal: Principal) -> Iterator[None]:
+    """A worker that carries what there is, on a thread of its own."""
+    over = threading.Event()
+
+    def work() -> None:
+        place = WorkerPlace()
+        try:
+            while not over.wait(0.05):
+                place.work()
+        finally:
+            place.close()
+            connections.close_all()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    over.set()
+    thread.join(LONG_S)
+
+
+def made(principal: Principal, name: str, **more: Any) -> Answered:
+    """Make a call and return what it answered."""
+    args = more.pop("args", {})
+    return asyncio.run(call_tool(principal=principal, asked=AskedCall(name, args, **more)))
+
+
+@pytest.mark.usefixtures("carried", "worker")
+@pytest.mark.parametrize("size", [10, 65_500, 400_000])
+def test_the_caller_gets_the_whole_output(principal: Principal, project: Path, size: int) -> None:
+    (project / LONG).write_text("x" * size)
+    answered = made(principal, "read_file", args={"path": LONG})
+    assert answered.run_id is not None
+    assert answered.output["content"] == "x" * size
+
+
+def ends(action: str) -> list[dict[str, Any]]:
+    """Return what the audit log says of calls that ended so."""
+    rows = AuditEntry.objects.filter(action=action, resource_type="tool")
+    return list(rows.values_list("metadata", flat=True))
+
+
+async def handed_in(principal: Principal) -> asyncio.Task[Answered]:
+    """Begin a call, and return it when it has its run."""
+    asked = AskedCall("get_runtime_info")
+    calling = asyncio.ensure_future(call_tool(principal=principal, asked=asked))
+    async with asyncio.timeout(LONG_S):
+        while not await in_thread(Run.objects.exists):
+            await asyncio.sleep(0.02)
+    return calling
+
+
+def ask_and_work() -> None:
+    make_rule(RuleSays("confirm", tool="get_runtime_info"), actor="test")
+    place = WorkerPlace()
+    place.work()
+    place.close()
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_call_whose_run_waits_for_a_person_has_its_closing_row(principal: Principal) -> None:
+    async def call() -> None:
+        calling = await handed_in(principal)
+        await in_long_thread(ask_and_work)
+        with pytest.raises(ConfirmationRequired):
+            await calling
+
+    asyncio.run(call())
+    (end,) = ends("tool.failed")
+    assert (end["code"], end["runId"]) == ("CONFIRMATION_REQUIRED", Run.objects.get().id)
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_call_whose_caller_hangs_up_has_its_closing_row(principal: Principal) -> None:
+    async def hang_up() -> None:
+        calling = await handed_in(principal)
+        calling.cancel()
+        await asyncio.wait({calling})
+        assert calling.cancelled()
+
+    asyncio.run(hang_up())
+    (end,) = ends("tool.failed")
+    assert (end["code"], end["runId"]) == ("interrupted", Run.objects.get().id)
+
+
+@pytest.mark.usefixtures("carried", "worker")
+def test_the_limit_of_a_carried_call_is_its_steps(principal: Principal) -> None:
+    made(principal, "get_runtime_info", timeout_ms=4999)
+    assert RunStep.objects.get().input["timeoutMs"] == 4999
+
+
+def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
+    principal: Principal, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[float] = []
+
+    async def look(call: ToolCall, ctx: ToolContext) -> ToolResult:
+        left.append(ctx.seconds_left())
+        return await invoke(call, ctx)
+
+    monkeypatch.setattr("runs.step_context.invoke", look)
+    calls = [{"name": "get_runtime_info", **more} for more in ({}, {"timeoutMs": 5000})]
+    submit_run(principal=principal, template_id="call_tools", inputs={"calls": calls},
+               options={"mode": "async"})  # fmt: skip
+    place = WorkerPlace()
+    place.work()
+    place.close()
+    assert left[1] <= 5 < left[0]

@@ -1,0 +1,118 @@
+"""A write whose time is over, or whose caller is gone, is told as what it came to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.base import ToolCall, ToolResult
+from runners.invoke import invoke, raise_if_interrupted
+from runners.workspace.sandbox import Sandbox
+from tests.support.project import Project
+
+LONG_S = 60.0
+REPLACE = ToolCall("replace_in_file", {"path": "a.txt", "find": "one", "replace": "two"})
+
+
+class SlowDisk:
+    """A disk that says that it has a file only once it may; the file is there before."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.has_it, self.may_say_so = threading.Event(), threading.Event()
+        at_once = Sandbox.replace
+
+        def replace(*args: Any, **more: Any) -> None:
+            at_once(*args, **more)
+            self.has_it.set()
+            assert self.may_say_so.wait(LONG_S)
+
+        monkeypatch.setattr(Sandbox, "replace", replace)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
+    return SlowDisk(monkeypatch)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "project").mkdir()
+    made = Project(tmp_path / "project")
+    made.write("a.txt", "one")
+    return made
+
+
+class Clock(asyncio.SelectorEventLoop):
+    """An event loop whose time can be put forward."""
+
+    ahead_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead_s
+
+
+def test_a_write_that_took_longer_than_its_time_is_told_as_done(
+    project: Project, disk: SlowDisk
+) -> None:
+    clock = Clock()
+
+    async def call() -> ToolResult:
+        calling = asyncio.ensure_future(invoke(REPLACE, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(disk.has_it.wait, LONG_S)
+        clock.ahead_s = LONG_S  # its time is over
+        await asyncio.sleep(0.05)
+        disk.may_say_so.set()
+        return await calling
+
+    with asyncio.Runner(loop_factory=lambda: clock) as runner:
+        result = runner.run(call())
+    assert (result.ok, result.output) == (True, {"count": 1})
+    assert (project.root / "a.txt").read_text() == "two"
+
+
+def test_a_write_whose_caller_is_gone_is_awaited_and_told_as_done(
+    project: Project, disk: SlowDisk
+) -> None:
+    told: list[ToolResult] = []
+
+    async def call() -> None:
+        told.append(await invoke(REPLACE, project.context(seconds=LONG_S)))
+        raise_if_interrupted()
+        told.clear()  # never: the interrupt was for this task
+
+    async def hang_up() -> None:
+        calling = asyncio.ensure_future(call())
+        await asyncio.to_thread(disk.has_it.wait, LONG_S)
+        calling.cancel()
+        await asyncio.sleep(0.05)
+        assert not calling.done()
+        disk.may_say_so.set()
+        await asyncio.wait({calling})
+        assert calling.cancelled()
+
+    asyncio.run(hang_up())
+    assert [one.output for one in told] == [{"count": 1}]
+
+
+def test_a_write_whose_time_was_over_before_it_began_is_not_done(project: Project) -> None:
+    result = asyncio.run(invoke(REPLACE, project.context(seconds=0.0)))
+    assert not result.ok
+    assert result.error is not None
+    assert (result.error["errorCode"], result.error["details"]) == ("E_TIMEOUT", {"effect": "none"})
+    assert (project.root / "a.txt").read_text() == "one"
+
+
+def test_a_read_that_is_interrupted_ends_at_once_as_an_interrupt(project: Project) -> None:
+    async def interrupted() -> None:
+        reading = ToolCall("search_files", {"path": ".", "regex": "one"})
+        calling = asyncio.ensure_future(invoke(reading, project.context(seconds=LONG_S)))
+        await asyncio.sleep(0)
+        calling.cancel()
+        await calling
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
