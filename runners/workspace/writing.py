@@ -156,7 +156,7 @@ class _Change:
                 keyed.remember(snapshot.id)
             self.sandbox.replace(self.name, self.becomes, expect=self.was, beside=under_way.beside)
         except BaseException:
-            finish(state, under_way)
+            finish(state, under_way, is_ours=True)
             raise
         finally:
             self.lock.clear()

@@ -1,0 +1,80 @@
+"""A write that somebody else comes before: told as a conflict, and nothing calls it done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspace import snapshots
+from runners.workspace.errors import WriteConflict
+from runners.workspace.leftovers import UnderWay, digest_of, finish
+from runners.workspace.place import Workspace
+from runners.workspace.snapshots import list_snapshots
+from runners.workspace.writing import write_text
+from tests.support.writing import files_in, workspace_at
+
+BESIDE = f".continuity-{'0' * 16}.tmp"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    """A workspace with one file."""
+    made = workspace_at(tmp_path)
+    (made.root / "a.txt").write_text("old")
+    return made
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, at: Any, name: str, act: Callable[[], object]
+) -> None:
+    """Do something once, before a function is called that a write calls on its way."""
+    called = getattr(at, name)
+
+    def first(*args: Any, **more: Any) -> Any:
+        monkeypatch.setattr(at, name, called)
+        act()
+        return called(*args, **more)
+
+    monkeypatch.setattr(at, name, first)
+
+
+@pytest.mark.parametrize("third", ["third", "much longer than may be read" * 9])
+@pytest.mark.parametrize("becomes", ["new", "old"])
+def test_a_write_that_failed_is_not_answered_as_done_under_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, becomes: str, third: str
+) -> None:
+    here = workspace_at(tmp_path, max_read_bytes=100)
+    file = here.root / "a.txt"
+    file.write_text("old")
+    meanwhile(monkeypatch, snapshots, "keep_snapshot", lambda: file.write_text(third))
+    with pytest.raises(WriteConflict):
+        write_text(here, "a.txt", becomes, idempotency_key="k")
+    assert (list_snapshots(here.state), files_in(here.state / "keys")) == ([], [])
+    file.write_text("old")
+    done = write_text(here, "a.txt", becomes, idempotency_key="k")
+    assert (file.read_text(), done.snapshot_id) == (becomes, list_snapshots(here.state)[0].id)
+
+
+@pytest.mark.parametrize(
+    ("is_beside", "now", "is_kept"),
+    [(True, "third", False), (True, "new", True), (False, "third", True), (False, "old", False)],
+)
+def test_what_a_dead_writer_left_tells_whether_it_wrote(
+    here: Workspace, is_beside: bool, now: str, is_kept: bool
+) -> None:
+    done = write_text(here, "a.txt", "new", idempotency_key="k")
+    [key] = files_in(here.state / "keys")
+    (here.root / "a.txt").write_text(now)
+    if is_beside:
+        (here.root / BESIDE).write_text("new")
+    died = UnderWay(
+        str(here.root), "a.txt", digest_of(b"old"), digest_of(b"new"), 100, done.snapshot_id, key,
+        BESIDE,
+    )  # fmt: skip
+    finish(here.state, died)
+    assert files_in(here.state / "keys") == ([key] if is_kept else [])
+    assert bool(list_snapshots(here.state)) is is_kept
+    assert files_in(here.root) == ["a.txt"]
