@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runners.workspace import snapshots
+from runners.workspace import replacing, snapshots
 from runners.workspace.errors import WriteConflict
 from runners.workspace.leftovers import UnderWay, digest_of, finish
 from runners.workspace.place import Workspace
@@ -78,3 +81,37 @@ def test_what_a_dead_writer_left_tells_whether_it_wrote(
     assert files_in(here.state / "keys") == ([key] if is_kept else [])
     assert bool(list_snapshots(here.state)) is is_kept
     assert files_in(here.root) == ["a.txt"]
+
+
+def test_what_another_wrote_while_the_content_was_written_stays(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, becomes in (("a.txt", "theirs"), ("new.txt", "theirs, and new")):
+        file = here.root / name
+        meanwhile(monkeypatch, replacing, "_write_all", partial(file.write_text, becomes))
+        with pytest.raises(WriteConflict, match="meanwhile"):
+            write_text(here, name, "ours", idempotency_key="k")
+        assert file.read_text() == becomes
+    assert (files_in(here.root), list_snapshots(here.state)) == (["a.txt", "new.txt"], [])
+
+
+def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = here.root / "new.txt"
+    meanwhile(monkeypatch, replacing, "_put", partial(file.write_text, "theirs"))
+    with pytest.raises(WriteConflict, match="made meanwhile"):
+        write_text(here, "new.txt", "ours")
+    assert (file.read_text(), files_in(here.root)) == ("theirs", ["a.txt", "new.txt"])
+
+
+def test_a_new_file_is_written_also_where_files_have_one_name_only(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EPERM, "no second names here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    write_text(here, "new.txt", "ours")
+    assert ((here.root / "new.txt").read_text(), len(files_in(here.root))) == ("ours", 2)
+    assert (here.root / "new.txt").stat().st_nlink == 1
