@@ -13,6 +13,7 @@ import pytest
 
 from runners.workspace import replacing, snapshots
 from runners.workspace.errors import WriteConflict
+from runners.workspace.file_lock import lock_number
 from runners.workspace.leftovers import UnderWay, digest_of, finish
 from runners.workspace.place import Workspace
 from runners.workspace.snapshots import list_snapshots
@@ -115,3 +116,21 @@ def test_a_new_file_is_written_also_where_files_have_one_name_only(
     write_text(here, "new.txt", "ours")
     assert ((here.root / "new.txt").read_text(), len(files_in(here.root))) == ("ours", 2)
     assert (here.root / "new.txt").stat().st_nlink == 1
+
+
+def test_what_is_about_to_be_done_is_on_the_disk_before_anything_is_kept(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    at_snapshot: list[list[str]] = []
+    fsync = os.fsync
+
+    def noting(fd: int) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        synced.append(f"{path.name} {path.stat().st_size > 0}")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    meanwhile(monkeypatch, snapshots, "keep_snapshot", lambda: at_snapshot.append(synced.copy()))
+    write_text(here, "a.txt", "new", idempotency_key="k")
+    assert at_snapshot == [["locks True", f"{lock_number('a.txt')} True"]]
