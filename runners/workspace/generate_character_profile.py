@@ -31,7 +31,7 @@ from runners.workspace.webgal.diagnostic import Said
 from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import list_files_below
 from runners.workspace.write_hints import hinting
-from runners.workspace.writing import WAIT_S, change_text, write_text
+from runners.workspace.writing import WAIT_S, change_text
 
 FIGURES, CHARACTERS = "game/figure", "game/character"
 LONGEST_NAME = 100  # characters
@@ -94,10 +94,10 @@ def _define(args: GenerateCharacterProfile, workspace: Workspace, wait_s: float)
     if args.default_expression is not None:
         said["defaultExpression"] = args.default_expression
     path = f"{CHARACTERS}/{_file_name(args.name)}.json"
-    try:
-        change_text(workspace, path, lambda was: _changed(was, said, path), wait_s=wait_s)
-    except NotThere:
-        write_text(workspace, path, _text_of(said), wait_s=wait_s)
+    change_text(
+        workspace, path, lambda was: _changed(was, said, path), wait_s=wait_s,
+        missing=_text_of(said),
+    )  # fmt: skip
 
 
 def _file_name(name: str) -> str:
