@@ -119,7 +119,7 @@ def shown_page(tab: Tab, workspace: Workspace) -> None:
 
 
 def _session(outer: BrowserSession, workspace: Workspace) -> BrowserSession:
-    """Return the pages of one project: a run that works on two has two, with cookies of their own."""
+    """Return the pages of one project; a run that works on two has two, with their own cookies."""
     policy = workspace.policy
     rule = LoopbackOnly(hosts=policy.allowed_hosts, closed_ports=policy.own_ports)
     key = f"pages of {workspace.root} with {rule}"
