@@ -20,6 +20,7 @@ from decisions.errors import (
     Refused,
     TooManyRequests,
 )
+from decisions.storable import storable
 from runners.workspace.errors import WorkspaceFailed
 
 KINDS: tuple[type[WorkspaceFailed], ...] = (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
@@ -89,7 +90,8 @@ def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
     """
     details = dict(error.get("details") or {})
     code = str(details.pop("causeCode", None) or error["errorCode"])
-    own = {**error, "errorCode": code, "details": details}
+    # What no door could write out would take the error's place: half a surrogate pair of a page.
+    own = storable({**error, "errorCode": code, "details": details})
     own.pop("step", None)
     if not in_s4:
         return FailedCall(own, http_status=_OWN_STATUS.get(code, 422))

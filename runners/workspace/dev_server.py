@@ -18,7 +18,6 @@ from runners.workspace.script_process import ScriptProcess
 
 SCRIPT = "dev"
 LOOK_SECONDS = 0.1
-_KEY = "dev server"
 _ADDRESS = re.compile(r"\bhttps?://(?:localhost|127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[^\s'\"<>]*)?")
 
 
@@ -76,16 +75,17 @@ async def may_serve(workspace: Workspace) -> bool:
 
 
 async def dev_server(workspace: Workspace, session: BrowserSession, *, seconds: float) -> DevServer:
-    """Return the session's dev server, starting it where none runs.
+    """Return the session's dev server of this project, starting it where none runs.
 
     Raises:
         PolicyViolation: package.json names no dev script, or the address it prints may not be
             opened.
         PreviewFailed, TooSlow: It does not serve anything.
     """
-    kept = session.belongings.pop(_KEY, None)
+    key = f"dev server of {workspace.root}"
+    kept = session.belongings.pop(key, None)
     if isinstance(kept, DevServer) and not kept.has_ended:
-        session.belongings[_KEY] = kept
+        session.belongings[key] = kept
         return kept
     if kept is not None:
         await kept.close()
@@ -95,7 +95,7 @@ async def dev_server(workspace: Workspace, session: BrowserSession, *, seconds: 
     except BaseException:
         await made.close()
         raise
-    session.belongings[_KEY] = made
+    session.belongings[key] = made
     return made
 
 

@@ -66,8 +66,8 @@ async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str
     return whether it ended well and what it printed.
 
     Arguments reach the script as they are; no shell reads them. A script that does not end in time
-    is stopped with everything it started: E_TIMEOUT, with what it printed so far. Of a flood, the
-    beginning and the end are returned. Developer mode only.
+    is stopped with what it started, as far as that can be found: E_TIMEOUT, with what it printed so
+    far. Of a flood, the beginning and the end are returned. Developer mode only.
     """
     workspace = developing(ctx)
     _check_args(args.args)
@@ -130,8 +130,8 @@ def _too_slow(
 ) -> WorkspaceFailed:
     limit_ms = round(seconds * 1000)
     return TooSlow(
-        f"The script {script.event} did not end within {limit_ms} ms; it was stopped with all that"
-        " it had started.",
+        f"The script {script.event} did not end within {limit_ms} ms; it was stopped, with all that"
+        " could be found of what it had started.",
         hint=hint(workspace, zh="details.logs 是停止前的输出。长期运行的服务请自行启动。",
                   en="details.logs is what it printed. Start a server that runs on by yourself."),
         details={"scriptName": script.event, "timeoutMs": limit_ms, "logs": logs},

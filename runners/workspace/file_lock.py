@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runners.workspace.errors import WriteConflict
+from runners.workspace.kept_files import sync_folder
 
 _ASK_AGAIN_S = 0.01
 
@@ -36,9 +37,10 @@ class HeldLock:
         return noted if isinstance(noted, dict) else None
 
     def tell(self, note: dict[str, Any]) -> None:
-        """Note what is about to be done."""
+        """Note what is about to be done, durably: what it tells of outlives a power failure too."""
         self.clear()
         os.pwrite(self._fd, json.dumps(note).encode(), 0)
+        os.fsync(self._fd)
 
     def clear(self) -> None:
         """Note that nothing is under way any more."""
@@ -74,8 +76,11 @@ def hold_lock(state: Path, name: str, *, wait_s: float) -> Iterator[HeldLock]:
 
 def try_lock(path: Path, closing: contextlib.ExitStack) -> HeldLock | None:
     """Take a lock until `closing` ends, or return None where somebody else holds it."""
+    is_new = not path.exists()
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        if is_new:
+            sync_folder(path.parent)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)

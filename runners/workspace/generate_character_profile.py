@@ -31,8 +31,9 @@ from runners.workspace.unbroken import unbroken
 from runners.workspace.webgal.diagnostic import Said
 from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import list_files_below
+from runners.workspace.within import time_limit
 from runners.workspace.write_hints import hinting
-from runners.workspace.writing import WAIT_S, change_text, write_text
+from runners.workspace.writing import WAIT_S, change_text
 
 FIGURES, CHARACTERS = "game/figure", "game/character"
 LONGEST_NAME = 100  # characters
@@ -86,19 +87,24 @@ async def generate_character_profile(
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
     with hinting(ctx.workspace):
-        await unbroken(asyncio.to_thread(_define, args, ctx.workspace, ctx.seconds_left(WAIT_S)))
+        defining = asyncio.to_thread(
+            _define, args, ctx.workspace, ctx.seconds_left(WAIT_S), time_limit(ctx)
+        )
+        await unbroken(defining)
     return {"success": True}
 
 
-def _define(args: GenerateCharacterProfile, workspace: Workspace, wait_s: float) -> None:
-    said = {"name": args.name, "image": _image_of(args.image_file, workspace)}
+def _define(
+    args: GenerateCharacterProfile, workspace: Workspace, wait_s: float, until: float
+) -> None:
+    said = {"name": args.name, "image": _image_of(args.image_file, workspace, until)}
     if args.default_expression is not None:
         said["defaultExpression"] = args.default_expression
     path = f"{CHARACTERS}/{_file_name(args.name)}.json"
-    try:
-        change_text(workspace, path, lambda was: _changed(was, said, path), wait_s=wait_s)
-    except NotThere:
-        write_text(workspace, path, _text_of(said), wait_s=wait_s)
+    change_text(
+        workspace, path, lambda was: _changed(was, said, path), wait_s=wait_s,
+        missing=_text_of(said),
+    )  # fmt: skip
 
 
 def _file_name(name: str) -> str:
@@ -116,12 +122,13 @@ def _file_name(name: str) -> str:
     return name
 
 
-def _image_of(name: str, workspace: Workspace) -> str:
+def _image_of(name: str, workspace: Workspace, until: float) -> str:
     """Return the image's path below game/figure.
 
     Raises:
         NotThere: There is no such file.
         PathDenied, BadArguments: As the sandbox says.
+        TooSlow, TooLarge: There are too many files to name one like it.
     """
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         # Judged from game/figure, which it may leave as little as the root.
@@ -130,7 +137,7 @@ def _image_of(name: str, workspace: Workspace) -> str:
         with contextlib.suppress(NotThere):
             if S_ISREG(sandbox.stat(path).st_mode):
                 return image
-        files = fold_all(list_files_below(sandbox, FIGURES))
+        files = fold_all(list_files_below(sandbox, FIGURES, until))
     near = closest(image, files, at_most=max(1, len(image) // 3))
     hint = Said("near_file", {"near": near[0]}) if near else Said("any_file")
     raise NotThere(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from runners.workspace.errors import BadArguments, PathDenied
 from runners.workspace.paths import shown
 
 GLOB_LENGTH, GLOBS, ALTERNATIVES = 500, 100, 64
+MEANT = 256  # globs without braces in all: each is tried on every name
 _ACROSS = None  # `**`
 _Part = Callable[[str], object] | None
 State = frozenset[tuple[int, int]]
@@ -24,28 +25,30 @@ class Globs:
 
     Raises:
         PathDenied: One leads out of the folder.
-        BadArguments: One is empty, too long, or too many are meant by its braces.
+        BadArguments: One is empty, too long, or too many are meant by their braces.
     """
 
     def __init__(self, globs: Sequence[str]) -> None:
         if len(globs) > GLOBS:
             raise BadArguments(f"More than {GLOBS} globs.")
-        self._globs = [_parts(one) for glob in globs for one in _plain(glob)]
-        self._last: dict[State, list[_Part]] = {}
+        meant = list(dict.fromkeys(one for glob in globs for one in _plain(glob)))
+        if len(meant) > MEANT:
+            raise BadArguments(f"The globs with their braces mean more than {MEANT} globs.")
+        self._names = [_names(one) for one in meant]
+        self._globs = [tuple(map(_matcher, names)) for names in self._names]
+        self._last: dict[State, _Part] = {}
         self.start = self._spread((number, 0) for number in range(len(self._globs)))
 
     def among(self, state: State, names: list[str]) -> list[str]:
         """Return the names that are a match where the state was reached."""
         if state not in self._last:
-            self._last[state] = [
-                self._globs[number][at]
+            last = {
+                self._names[number][at]
                 for number, at in state
                 if at == len(self._globs[number]) - 1
-            ]
-        tests = self._last[state]
-        if _ACROSS in tests or _anything in tests:
-            return names
-        return list(dict.fromkeys(name for test in tests if test for name in filter(test, names)))
+            }
+            self._last[state] = _one_of(last)
+        return list(filter(self._last[state], names))
 
     def onward(self, state: State, name: str) -> State:
         """Go into a folder; return the state in it (empty: no match can be below)."""
@@ -83,19 +86,27 @@ def at_any_depth(glob: str) -> str:
     return glob if "/" in glob or not glob else f"**/{glob}"
 
 
-def _parts(glob: str) -> tuple[_Part, ...]:
+def _names(glob: str) -> list[str]:
     names = [name for name in glob.split("/") if name not in {"", "."}]
     if not names:
         raise BadArguments("A glob is empty.")
-    return tuple(_ACROSS if name == "**" else _matcher(name) for name in names)
+    return names
 
 
-def _matcher(name: str) -> Callable[[str], object]:
-    if name == "*":
+def _matcher(name: str) -> _Part:
+    return _ACROSS if name == "**" else _one_of({name})
+
+
+def _one_of(names: Set[str]) -> Callable[[str], object]:
+    """Return one test for many, or a large folder would be gone through for each."""
+    if not names.isdisjoint({"*", "**"}):
         return _anything
-    if not any(sign in name for sign in "*?["):
-        return name.__eq__
-    return re.compile(fnmatch.translate(name)).match
+    signs = sorted(name for name in names if any(sign in name for sign in "*?["))
+    plain = names - set(signs)
+    if not signs:
+        return plain.__contains__
+    told = [*map(fnmatch.translate, signs), *(rf"{re.escape(name)}\Z" for name in sorted(plain))]
+    return re.compile("|".join(told)).match
 
 
 def _anything(name: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from runners.workspace.errors import NotThere, WorkspaceFailed
+from runners.workspace.errors import DiskFailed, NotThere, WorkspaceFailed
 from runners.workspace.file_lock import HeldLock, try_lock
 from runners.workspace.kept_files import names_in
 from runners.workspace.paths import TEMPORARY
@@ -71,17 +71,34 @@ def digest_of(content: bytes | None) -> str:
     return "absent" if content is None else hashlib.sha256(content).hexdigest()
 
 
-def finish(state: Path, write: UnderWay) -> None:
+def finish(state: Path, write: UnderWay, *, is_ours: bool = False) -> None:
     """End a write that broke off, its lock held: its snapshot and key stay only if it happened.
 
     Safe to repeat.
+
+    Args:
+        is_ours: it failed just now, here: whatever else the file holds came from somebody else.
     """
-    with contextlib.suppress(WorkspaceFailed), Sandbox(Path(write.root), ()) as sandbox:
-        _remove_beside(sandbox, write)
-        if write.was != write.becomes and _content_now(sandbox, write) == write.was:
-            discard_snapshot(state, write.snapshot_id)
-            if write.key_file:
-                (state / "keys" / Path(write.key_file).name).unlink(missing_ok=True)
+    if _is_undone(write, is_ours):
+        discard_snapshot(state, write.snapshot_id)
+        if write.key_file:
+            (state / "keys" / Path(write.key_file).name).unlink(missing_ok=True)
+
+
+def _is_undone(write: UnderWay, is_ours: bool) -> bool:
+    """Tell whether the file was not written, and take the temporary file away."""
+    try:
+        with Sandbox(Path(write.root), ()) as sandbox:
+            # What was to take the file's place and is still there did not take it.
+            is_known = _remove_beside(sandbox, write) or is_ours
+            now = _content_now(sandbox, write)
+    except DiskFailed:
+        return False
+    except WorkspaceFailed:  # it is not what we would have written
+        return is_ours
+    if write.was == write.becomes:  # nothing shows: a failure that was told of must not be a done
+        return is_known
+    return now != write.becomes if is_known else now == write.was
 
 
 def finish_noted(state: Path, lock: HeldLock) -> None:
@@ -130,12 +147,16 @@ def _content_now(sandbox: Sandbox, write: UnderWay) -> str:
         return digest_of(None)
 
 
-def _remove_beside(sandbox: Sandbox, write: UnderWay) -> None:
-    with contextlib.suppress(WorkspaceFailed):
+def _remove_beside(sandbox: Sandbox, write: UnderWay) -> bool:
+    """Take the temporary file away; tell whether it was there."""
+    try:
         folder = sandbox.open_dir(write.path.rpartition("/")[0] or ".")
-        try:
-            os.unlink(write.beside, dir_fd=folder)
-        except OSError:
-            return
-        finally:
-            os.close(folder)
+    except WorkspaceFailed:
+        return False
+    try:
+        os.unlink(write.beside, dir_fd=folder)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True

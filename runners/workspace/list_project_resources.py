@@ -11,8 +11,11 @@ from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import ToolDisabled
 from runners.workspace.place import Workspace
+from runners.workspace.read_hints import READ_HINTS
 from runners.workspace.sandbox import Sandbox
 from runners.workspace.webgal.project import list_files_below
+from runners.workspace.within import time_limit
+from runners.workspace.write_hints import hinting
 
 REQUEST: dict[str, Any] = {
     "$id": "list_project_resources.request",
@@ -69,13 +72,16 @@ async def list_project_resources(args: ListProjectResources, ctx: ToolContext) -
     """
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
-    return await asyncio.to_thread(_list, ctx.workspace)
+    return await asyncio.to_thread(_list, ctx.workspace, time_limit(ctx))
 
 
-def _list(workspace: Workspace) -> dict[str, list[str]]:
-    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+def _list(workspace: Workspace, until: float) -> dict[str, list[str]]:
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
         return {
-            name: [path for path in list_files_below(sandbox, folder) if _has(path, formats)]
+            name: [path for path in list_files_below(sandbox, folder, until) if _has(path, formats)]
             for name, (folder, formats) in _LISTS.items()
         }
 

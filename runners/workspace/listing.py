@@ -12,6 +12,7 @@ from runners.workspace.globs import Globs, State
 from runners.workspace.opening import open_below
 from runners.workspace.paths import Forbidden
 
+_TURN = 1000  # names between two looks at the clock
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
@@ -74,18 +75,33 @@ def find_below(
     waiting: list[tuple[str, State | None]] = [("", globs.start if globs else None)]
     while waiting:
         before, state = waiting.pop()
-        if until is not None and time.monotonic() > until:
-            raise TooSlow("There is more below this folder than can be looked at in time.")
+        _need_time(until)
         here = _names_at(folder, before, forbidden)
         if globs is None or state is None:
             matched, inside = here, [(name, state) for name in here.folders]
         else:
-            matched = Found(globs.among(state, here.files), globs.among(state, here.folders))
-            inside = [(name, globs.onward(state, name)) for name in here.folders]
+            matched, inside = Found([], []), []
+            for some in _turns(here.files, until):
+                matched.files.extend(globs.among(state, some))
+            for some in _turns(here.folders, until):
+                matched.folders.extend(globs.among(state, some))
+                inside += [(name, globs.onward(state, name)) for name in some]
         found.files.extend([before + name for name in matched.files])
         found.folders.extend([before + name for name in matched.folders])
         waiting += [(f"{before}{name}/", onward) for name, onward in inside if onward != _NOTHING]
     return found
+
+
+def _turns(names: list[str], until: float | None) -> Iterator[list[str]]:
+    """Yield the names some at a time, as long as there is time for them."""
+    for at in range(0, len(names), _TURN):
+        _need_time(until)
+        yield names[at : at + _TURN]
+
+
+def _need_time(until: float | None) -> None:
+    if until is not None and time.monotonic() > until:
+        raise TooSlow("There is more below this folder than can be looked at in time.")
 
 
 def _names_at(folder: int, before: str, forbidden: Forbidden) -> Found:

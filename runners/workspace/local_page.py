@@ -34,7 +34,7 @@ from runners.workspace.errors import (
     TooSlow,
     WorkspaceFailed,
 )
-from runners.workspace.place import Workspace, WorkspacePolicy
+from runners.workspace.place import Workspace
 from runners.workspace.wording import hint
 
 LOCAL_URL = r"^https?://(localhost|127\.0\.0\.1)(:[0-9]+)?(/.*)?$"
@@ -76,8 +76,8 @@ def local_url(url: str, workspace: Workspace) -> str:
 
 @contextlib.asynccontextmanager
 async def local_tab(ctx: ToolContext, workspace: Workspace) -> AsyncIterator[Tab]:
-    """Lease the tab that the calls of a run, or of a named session, share; what goes wrong with it
-    inside is raised as a workspace's failure.
+    """Lease the tab that the calls of a run, or of a named session, on one project share; what goes
+    wrong with it inside is raised as a workspace's failure.
 
     Raises:
         NotSupported: The call has no browser.
@@ -85,7 +85,7 @@ async def local_tab(ctx: ToolContext, workspace: Workspace) -> AsyncIterator[Tab
     """
     if ctx.browser is None:
         raise NotSupported("This call has no browser; call the tool as a step of a run.")
-    session = _session(ctx.browser, workspace.policy)
+    session = _session(ctx.browser, workspace)
     with _page_failures(workspace):
         async with session.kept_tab(fresh=True) as tab:
             yield tab
@@ -118,9 +118,11 @@ def shown_page(tab: Tab, workspace: Workspace) -> None:
     local_url(tab.page.url, workspace)
 
 
-def _session(outer: BrowserSession, policy: WorkspacePolicy) -> BrowserSession:
+def _session(outer: BrowserSession, workspace: Workspace) -> BrowserSession:
+    """Return the pages of one project; a run that works on two has two, with their own cookies."""
+    policy = workspace.policy
     rule = LoopbackOnly(hosts=policy.allowed_hosts, closed_ports=policy.own_ports)
-    key = f"pages with {rule}"
+    key = f"pages of {workspace.root} with {rule}"
     kept = outer.belongings.get(key)
     if not isinstance(kept, BrowserSession):
         kept = outer.belongings[key] = outer.another(rule)

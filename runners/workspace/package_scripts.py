@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runners.workspace.errors import NotThere, PolicyViolation
+from runners.workspace.paths import is_unicode
 from runners.workspace.place import Workspace
 from runners.workspace.sandbox import Sandbox
 from runners.workspace.wording import hint
@@ -81,7 +82,7 @@ def find_script(workspace: Workspace, name: str) -> list[Script]:
             f"{FILE} names no script {name!r}.",
             hint=hint(workspace, zh=f"请先在 {FILE} 的 scripts 中写入该脚本。",
                       en=f"Name the script under scripts in {FILE} first."),
-            details={"scriptName": name, "scripts": sorted(scripts)[:50]},
+            details={"scriptName": name, "scripts": [one[:64] for one in sorted(scripts)[:50]]},
         )  # fmt: skip
     package = {key: value for key, value in _texts(told).items() if key in {"name", "version"}}
     events = (f"pre{name}", name, f"post{name}")
@@ -107,15 +108,16 @@ def _read(workspace: Workspace) -> Mapping[str, Any]:
 
 
 def _texts(told: object) -> dict[str, str]:
-    """Return the entries of an object that are text a program can be given."""
+    """Return the entries of an object that are text a program, and an answer, can be given."""
     if not isinstance(told, dict):
         return {}
     return {
         key: value
         for key, value in told.items()
-        if isinstance(value, str) and value.strip() and "\0" not in value and _is_unicode(value)
+        if isinstance(value, str)
+        and value.strip()
+        and "\0" not in value
+        and "\0" not in key
+        and is_unicode(key)
+        and is_unicode(value)
     }
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)

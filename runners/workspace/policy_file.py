@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
 from runners.workspace.errors import NotThere, PolicyViolation, WorkspaceFailed
-from runners.workspace.paths import POLICY_FILE
+from runners.workspace.paths import POLICY_FILE, shown
 from runners.workspace.place import WorkspacePolicy
 from runners.workspace.sandbox import Sandbox, text_of
 
@@ -118,5 +118,5 @@ def _refusal(why: str, base: WorkspacePolicy) -> PolicyViolation:
         else f"请修正工作区根目录中的 {POLICY_FILE}，或将其删除。"
     )
     return PolicyViolation(
-        f"{POLICY_FILE} cannot be followed: {why}"[:300], hint=hint, details={"path": POLICY_FILE}
+        f"{POLICY_FILE} cannot be followed: {shown(why)}", hint=hint, details={"path": POLICY_FILE}
     )

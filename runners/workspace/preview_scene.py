@@ -67,7 +67,7 @@ class PreviewScene(Closed):
 @tool(
     "preview_scene",
     kind="workspace",
-    effect=Effect.READ,
+    effect=Effect.AT_LEAST_ONCE,  # it may run the project's own dev script
     timeout_ms=240_000,
     request=REQUEST,
     response=RESPONSE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -18,6 +19,8 @@ from runners.workspace.paths import TEMPORARY, shown
 Expected = bytes | None | EllipsisType
 STALE_SECONDS = 3600.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
+# What file systems without second names answer (FAT, some shares), and rules against them.
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -79,12 +82,32 @@ def replace_file(
             os.fsync(new)
         finally:
             os.close(new)
-        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        # Once more: to write a large file takes a while.
+        _look(folder, name, path, expect)
+        _put(folder, beside, name, is_new=expect is None)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(beside, dir_fd=folder)
         raise
     os.fsync(folder)
+
+
+def _put(folder: int, beside: str, name: str, *, is_new: bool) -> None:
+    """Give the written file its name; a new one never over what was made meanwhile.
+
+    Raises:
+        FileExistsError: It is there already.
+    """
+    if is_new:
+        try:
+            os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as exc:
+            if exc.errno not in _NO_LINKS:
+                raise
+        else:
+            os.unlink(beside, dir_fd=folder)
+            return
+    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _look(folder: int, name: str, path: str, expect: Expected) -> os.stat_result | None:

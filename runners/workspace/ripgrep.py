@@ -78,7 +78,9 @@ def _globs(file_glob: str | None, forbidden: Sequence[str]) -> list[str]:
         told.append(f"--glob={last}")
     for name in forbidden:
         if re.fullmatch(r"[\w.-]+", name):
-            told += [f"--iglob=!{name}", f"--iglob=!{name}.*"]
+            told.append(f"--iglob=!{name}")
+    if ".env" in map(str.lower, forbidden):  # the one that forbids names with endings as well
+        told.append("--iglob=!.env.*")
     return told
 
 

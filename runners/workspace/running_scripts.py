@@ -43,7 +43,8 @@ async def run_script(
     output: ScriptOutput,
     end_at: float,
 ) -> int:
-    """Run a script to its end and return its exit status; nothing that it started is left.
+    """Run a script to its end and return its exit status; what it started is ended with it, but for
+    what left the group and cleared its environment.
 
     `end_at` is in `time.monotonic()` seconds.
 

@@ -1,9 +1,10 @@
-"""A program of the project, with all that it starts: ended as a whole, whoever ends first.
+"""A program of the project, with what it starts: ended as a whole, whoever ends first.
 
 It leads a session and a process group of its own. Beside it sits a leash: a shell that reads from
 the life line, a pipe whose other end this process alone holds. The read returns when we are gone,
 killed or not; then the leash kills what bears the program's mark, also outside of the group, and
-the group. As long as the leash lives, the group's number cannot be given to anybody else.
+the group. Only what has left the group and cleared its environment is not found. As long as the
+leash lives, the group's number cannot be given to anybody else.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class ScriptProcess:
         return self._leader.returncode is not None
 
     async def end(self, *, grace_seconds: float = 0.0) -> None:
-        """End the program and everything that it started, and wait until that is so.
+        """End the program and what it started: its group and what bears its mark; wait for that.
 
         With a grace it is asked first. Safe to call twice. It is done to its end also when whoever
         waits for it is cancelled.

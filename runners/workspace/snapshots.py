@@ -10,6 +10,7 @@ characters of its mark are its file's, so all of one file are found by their nam
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 import secrets
@@ -32,6 +33,7 @@ from runners.workspace.paths import forbidden_of, split_path
 
 SNAPSHOT_ID = re.compile(r"snap_[0-9]{8}T[0-9]{6}_[0-9a-f]{8}")
 DEFAULT_LIMIT, MOST = 50, 1000
+_SECOND = len("snap_20251101T093210")
 _META, _TEXT = ".meta.json", ".txt"
 _END_OF_TIME = 253_402_300_800_000  # the year 10000 in milliseconds
 _HALF_S = 3600  # until then a half snapshot may still be made whole by its writer
@@ -72,8 +74,11 @@ def draft_snapshot(
     state: Path, *, path: str, content: bytes | None, idempotency_key: str | None = None
 ) -> Snapshot:
     """Return a new snapshot of a file, not kept yet; its lock is held meanwhile."""
-    names, others = _names_of(state, path), list_of_file(state, path)
-    newest = max((one.timestamp for one in others), default=-1)
+    names = _names_of(state, path)
+    newest = max(
+        (one.timestamp for one in _read_each(state, _whole_ones(names)) if one.path == path),
+        default=-1,
+    )
     timestamp = max(time.time_ns() // 1_000_000, newest + 1)
     at = datetime.fromtimestamp(timestamp / 1000, UTC).strftime("%Y%m%dT%H%M%S")
     made = (f"snap_{at}_{marks_of(path)}{secrets.token_hex(2)}" for _ in range(1000))
@@ -126,11 +131,17 @@ def list_snapshots(
     if limit > MOST:
         raise BadArguments(f"limit is at most {MOST}.")
     most = DEFAULT_LIMIT if limit < 0 else int(limit)
-    found = [
-        one
-        for one in _read_each(state, _listed(state))
-        if (path is None or one.path.startswith(path)) and is_reachable(one.path, forbidden)
-    ]
+    found: list[Snapshot] = []
+    newest = sorted(_whole_ones(_listed(state)), reverse=True)
+    # Ids begin with their second: what is older than enough of them is not read at all.
+    for _, of_second in itertools.groupby(newest, key=lambda name: name[:_SECOND]):
+        if len(found) >= most:
+            break
+        found += [
+            one
+            for one in _read_each(state, of_second)
+            if (path is None or one.path.startswith(path)) and is_reachable(one.path, forbidden)
+        ]
     return _newest_first(found)[:most]
 
 
@@ -145,7 +156,7 @@ def is_reachable(path: str, forbidden: Collection[str]) -> bool:
 
 def list_of_file(state: Path, path: str) -> list[Snapshot]:
     """Return the snapshots of one file, newest first."""
-    found = _read_each(state, _names_of(state, path))
+    found = _read_each(state, _whole_ones(_names_of(state, path)))
     return _newest_first(one for one in found if one.path == path)
 
 
@@ -212,14 +223,17 @@ def _names_of(state: Path, path: str) -> set[str]:
     return {name for name in _listed(state) if name[21:25] == marks}
 
 
-def _read_each(state: Path, names: set[str]) -> Iterator[Snapshot]:
-    """Yield the whole ones among these files."""
-    for name in names:
-        snapshot_id = name.removesuffix(_META)
-        if snapshot_id == name or snapshot_id + _TEXT not in names:
-            continue
+def _whole_ones(names: set[str]) -> list[str]:
+    """Return the ids of the snapshots whose files are both there."""
+    ids = (name.removesuffix(_META) for name in names if name.endswith(_META))
+    return [one for one in ids if one + _TEXT in names]
+
+
+def _read_each(state: Path, ids: Iterable[str]) -> Iterator[Snapshot]:
+    """Yield those of these snapshots that are not broken."""
+    for snapshot_id in ids:
         try:
-            meta = (_folder(state) / name).read_bytes()
+            meta = (_folder(state) / (snapshot_id + _META)).read_bytes()
         except FileNotFoundError:  # pruned meanwhile
             continue
         except OSError as exc:

@@ -15,6 +15,7 @@ from runners.workspace.place import Workspace
 from runners.workspace.sandbox import Sandbox, text_of
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import SCENE_BYTES, Project
+from runners.workspace.within import time_limit
 from runners.workspace.write_hints import hinting
 
 REQUEST: dict[str, Any] = {
@@ -81,15 +82,15 @@ async def validate_script(args: ValidateScript, ctx: ToolContext) -> Mapping[str
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
     with hinting(ctx.workspace):
-        return await asyncio.to_thread(_validate, args, ctx.workspace)
+        return await asyncio.to_thread(_validate, args, ctx.workspace, time_limit(ctx))
 
 
-def _validate(args: ValidateScript, workspace: Workspace) -> dict[str, Any]:
+def _validate(args: ValidateScript, workspace: Workspace, until: float) -> dict[str, Any]:
     policy = workspace.policy
     with Sandbox(workspace.root, policy.forbidden) as sandbox:
         text = _text(args, sandbox, min(SCENE_BYTES, policy.max_read_bytes))
         own_name = sandbox.name_of(args.path) if args.path else None
-        found = check_script(text, Project(sandbox, own_name))
+        found = check_script(text, Project(sandbox, own_name, until))
     return {
         "valid": all(one.kind == "style" for one in found),
         "diagnostics": [one.as_s4(policy.language) for one in found],

@@ -103,20 +103,29 @@ def write_text(
 
 
 def change_text(
-    workspace: Workspace, path: str, change: Callable[[str], str | None], *, wait_s: float = WAIT_S
-) -> Written | None:
+    workspace: Workspace, path: str, change: Callable[[str], str | None], *, wait_s: float = WAIT_S,
+    missing: str | None = None,
+) -> Written | None:  # fmt: skip
     """Write what `change` makes of a file's text, while nobody else writes it; None: nothing.
 
+    Args:
+        missing: what a file that is not there becomes.
+
     Raises:
-        NotThere: There is no such file.
+        NotThere: There is no such file, and no `missing`.
         WorkspaceFailed: What `change` raises, and as `write_text`.
     """
     limit = workspace.policy.max_read_bytes
     with _opened(workspace, path) as sandbox:
         name = _judged(sandbox, path)
         with _telling(path), _alone(workspace, name, wait_s) as lock:
-            was = sandbox.read(name, limit=limit)
-            made = change(text_of(was, path))
+            try:
+                was = sandbox.read(name, limit=limit)
+                made = change(text_of(was, path))
+            except NotThere:
+                if missing is None:
+                    raise
+                was, made = None, missing
             if made is None:
                 return None
             becomes = _encoded(made, path)
@@ -156,7 +165,7 @@ class _Change:
                 keyed.remember(snapshot.id)
             self.sandbox.replace(self.name, self.becomes, expect=self.was, beside=under_way.beside)
         except BaseException:
-            finish(state, under_way)
+            finish(state, under_way, is_ours=True)
             raise
         finally:
             self.lock.clear()

@@ -100,4 +100,5 @@ def test_rest_lists_the_same_schemas(api: httpx.Client) -> None:
         wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
         assert listed[name]["inputSchema"]["properties"] == wanted["properties"]
     assert listed["write_to_file"]["effect"] == "write"
+    assert (listed["preview_scene"]["effect"], TOOLS["preview_scene"].read_only) == ("write", False)
     assert (listed["read_file"]["risk"], listed["read_page"]["effect"]) == ("low", "read")

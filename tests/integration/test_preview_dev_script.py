@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -69,6 +71,31 @@ def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project
     for process in servers_of(game):
         process.kill()
     assert "served by dev" in game.output("preview_scene")["logs"][0]
+
+
+def test_each_project_of_a_run_has_a_dev_server_and_a_page_of_its_own(
+    develops: Callable[..., Project], tmp_path: Path
+) -> None:
+    game = develops()
+    other = replace(game, root=tmp_path / "other")
+    other.write("serve.py", SERVE.replace("served by dev", "served by the other"))
+    other.scripts(dev=f"{sys.executable} serve.py")
+    first = game.output("preview_scene")
+    assert "served by the other" in other.output("preview_scene")["logs"][0]
+    assert len(servers_of(game)) == len(servers_of(other)) > 0
+    again = game.output("preview_scene")
+    assert (again["url"], "served by dev" in again["logs"][0]) == (first["url"], True)
+
+
+def test_a_page_that_one_project_opened_is_not_another_ones(
+    develops: Callable[..., Project], tmp_path: Path
+) -> None:
+    game = develops()
+    game.output("preview_scene")
+    other = replace(game, root=tmp_path / "other")
+    other.write("package.json", "{}")
+    picture = {"action": "screenshot", "path": "a.png"}
+    assert other.code("browser_action", **picture) == "E_PREVIEW_FAIL"
 
 
 @pytest.mark.parametrize(

@@ -188,3 +188,12 @@ def test_the_end_of_the_call_comes_before_the_limit_of_the_policy(game: Project)
 def test_a_folder_that_is_gone_is_told_as_such(game: Project) -> None:
     game.root.rmdir()
     assert game.code("execute_command", scriptName="build") == "E_NOT_FOUND"
+
+
+def test_scripts_whose_names_are_no_text_are_not_told(game: Project) -> None:
+    long = {f"{number}{'n' * 1000}": "true" for number in range(100)}
+    game.scripts(**{"ok": "true", "\ud800": "true", "a\0b": "true", **long})
+    told = game.error("execute_command", scriptName="build")["details"]["scripts"]
+    assert (len(told), max(map(len, told))) == (50, 64)
+    game.scripts(**{"ok": "true", "\ud800": "true", "a\0b": "true"})
+    assert game.error("execute_command", scriptName="build")["details"]["scripts"] == ["ok"]

@@ -17,6 +17,7 @@ from runners.workspace.errors import (
     WriteConflict,
 )
 from runners.workspace.place import Workspace
+from runners.workspace.sandbox import Sandbox
 from runners.workspace.snapshots import list_snapshots, read_snapshot
 from tests.support.webgal import sample_game
 from tests.support.writing import call, files_in
@@ -153,3 +154,24 @@ def test_a_definition_is_no_figure_of_the_game(game: Workspace) -> None:
 def test_without_a_workspace_the_tool_is_disabled() -> None:
     with pytest.raises(ToolDisabled):
         call(None, "generate_character_profile", {"name": "a", "imageFile": "b"})
+
+
+def test_a_definition_that_another_makes_meanwhile_is_merged_and_not_written_over(
+    game: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, file = Sandbox.read, game.root / NAME
+
+    def read_before_it_is_there(self: Sandbox, path: str, *, limit: int) -> bytes:
+        try:
+            return read(self, path, limit=limit)
+        except NotThere:
+            monkeypatch.setattr(Sandbox, "read", read)
+            file.parent.mkdir(exist_ok=True)
+            file.write_text('{"voice": "theirs"}')
+            raise
+
+    monkeypatch.setattr(Sandbox, "read", read_before_it_is_there)
+    with pytest.raises(WriteConflict):
+        define(game)
+    define(game)
+    assert json.loads(file.read_text()).keys() == {"voice", "name", "image"}

@@ -112,3 +112,19 @@ def test_a_file_that_is_no_plain_file_stops_the_tools(tmp_path: Path) -> None:
         with pytest.raises(PolicyViolation):
             policy_of(BASE, tmp_path)
         (tmp_path / NAME).unlink()
+
+
+@pytest.mark.parametrize("broken", ['{"\\ud800": 1}', '{"\\u0000\\n": 1}'])
+def test_what_is_no_text_in_it_is_told_as_text(tmp_path: Path, broken: str) -> None:
+    (tmp_path / NAME).write_text(broken)
+    with pytest.raises(PolicyViolation) as refused:
+        policy_of(BASE, tmp_path)
+    refused.value.message.encode()
+    assert refused.value.message.isprintable()
+
+
+def test_a_long_name_in_it_does_not_make_the_refusal_long(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text(json.dumps({"n" * 10_000: 1}))
+    with pytest.raises(PolicyViolation) as refused:
+        policy_of(BASE, tmp_path)
+    assert len(refused.value.message) < 300

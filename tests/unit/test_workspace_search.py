@@ -89,6 +89,22 @@ def test_both_engines_and_a_naive_one_find_the_same(
 
 
 @needs_ripgrep
+def test_both_engines_look_at_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    monkeypatch.setattr(searching, "_MANY", 2.0)
+    project = workspace_at(tmp_path, forbidden=("build", ".git", ".ENV"))
+    put(project.root, a_txt="nothing", d__build_gradle="word", d__builder="word", d___git_x="word")
+    put(project.root, d__build="word", d__Build="word", d___env="word", d___env_local="word")
+    told = []
+    for where in (shutil.which("rg"), None):
+        monkeypatch.setattr(ripgrep, "find_ripgrep", partial(str, where) if where else nowhere)
+        told.append([path for path, *_ in found(project, "word")])
+    assert told == [["d/.git.x", "d/build.gradle", "d/builder"]] * 2
+
+
+@needs_ripgrep
 def test_ripgrep_is_asked_where_the_expression_can_be_said_to_it() -> None:
     for regex in (r"needle_\d+ = fooBar", "海风.{1,4}呢", r"(?P<a>x)$", r"[\w.-]+@", "(?i)foo"):
         assert line_pattern(regex).for_ripgrep is not None, regex

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runners.workspace.errors import BadArguments, NotThere, ParseFailed, PathDenied
+from runners.workspace.errors import (
+    BadArguments,
+    NotThere,
+    ParseFailed,
+    PathDenied,
+    WorkspaceFailed,
+)
 from runners.workspace.leftovers import sweep
 from runners.workspace.place import Workspace
 from runners.workspace.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
@@ -196,3 +202,14 @@ def test_halves_and_drafts_of_dead_writers_go_with_time(here: Workspace) -> None
     sweep(here.state)
     left = "snap_20251101T093210_00000001"
     assert files_in(folder) == [f"{left}.meta.json", f"{left}.txt"]
+
+
+def test_what_is_older_than_enough_of_them_is_not_read(here: Workspace) -> None:
+    for number in (1, 2, 3):
+        plant(here.state, f"snap_20251101T09321{number}_0000000{number}", timestamp=number)
+    oldest = here.state / "snapshots" / "snap_20251101T093211_00000001.meta.json"
+    oldest.unlink()
+    oldest.mkdir()  # to read it would fail
+    assert [one.timestamp for one in list_snapshots(here.state, limit=2)] == [3, 2]
+    with pytest.raises(WorkspaceFailed):
+        list_snapshots(here.state, limit=3)

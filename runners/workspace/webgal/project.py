@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from functools import cached_property
 
-from runners.workspace.errors import BadArguments, NotThere, PathDenied, WorkspaceFailed
+from runners.workspace.errors import (
+    BadArguments,
+    NotThere,
+    PathDenied,
+    TooLarge,
+    TooSlow,
+    WorkspaceFailed,
+)
 from runners.workspace.sandbox import Sandbox
 
 SCENES = "game/scene"
+MAX_FILES = 100_000  # below one folder
 # Read of the other scenes at most; beyond it, what they say is not counted.
 SCENES_BYTES, SCENE_BYTES = 32 * 1024 * 1024, 1024 * 1024
 _HEAD = re.compile(r"^([a-z][A-Za-z0-9_]*):", re.MULTILINE)
@@ -21,9 +30,13 @@ class Project:
 
     Args:
         script: the path of the script that is checked, if it has one.
+        until: `time.monotonic()` value after which TooSlow is raised.
     """
 
-    def __init__(self, sandbox: Sandbox, script: str | None = None) -> None:
+    def __init__(
+        self, sandbox: Sandbox, script: str | None = None, until: float | None = None
+    ) -> None:
+        self._until = until
         self._sandbox = sandbox
         self._script = script
         self._folders: dict[str, frozenset[str]] = {}
@@ -31,7 +44,7 @@ class Project:
     def files_in(self, folder: str) -> frozenset[str]:
         """Return the paths of all files below a folder, from it; none where there is no folder."""
         if folder not in self._folders:
-            self._folders[folder] = frozenset(list_files_below(self._sandbox, folder))
+            self._folders[folder] = frozenset(list_files_below(self._sandbox, folder, self._until))
         return self._folders[folder]
 
     def uses_elsewhere(self, word: str) -> int:
@@ -65,6 +78,8 @@ class Project:
             path = f"{SCENES}/{scene}"
             if left <= 0 or path == self._script or not scene.lower().endswith(".txt"):
                 continue
+            if self._until is not None and time.monotonic() > self._until:
+                raise TooSlow("The game's other scenes could not be read in time.")
             try:
                 data = self._sandbox.read(path, limit=SCENE_BYTES)
             except WorkspaceFailed:
@@ -74,9 +89,23 @@ class Project:
         return texts
 
 
-def list_files_below(sandbox: Sandbox, folder: str) -> list[str]:
-    """Return the files below a folder, sorted; none where no folder is that may be entered."""
+def list_files_below(sandbox: Sandbox, folder: str, until: float | None = None) -> list[str]:
+    """Return the files below a folder, sorted; none where no folder is that may be entered.
+
+    Args:
+        until: `time.monotonic()` value after which it gives up.
+
+    Raises:
+        TooSlow: It gave up.
+        TooLarge: They are more than a game has.
+    """
     try:
-        return [path for path, is_folder in sandbox.walk(folder) if not is_folder]
+        files = sandbox.find(folder, until=until).files
     except (NotThere, PathDenied, BadArguments):
         return []
+    if len(files) > MAX_FILES:
+        raise TooLarge(
+            f"There are more than {MAX_FILES} files below {folder}.",
+            details={"path": folder, "entries": len(files), "limit": MAX_FILES},
+        )
+    return sorted(files)

@@ -1,0 +1,18 @@
+"""A tool's error as every door can write it out, whatever the tool put in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from runners.s4 import failed_call
+
+
+@pytest.mark.parametrize("in_s4", [True, False])
+def test_an_error_that_holds_no_text_is_told_as_text(in_s4: bool) -> None:
+    error = {"errorCode": "E_IO", "message": "m\ud800", "details": {"\udfff": ["a\0b"]}}
+    failed = failed_call(error, in_s4=in_s4)
+    told = json.dumps(failed.as_dict(), ensure_ascii=False).encode()
+    assert b"\\u0000" not in told
+    assert failed.as_dict()["errorCode"] == "E_IO"

@@ -1,0 +1,48 @@
+"""Tools that look over a whole game: they end in time, and with more files than a game has."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from runners.workspace.errors import TooLarge, TooSlow
+from runners.workspace.sandbox import Sandbox
+from runners.workspace.webgal import project
+from runners.workspace.webgal.project import SCENES, Project, list_files_below
+from tests.support.webgal import sample_game
+from tests.support.writing import call
+
+ASKED = [
+    ("list_project_resources", {}),
+    ("validate_script", {"content": "changeBg:nothing.png;"}),
+    ("generate_character_profile", {"name": "x", "imageFile": "nothing.png"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "args"), ASKED)
+def test_a_game_of_too_many_files_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
+) -> None:
+    monkeypatch.setattr(project, "MAX_FILES", 1)
+    with pytest.raises(TooLarge):
+        call(sample_game(tmp_path), tool, args)
+
+
+@pytest.mark.parametrize(("tool", "args"), ASKED)
+def test_a_call_whose_time_is_over_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
+) -> None:
+    monkeypatch.setattr(f"runners.workspace.{tool}.time_limit", lambda _: 0.0)
+    with pytest.raises(TooSlow):
+        call(sample_game(tmp_path), tool, args)
+
+
+def test_the_other_scenes_are_read_only_as_long_as_there_is_time(tmp_path: Path) -> None:
+    with Sandbox(sample_game(tmp_path).root, ()) as sandbox:
+        late = Project(sandbox, until=time.monotonic() + 3600)
+        assert late.files_in(SCENES) == set(list_files_below(sandbox, SCENES))
+        late._until = 0.0
+        with pytest.raises(TooSlow):
+            late.uses_elsewhere("yukino")

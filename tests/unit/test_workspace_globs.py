@@ -1,0 +1,46 @@
+"""Many globs at once: bounded, and as quick to try as one."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from runners.workspace.errors import BadArguments, TooSlow
+from runners.workspace.globs import MEANT, Globs
+from runners.workspace.listing import find_below
+from runners.workspace.paths import forbidden_of
+
+
+def test_globs_mean_a_bounded_number_of_globs_in_all() -> None:
+    many = [f"{n}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}" for n in range(5)]
+    with pytest.raises(BadArguments, match=str(MEANT)):
+        Globs(many)
+    assert Globs(many[:4]).match("0aaaaaa")
+    assert Globs(["{a,b}"] * 100).match("b")  # the same ones count once
+
+
+def test_names_and_signs_are_matched_side_by_side() -> None:
+    globs = Globs(["a.b", "x*", "[0-9]", "d/?", "d/ef", "d/**/deep"])
+    wanted = ["a.b", "x", "xyz", "7", "d/q", "d/ef", "d/deep", "d/e/deep"]
+    others = ["a_b", "a.bc", "aa.b", "77", "y", "d/efg", "d/e/f", "a.b\n", "ef"]
+    assert [path for path in wanted + others if globs.match(path)] == wanted
+
+
+@pytest.mark.parametrize("kind", ["files", "folders"])
+def test_the_time_ends_inside_a_large_folder_too(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1500):
+        path = tmp_path / str(number)
+        path.touch() if kind == "files" else path.mkdir()
+    looks = iter([0.0, 0.0])  # at the folder, at its first thousand
+    monkeypatch.setattr(time, "monotonic", lambda: next(looks, 9.0))
+    opened = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(TooSlow):
+            find_below(opened, forbidden_of(frozenset()), Globs(["*1"]), 1.0)
+    finally:
+        os.close(opened)

@@ -1,0 +1,136 @@
+"""A write that somebody else comes before: told as a conflict, and nothing calls it done."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.workspace import replacing, snapshots
+from runners.workspace.errors import WriteConflict
+from runners.workspace.file_lock import lock_number
+from runners.workspace.leftovers import UnderWay, digest_of, finish
+from runners.workspace.place import Workspace
+from runners.workspace.snapshots import list_snapshots
+from runners.workspace.writing import write_text
+from tests.support.writing import files_in, workspace_at
+
+BESIDE = f".continuity-{'0' * 16}.tmp"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    """A workspace with one file."""
+    made = workspace_at(tmp_path)
+    (made.root / "a.txt").write_text("old")
+    return made
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, at: Any, name: str, act: Callable[[], object]
+) -> None:
+    """Do something once, before a function is called that a write calls on its way."""
+    called = getattr(at, name)
+
+    def first(*args: Any, **more: Any) -> Any:
+        monkeypatch.setattr(at, name, called)
+        act()
+        return called(*args, **more)
+
+    monkeypatch.setattr(at, name, first)
+
+
+@pytest.mark.parametrize("third", ["third", "much longer than may be read" * 9])
+@pytest.mark.parametrize("becomes", ["new", "old"])
+def test_a_write_that_failed_is_not_answered_as_done_under_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, becomes: str, third: str
+) -> None:
+    here = workspace_at(tmp_path, max_read_bytes=100)
+    file = here.root / "a.txt"
+    file.write_text("old")
+    meanwhile(monkeypatch, snapshots, "keep_snapshot", lambda: file.write_text(third))
+    with pytest.raises(WriteConflict):
+        write_text(here, "a.txt", becomes, idempotency_key="k")
+    assert (list_snapshots(here.state), files_in(here.state / "keys")) == ([], [])
+    file.write_text("old")
+    done = write_text(here, "a.txt", becomes, idempotency_key="k")
+    assert (file.read_text(), done.snapshot_id) == (becomes, list_snapshots(here.state)[0].id)
+
+
+@pytest.mark.parametrize(
+    ("is_beside", "now", "is_kept"),
+    [(True, "third", False), (True, "new", True), (False, "third", True), (False, "old", False)],
+)
+def test_what_a_dead_writer_left_tells_whether_it_wrote(
+    here: Workspace, is_beside: bool, now: str, is_kept: bool
+) -> None:
+    done = write_text(here, "a.txt", "new", idempotency_key="k")
+    [key] = files_in(here.state / "keys")
+    (here.root / "a.txt").write_text(now)
+    if is_beside:
+        (here.root / BESIDE).write_text("new")
+    died = UnderWay(
+        str(here.root), "a.txt", digest_of(b"old"), digest_of(b"new"), 100, done.snapshot_id, key,
+        BESIDE,
+    )  # fmt: skip
+    finish(here.state, died)
+    assert files_in(here.state / "keys") == ([key] if is_kept else [])
+    assert bool(list_snapshots(here.state)) is is_kept
+    assert files_in(here.root) == ["a.txt"]
+
+
+def test_what_another_wrote_while_the_content_was_written_stays(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, becomes in (("a.txt", "theirs"), ("new.txt", "theirs, and new")):
+        file = here.root / name
+        meanwhile(monkeypatch, replacing, "_write_all", partial(file.write_text, becomes))
+        with pytest.raises(WriteConflict, match="meanwhile"):
+            write_text(here, name, "ours", idempotency_key="k")
+        assert file.read_text() == becomes
+    assert (files_in(here.root), list_snapshots(here.state)) == (["a.txt", "new.txt"], [])
+
+
+def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = here.root / "new.txt"
+    meanwhile(monkeypatch, replacing, "_put", partial(file.write_text, "theirs"))
+    with pytest.raises(WriteConflict, match="made meanwhile"):
+        write_text(here, "new.txt", "ours")
+    assert (file.read_text(), files_in(here.root)) == ("theirs", ["a.txt", "new.txt"])
+
+
+def test_a_new_file_is_written_also_where_files_have_one_name_only(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EPERM, "no second names here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    write_text(here, "new.txt", "ours")
+    assert ((here.root / "new.txt").read_text(), len(files_in(here.root))) == ("ours", 2)
+    assert (here.root / "new.txt").stat().st_nlink == 1
+
+
+def test_what_is_about_to_be_done_is_on_the_disk_before_anything_is_kept(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    at_snapshot: list[list[str]] = []
+    fsync = os.fsync
+
+    def noting(fd: int) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        synced.append(f"{path.name} {path.stat().st_size > 0}")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    meanwhile(monkeypatch, snapshots, "keep_snapshot", lambda: at_snapshot.append(synced.copy()))
+    write_text(here, "a.txt", "new", idempotency_key="k")
+    assert at_snapshot == [["locks True", f"{lock_number('a.txt')} True"]]
