@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 
 from runners.registry import get_tool
-from runners.workspace.errors import BadArguments, (
+from runners.workspace.errors import (
     BadArguments,
     NotText,
     NotThere,
