@@ -95,7 +95,14 @@ class CallTools(TaskTemplate):
                             "description": "The output is shortened: artifactId has the whole.",
                         },
                         "artifactId": {"type": "string"},
-                        "error": {"type": "object", "required": ["code", "message"]},
+                        "error": {
+                            "type": "object",
+                            "properties": {
+                                "code": {"type": "string"},
+                                "message": {"type": "string"},
+                            },
+                            "required": ["code", "message"],
+                        },
                     },
                     "required": ["name", "ok"],
                 },
