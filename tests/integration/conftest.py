@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import override_settings
 
 from decisions.principals import Principal
 from runs.models import Run
@@ -26,17 +25,18 @@ def no_connection_left(django_db_setup: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerPlace]:
+def place(principal: Principal, settings: Any) -> Iterator[WorkerPlace]:
     """A worker's place in this process, with its heartbeat and its watcher, that beats quickly."""
     before = set(threading.enumerate())
-    with override_settings(LEASE_BEAT_S=0.1, SWEEP_AFTER_S=60):
-        made = WorkerPlace("w1")
-        made.open()
-        yield made
-        made.close()
-        for thread in set(threading.enumerate()) - before:
-            if thread.name in ("_heartbeat", "_watch", "_look_after_sessions"):
-                thread.join(5)
+    # By the fixture that every test shares: an override that ends before an older one leaks it.
+    settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
+    made = WorkerPlace("w1")
+    made.open()
+    yield made
+    made.close()
+    for thread in set(threading.enumerate()) - before:
+        if thread.name in ("_heartbeat", "_watch", "_look_after_sessions"):
+            thread.join(5)
 
 
 @pytest.fixture

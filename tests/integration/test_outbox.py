@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
-from django.test import override_settings
 
 from runs import outbox
 from runs.models import OutboxEntry, Slot
@@ -27,9 +27,9 @@ def bell(queue: str, run_id: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def broker() -> Iterator[None]:
-    with override_settings(CONTINUITY_DOORBELL="tests.integration.test_outbox.bell"):
-        yield
+def broker(settings: Any) -> Iterator[None]:
+    settings.CONTINUITY_DOORBELL = "tests.integration.test_outbox.bell"
+    yield
     rung.clear()
     down.clear()
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.test import override_settings
 
 from decisions.principals import Principal
 from runs import journal, portions, step_lines
@@ -24,13 +24,13 @@ Background = Callable[[Callable[[], object]], threading.Thread]
 
 
 @pytest.fixture
-def second(principal: Principal) -> Iterator[WorkerPlace]:
+def second(principal: Principal, settings: Any) -> Iterator[WorkerPlace]:
     """Another worker's place."""
-    with override_settings(LEASE_BEAT_S=0.1, SWEEP_AFTER_S=60):
-        made = WorkerPlace("w2")
-        made.open()
-        yield made
-        made.close()
+    settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
+    made = WorkerPlace("w2")
+    made.open()
+    yield made
+    made.close()
 
 
 def is_going(run_id: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.test import override_settings
@@ -27,10 +28,10 @@ def bell(queue: str, run_id: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def broker() -> Iterator[None]:
+def broker(settings: Any) -> Iterator[None]:
     unheard_bell.heard()
-    with override_settings(CONTINUITY_DOORBELL=f"{__name__}.bell"):
-        yield
+    settings.CONTINUITY_DOORBELL = f"{__name__}.bell"
+    yield
     rung.clear()
     unheard_bell.heard()
 
