@@ -63,7 +63,7 @@ def test_a_broker_that_is_down_at_submit_costs_the_caller_little(world: World) -
 def test_a_broker_that_hangs_at_submit_costs_the_caller_little(world: World) -> None:
     with silent_server() as port:
         took_s = submit_elsewhere(world, f"redis://127.0.0.1:{port}/0")
-    assert max(took_s) < 8
+    assert max(took_s) < 20  # a few time-outs of the broker, on a machine that may stand still
     assert OutboxEntry.objects.count() == 3
     world.start("scheduler")
     world.workers(1)
