@@ -73,8 +73,11 @@ def developer_target_of(caller: Caller) -> str | None:
     """Return the target for which this process's command line chose developer mode, where it is
     the caller's: a run takes it along, for a worker's command line says nothing of it.
     """
-    here = _developed_here() if _is_of_this_machine(caller) else None
-    return None if here is None else _local_target_id(local_principal().workspace_id, here)
+    here = _developed_here()
+    # Asked last, for it is a query, and every submit comes by here.
+    if here is None or not _is_of_this_machine(caller):
+        return None
+    return _local_target_id(local_principal().workspace_id, here)
 
 
 def check_may_use(tool: Tool, workspace: Workspace, *, trust: TrustLevel) -> None:

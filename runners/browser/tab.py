@@ -18,6 +18,7 @@ from runners.browser.failures import (
     is_context_lost,
     is_download,
 )
+from runners.browser.leaving import close_page
 from runners.browser.page_scripts import (
     READ,
     ReaderMissing,
@@ -294,7 +295,7 @@ class Tab:
 
     async def close(self) -> None:
         """Close the page, whatever it is doing."""
-        await self.page.close(run_before_unload=False)
+        await close_page(self.page, self._frame_id)
 
     def _note_leaving(self, told: dict[str, Any], is_leaving: bool) -> None:
         is_same = told.get("navigationType") in ("sameDocument", "historySameDocument")

@@ -82,6 +82,27 @@ def test_a_cancelled_reading_leaves_a_session_that_works(
     assert read.wait(pages_of(read)) == 1
 
 
+def test_a_page_whose_closing_the_browser_lost_is_closed_again(
+    open_reader: Callable[..., Reader], page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = open_reader(max_tabs=1)
+    read(page_server.url("/plain"))
+
+    async def lose_the_closing() -> int:
+        (tab,) = read.session.open_tabs()
+        page, context = tab.page, tab.page.context
+
+        async def wait_for_it(**_: object) -> None:
+            await page.wait_for_event("close")
+
+        monkeypatch.setattr(page, "close", wait_for_it)
+        await tab.close()
+        return len(context.pages)
+
+    assert read.wait(lose_the_closing()) == 0
+    assert read(page_server.url("/other"))["title"] == "Other"
+
+
 def test_a_crashed_page_is_told_as_such_and_replaced(read: Reader, page_server: PageServer) -> None:
     async def crash_while_reading() -> None:
         reading = asyncio.create_task(read.reading(page_server.url("/long-poll")))
