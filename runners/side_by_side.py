@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile, zip_longest
 
-from runners.workspace.line_diff import diff_lines
+from runners.workspace.writing.line_diff import diff_lines
 
 AROUND = 3  # equal lines shown before and after what changed
 LINE_MAX = 2000  # characters shown of a line

@@ -12,13 +12,13 @@ from django.db import transaction
 from decisions.audit import Deed, record
 from decisions.deeds import admit_call, begin, use_of
 from decisions.principals import Principal
-from runners.workspace import snapshots
 from runners.workspace.errors import NotThere, WorkspaceFailed
-from runners.workspace.leftovers import sweep
+from runners.workspace.files.sandbox import Sandbox, text_of
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox, text_of
-from runners.workspace.snapshots import Snapshot
-from runners.workspace.writing import Written, preview_text, write_text
+from runners.workspace.writing import snapshots
+from runners.workspace.writing.leftovers import sweep
+from runners.workspace.writing.snapshots import Snapshot
+from runners.workspace.writing.writing import Written, preview_text, write_text
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from runners.snapshots import Compared, compare_with_now, preview_restore, resto
 from runners.targets import Caller
 from runners.workspace.errors import NotThere, WorkspaceFailed
 from runners.workspace.place import Workspace
-from runners.workspace.snapshots import MOST, list_snapshots
+from runners.workspace.writing.snapshots import MOST, list_snapshots
 from runners.workspaces import open_workspace
 
 SHOWN = 200  # snapshots on a page

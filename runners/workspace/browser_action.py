@@ -20,10 +20,16 @@ from runners.browser.vocabulary import LOCATE_MS, Locator
 from runners.registry import tool
 from runners.workspace.errors import BadArguments, PreviewFailed, TooSlow, WriteConflict
 from runners.workspace.execute_command import developing
-from runners.workspace.local_page import LOCAL_URL, local_tab, local_url, open_in, shown_page
-from runners.workspace.picture_mark import is_marked, marked
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.preview.local_page import (
+    LOCAL_URL,
+    local_tab,
+    local_url,
+    open_in,
+    shown_page,
+)
+from runners.workspace.preview.picture_mark import is_marked, marked
 from runners.workspace.unbroken import unbroken
 from runners.workspace.wording import hint
 

@@ -12,10 +12,10 @@ from pydantic import Field, StrictStr
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import BadArguments, ToolDisabled, TooSlow, WorkspaceFailed
-from runners.workspace.package_scripts import Script, find_script
 from runners.workspace.place import Workspace
-from runners.workspace.running_scripts import run_script
-from runners.workspace.script_output import ScriptOutput
+from runners.workspace.scripts.package_scripts import Script, find_script
+from runners.workspace.scripts.running_scripts import run_script
+from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.wording import hint
 
 MAX_ARGS, MAX_ARGS_BYTES = 100, 64 * 1024

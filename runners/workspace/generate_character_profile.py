@@ -24,16 +24,16 @@ from runners.workspace.errors import (
     ToolDisabled,
     WriteConflict,
 )
-from runners.workspace.paths import shown
+from runners.workspace.files.paths import shown
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox
 from runners.workspace.unbroken import unbroken
 from runners.workspace.webgal.diagnostic import Said
 from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import list_files_below
 from runners.workspace.within import time_limit
 from runners.workspace.write_hints import hinting
-from runners.workspace.writing import WAIT_S, change_text
+from runners.workspace.writing.writing import WAIT_S, change_text
 
 FIGURES, CHARACTERS = "game/figure", "game/character"
 LONGEST_NAME = 100  # characters

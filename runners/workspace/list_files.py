@@ -11,9 +11,9 @@ from pydantic import Field, StrictBool, StrictStr
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import TooLarge
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
 from runners.workspace.read_hints import READ_HINTS
-from runners.workspace.sandbox import Sandbox
 from runners.workspace.within import time_limit, workspace_of
 from runners.workspace.write_hints import hinting
 

@@ -10,9 +10,9 @@ from typing import Any
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import ToolDisabled
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
 from runners.workspace.read_hints import READ_HINTS
-from runners.workspace.sandbox import Sandbox
 from runners.workspace.webgal.project import list_files_below
 from runners.workspace.within import time_limit
 from runners.workspace.write_hints import hinting

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
-from runners.workspace import snapshots
 from runners.workspace.errors import ToolDisabled
+from runners.workspace.writing import snapshots
 
 REQUEST: dict[str, Any] = {
     "$id": "list_snapshots.request",

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
 from runners.workspace.errors import NotThere, PolicyViolation, WorkspaceFailed
-from runners.workspace.paths import POLICY_FILE, shown
+from runners.workspace.files.paths import POLICY_FILE, shown
+from runners.workspace.files.sandbox import Sandbox, text_of
 from runners.workspace.place import WorkspacePolicy
-from runners.workspace.sandbox import Sandbox, text_of
 
 FILE_BYTES = 65_536
 DATA_DIRECTORY = ".continuity"

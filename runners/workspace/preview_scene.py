@@ -12,7 +12,6 @@ from pydantic import Field, StrictStr
 
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
-from runners.workspace.dev_server import dev_server, may_serve
 from runners.workspace.errors import (
     BadArguments,
     PolicyViolation,
@@ -20,12 +19,19 @@ from runners.workspace.errors import (
     ToolDisabled,
     WorkspaceFailed,
 )
-from runners.workspace.local_http import NobodyThere
-from runners.workspace.local_page import LOCAL_URL, local_tab, local_url, open_in, shown_page
-from runners.workspace.page_log import PageLog
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.preview_server import preview_page
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.preview.dev_server import dev_server, may_serve
+from runners.workspace.preview.local_http import NobodyThere
+from runners.workspace.preview.local_page import (
+    LOCAL_URL,
+    local_tab,
+    local_url,
+    open_in,
+    shown_page,
+)
+from runners.workspace.preview.page_log import PageLog
+from runners.workspace.preview.preview_server import preview_page
 from runners.workspace.wording import hint
 
 START = "start"  # what the engine begins with: game/scene/start.txt

@@ -10,9 +10,9 @@ from pydantic import Field, StrictInt, StrictStr
 
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
+from runners.workspace.files.sandbox import Sandbox, text_of
 from runners.workspace.place import Workspace
 from runners.workspace.read_hints import READ_HINTS
-from runners.workspace.sandbox import Sandbox, text_of
 from runners.workspace.within import workspace_of
 from runners.workspace.write_hints import hinting
 

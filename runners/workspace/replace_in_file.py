@@ -12,10 +12,10 @@ from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import ToolDisabled
 from runners.workspace.place import Workspace
-from runners.workspace.replacement import Replaced, replace_all
 from runners.workspace.unbroken import unbroken
 from runners.workspace.write_hints import hinting
-from runners.workspace.writing import WAIT_S, change_text
+from runners.workspace.writing.replacement import Replaced, replace_all
+from runners.workspace.writing.writing import WAIT_S, change_text
 
 REQUEST: dict[str, Any] = {
     "$id": "replace_in_file.request",

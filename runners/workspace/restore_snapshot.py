@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, StrictStr
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import NotThere, PathDenied, ToolDisabled
-from runners.workspace.snapshots import is_reachable, read_snapshot
+from runners.workspace.writing.snapshots import is_reachable, read_snapshot
 
 REQUEST: dict[str, Any] = {
     "$id": "restore_snapshot.request",

@@ -10,11 +10,11 @@ from pydantic import Field, StrictInt, StrictStr
 
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
-from runners.workspace.patterns import line_pattern
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
 from runners.workspace.read_hints import READ_HINTS
-from runners.workspace.sandbox import Sandbox
-from runners.workspace.searching import Search, search_below
+from runners.workspace.search.patterns import line_pattern
+from runners.workspace.search.searching import Search, search_below
 from runners.workspace.within import time_limit, workspace_of
 from runners.workspace.write_hints import hinting
 

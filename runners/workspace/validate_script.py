@@ -11,8 +11,8 @@ from pydantic import StrictStr, model_validator
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
 from runners.workspace.errors import NotText, ParseFailed, TooLarge, ToolDisabled
+from runners.workspace.files.sandbox import Sandbox, text_of
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox, text_of
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import SCENE_BYTES, Project
 from runners.workspace.within import time_limit

@@ -14,7 +14,7 @@ from runners.workspace.errors import ToolDisabled
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspace.write_hints import hinting
-from runners.workspace.writing import WAIT_S, preview_text, write_text
+from runners.workspace.writing.writing import WAIT_S, preview_text, write_text
 
 REQUEST: dict[str, Any] = {
     "$id": "write_to_file.request",

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from runners.workspace import ripgrep, searching
-from runners.workspace.patterns import line_pattern
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import WorkspacePolicy
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.search import ripgrep, searching
+from runners.workspace.search.patterns import line_pattern
 from tests.benchmarks.big_tree import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import Project
 from tests.benchmarks.rounds import alternate, ratio, report, spread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from runners.workspace.line_diff import apply_diff
+from runners.workspace.writing.line_diff import apply_diff
 from tests.support.tool_door import ToolDoor
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]

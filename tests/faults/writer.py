@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from runners.workspace.place import Workspace, WorkspacePolicy
-from runners.workspace.writing import preview_text, write_text
+from runners.workspace.writing.writing import preview_text, write_text
 
 SIZE = 300_000
 

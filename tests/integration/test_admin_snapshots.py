@@ -12,8 +12,8 @@ from decisions.policy_rules import RuleSays, make_rule
 from runners.models import ExecutionTarget
 from runners.snapshots import sweep_workspaces
 from runners.workspace.place import Workspace
-from runners.workspace.snapshots import list_snapshots, read_snapshot
-from runners.workspace.writing import write_text
+from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
+from runners.workspace.writing.writing import write_text
 from tests.support.writing import FIRST, SCENE
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.folder_fixtures"]

@@ -13,7 +13,7 @@ from decisions.principals import Principal
 from runners.models import ExecutionTarget
 from runners.targets import Caller, TargetSays, make_target
 from runners.workspace.place import Workspace
-from runners.workspace.writing import write_text
+from runners.workspace.writing.writing import write_text
 from runners.workspaces import open_workspace
 from tests.support.writing import FIRST, SCENE
 

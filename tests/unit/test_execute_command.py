@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runners.workspace.script_output import HEAD_BYTES, TAIL_BYTES
+from runners.workspace.scripts.script_output import HEAD_BYTES, TAIL_BYTES
 from tests.support.project import Project
 
 pytest_plugins = ["tests.support.project_fixtures"]

@@ -16,9 +16,9 @@ from runners.workspace.errors import (
     ToolDisabled,
     WriteConflict,
 )
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox
-from runners.workspace.snapshots import list_snapshots, read_snapshot
+from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.webgal import sample_game
 from tests.support.writing import call, files_in
 

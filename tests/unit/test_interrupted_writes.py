@@ -11,7 +11,7 @@ import pytest
 
 from runners.base import ToolCall, ToolResult
 from runners.invoke import invoke, raise_if_interrupted
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.files.sandbox import Sandbox
 from tests.support.project import Project
 
 LONG_S = 60.0

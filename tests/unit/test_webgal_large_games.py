@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.errors import TooLarge, TooSlow
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.webgal import project
 from runners.workspace.webgal.project import SCENES, Project, list_files_below
 from tests.support.webgal import sample_game

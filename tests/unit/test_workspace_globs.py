@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.errors import BadArguments, TooSlow
-from runners.workspace.globs import MEANT, Globs
-from runners.workspace.listing import find_below
-from runners.workspace.paths import forbidden_of
+from runners.workspace.files.globs import MEANT, Globs
+from runners.workspace.files.listing import find_below
+from runners.workspace.files.paths import forbidden_of
 
 
 def test_globs_mean_a_bounded_number_of_globs_in_all() -> None:

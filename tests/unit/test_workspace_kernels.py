@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runners.workspace.opening import has_openat2
+from runners.workspace.files.opening import has_openat2
 
 REPOSITORY = Path(__file__).parent.parent.parent
 NOBODY = 65534

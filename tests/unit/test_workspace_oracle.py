@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace import opening
 from runners.workspace.errors import WorkspaceFailed
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.files import opening
+from runners.workspace.files.sandbox import Sandbox
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PATHS = 100_000

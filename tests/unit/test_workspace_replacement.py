@@ -10,8 +10,8 @@ import pytest
 
 from runners.workspace.errors import BadArguments, NotText, NotThere, TooLarge, TooSlow
 from runners.workspace.place import Workspace
-from runners.workspace.replacement import replace_all
-from runners.workspace.snapshots import list_snapshots, read_snapshot
+from runners.workspace.writing.replacement import replace_all
+from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.writing import call, workspace_at
 
 TEXT = "hello a.b\naxb Hello\nhello\r\n海 $1 /hello/"

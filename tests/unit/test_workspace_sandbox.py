@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace import opening
 from runners.workspace.errors import (
     BadArguments,
     DiskFailed,
@@ -22,7 +21,8 @@ from runners.workspace.errors import (
     TooLarge,
     WriteConflict,
 )
-from runners.workspace.sandbox import Sandbox, text_of
+from runners.workspace.files import opening
+from runners.workspace.files.sandbox import Sandbox, text_of
 
 LIMIT = 1000
 
@@ -145,7 +145,7 @@ def test_a_disk_that_fills_up_leaves_what_was_there(
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr("runners.workspace.replacing.os.fsync", full)
+    monkeypatch.setattr("runners.workspace.files.replacing.os.fsync", full)
     for path in ("f", "new/folder/g"):
         with pytest.raises(DiskFailed):
             box.replace(path, b"new")

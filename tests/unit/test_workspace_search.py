@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.workspace import ripgrep, searching
 from runners.workspace.errors import BadArguments, PathDenied, TooSlow
-from runners.workspace.patterns import line_pattern
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.search import ripgrep, searching
+from runners.workspace.search.patterns import line_pattern
 from tests.support.writing import call, workspace_at
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
@@ -210,7 +210,7 @@ def test_a_search_that_takes_too_long_is_given_up(project: Any, tmp_path: Path) 
 def test_ripgrep_that_fails_changes_nothing(project: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(searching, "_FIRST_FILES", 1)
     put(project.root, a__a="no", b__b="word", c__c="word")
-    monkeypatch.setattr("runners.workspace.ripgrep.find_ripgrep", lambda: "/nonexistent/rg")
+    monkeypatch.setattr("runners.workspace.search.ripgrep.find_ripgrep", lambda: "/nonexistent/rg")
     assert [path for path, *_ in found(project, "word")] == ["b/b", "c/c"]
 
 

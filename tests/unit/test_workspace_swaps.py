@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace import opening, searching
 from runners.workspace.errors import WorkspaceFailed
-from runners.workspace.patterns import line_pattern
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.files import opening
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.search import searching
+from runners.workspace.search.patterns import line_pattern
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SWAPS = 10_000

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from runners.workspace import replacing, snapshots
 from runners.workspace.errors import WriteConflict
-from runners.workspace.file_lock import lock_number
-from runners.workspace.leftovers import UnderWay, digest_of, finish
+from runners.workspace.files import replacing
 from runners.workspace.place import Workspace
-from runners.workspace.snapshots import list_snapshots
-from runners.workspace.writing import write_text
+from runners.workspace.writing import snapshots
+from runners.workspace.writing.file_lock import lock_number
+from runners.workspace.writing.leftovers import UnderWay, digest_of, finish
+from runners.workspace.writing.snapshots import list_snapshots
+from runners.workspace.writing.writing import write_text
 from tests.support.writing import files_in, workspace_at
 
 BESIDE = f".continuity-{'0' * 16}.tmp"

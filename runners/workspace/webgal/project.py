@@ -15,7 +15,7 @@ from runners.workspace.errors import (
     TooSlow,
     WorkspaceFailed,
 )
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.files.sandbox import Sandbox
 
 SCENES = "game/scene"
 MAX_FILES = 100_000  # below one folder

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from runners.workspace.errors import DiskFailed, NotThere, WorkspaceFailed
-from runners.workspace.file_lock import HeldLock, try_lock
-from runners.workspace.kept_files import names_in
-from runners.workspace.paths import TEMPORARY
-from runners.workspace.previews import forget_previews
-from runners.workspace.sandbox import Sandbox
-from runners.workspace.snapshots import SNAPSHOT_ID, discard_snapshot, sweep_half_snapshots
-from runners.workspace.write_keys import forget_keys
+from runners.workspace.files.paths import TEMPORARY
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.writing.file_lock import HeldLock, try_lock
+from runners.workspace.writing.kept_files import names_in
+from runners.workspace.writing.previews import forget_previews
+from runners.workspace.writing.snapshots import SNAPSHOT_ID, discard_snapshot, sweep_half_snapshots
+from runners.workspace.writing.write_keys import forget_keys
 
 _OLD_THINGS_EVERY_S = 600
 

@@ -19,13 +19,13 @@ from types import TracebackType
 from typing import Self
 
 from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied, TooLarge
-from runners.workspace.failures import about, failure_of, need_file
-from runners.workspace.globs import Globs
-from runners.workspace.listing import Entry, Found, entries_of, find_below
-from runners.workspace.opening import open_below
-from runners.workspace.paths import forbidden_of, is_policy_file, shown, split_path
-from runners.workspace.reading import READ_FLAGS, read_open, read_side_by_side
-from runners.workspace.replacing import Expected, folder_for, replace_file
+from runners.workspace.files.failures import about, failure_of, need_file
+from runners.workspace.files.globs import Globs
+from runners.workspace.files.listing import Entry, Found, entries_of, find_below
+from runners.workspace.files.opening import open_below
+from runners.workspace.files.paths import forbidden_of, is_policy_file, shown, split_path
+from runners.workspace.files.reading import READ_FLAGS, read_open, read_side_by_side
+from runners.workspace.files.replacing import Expected, folder_for, replace_file
 
 _PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY

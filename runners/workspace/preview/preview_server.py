@@ -11,9 +11,9 @@ import time
 from urllib.parse import quote
 
 from runners.workspace.errors import PreviewFailed, WorkspaceFailed
-from runners.workspace.local_http import ask
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.preview.local_http import ask
 
 TEST = "/api/test"
 PREVIEW = "/preview"

@@ -15,8 +15,8 @@ from runners.workspace.errors import (
     WorkspaceFailed,
     WriteConflict,
 )
-from runners.workspace.opening import LinkOnTheWay
-from runners.workspace.paths import shown
+from runners.workspace.files.opening import LinkOnTheWay
+from runners.workspace.files.paths import shown
 
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}
 

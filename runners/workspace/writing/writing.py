@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from stat import S_ISDIR
 
-from runners.workspace import previews, snapshots
 from runners.workspace.errors import (
     BadArguments,
     DiskFailed,
@@ -22,15 +21,16 @@ from runners.workspace.errors import (
     PathDenied,
     TooLarge,
 )
-from runners.workspace.file_lock import HeldLock, hold_lock
-from runners.workspace.leftovers import UnderWay, digest_of, finish, finish_noted, sweep
-from runners.workspace.line_diff import Hunk, diff_lines
-from runners.workspace.paths import is_policy_file, shown
+from runners.workspace.files.paths import is_policy_file, shown
+from runners.workspace.files.replacing import temporary_name
+from runners.workspace.files.sandbox import Sandbox, text_of
 from runners.workspace.place import Workspace
-from runners.workspace.previews import Write
-from runners.workspace.replacing import temporary_name
-from runners.workspace.sandbox import Sandbox, text_of
-from runners.workspace.write_keys import KeyedWrite
+from runners.workspace.writing import previews, snapshots
+from runners.workspace.writing.file_lock import HeldLock, hold_lock
+from runners.workspace.writing.leftovers import UnderWay, digest_of, finish, finish_noted, sweep
+from runners.workspace.writing.line_diff import Hunk, diff_lines
+from runners.workspace.writing.previews import Write
+from runners.workspace.writing.write_keys import KeyedWrite
 
 WAIT_S = 10.0  # for another writer of the same file
 

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from runners.workspace import ripgrep
 from runners.workspace.errors import TooSlow
-from runners.workspace.globs import Globs, at_any_depth
-from runners.workspace.matching import Match, matches_in
-from runners.workspace.patterns import LinePattern
-from runners.workspace.sandbox import Sandbox
+from runners.workspace.files.globs import Globs, at_any_depth
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.search import ripgrep
+from runners.workspace.search.matching import Match, matches_in
+from runners.workspace.search.patterns import LinePattern
 
 _TURN = 32  # files that a thread looks at before it takes others
 _THREADS = max(1, min(4, os.cpu_count() or 1))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from runners.workspace.errors import TooSlow
-from runners.workspace.globs import Globs, State
-from runners.workspace.opening import open_below
-from runners.workspace.paths import Forbidden
+from runners.workspace.files.globs import Globs, State
+from runners.workspace.files.opening import open_below
+from runners.workspace.files.paths import Forbidden
 
 _TURN = 1000  # names between two looks at the clock
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from runners.workspace.patterns import LinePattern
+from runners.workspace.search.patterns import LinePattern
 
 PREVIEW = 200  # characters
 _BEFORE = 60  # bytes of a long line that are shown before the match

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runners.workspace.script_output import ScriptOutput
+from runners.workspace.scripts.script_output import ScriptOutput
 
 MARK = "PROJECT_SCRIPT"
 CHUNK = 64 * 1024

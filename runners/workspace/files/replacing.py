@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from types import EllipsisType
 
 from runners.workspace.errors import PathDenied, WriteConflict
-from runners.workspace.failures import about, need_file
-from runners.workspace.opening import open_below
-from runners.workspace.paths import TEMPORARY, shown
+from runners.workspace.files.failures import about, need_file
+from runners.workspace.files.opening import open_below
+from runners.workspace.files.paths import TEMPORARY, shown
 
 Expected = bytes | None | EllipsisType
 STALE_SECONDS = 3600.0

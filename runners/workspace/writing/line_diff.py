@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypedDict
 
-from runners.workspace.shortest_edit import common_runs
+from runners.workspace.writing.shortest_edit import common_runs
 
 Gap = tuple[int, int, int, int]  # lines [i1, i2) of the old text and [j1, j2) of the new one
 _SMALL = 48  # lines on both sides together that the shortest edit is looked for in at once

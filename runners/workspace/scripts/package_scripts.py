@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from runners.workspace.errors import NotThere, PolicyViolation
-from runners.workspace.paths import is_unicode
+from runners.workspace.files.paths import is_unicode
+from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.sandbox import Sandbox
 from runners.workspace.wording import hint
 
 FILE = "package.json"

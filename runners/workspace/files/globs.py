@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence, Set
 
 from runners.workspace.errors import BadArguments, PathDenied
-from runners.workspace.paths import shown
+from runners.workspace.files.paths import shown
 
 GLOB_LENGTH, GLOBS, ALTERNATIVES = 500, 100, 64
 MEANT = 256  # globs without braces in all: each is tried on every name

@@ -1,0 +1,1 @@
+"""The sandbox: every way to a workspace's files, and no other."""

@@ -1,0 +1,1 @@
+"""The scripts of a project's package.json, run and ended."""

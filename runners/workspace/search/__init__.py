@@ -1,0 +1,1 @@
+"""Search: ripgrep where it is found, our own engine elsewhere, the same answers."""

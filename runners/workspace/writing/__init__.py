@@ -1,0 +1,1 @@
+"""Writes: previewed, locked, undone; the line diff and the snapshots."""
