@@ -10,13 +10,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
-from decisions.chat.similarity import nearest
+from decisions.chat.similarity import near_ones
 from decisions.models import Event
 from decisions.owner import Owner
 
 USERS = 32  # whose past is kept; of ten thousand events about 2 MB
 GRAVE = "L4"
+_AT_ONCE = 2000  # rows that are read in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +45,34 @@ class Remembered:
     grave: set[int] = field(default_factory=set)
     _one_reads: threading.Lock = field(default_factory=threading.Lock)
 
-    def near(self, owner: Owner, wanted: bytes, *, at_least: float) -> Near:
-        """Read what came since, and return what a signature is near to."""
+    def near(self, owner: Owner, wanted: bytes, *, at_least: float, most: int) -> Near:
+        """Read what came since, and return what a signature is near to: at most so many of all, and
+        of those that are L4.
+        """
         with self._one_reads:
             self._catch_up(owner)
-            found = nearest(wanted, self.ids, self.signatures, at_least=at_least)
-            ids = [number for _, number in found]
-            grave = [number for number in ids if number in self.grave]
-            return Near(ids, grave, self.ids[-1] if self.ids else 0)
+            found = near_ones(wanted, self.ids, self.signatures, at_least=at_least)
+            grave = (one for one in found if one[1] in self.grave)
+            return Near(
+                ids=[number for _, number in nsmallest(most, found)],
+                grave=[number for _, number in nsmallest(most, grave)],
+                last_id=self.ids[-1] if self.ids else 0,
+            )
 
     def _catch_up(self, owner: Owner) -> None:
-        rows = Event.objects.filter(
-            workspace_id=owner.workspace_id, user_id=owner.user_id,
-            pk__gt=self.ids[-1] if self.ids else 0,
-        ).order_by("pk").values_list("pk", "signature", "layer")  # fmt: skip
-        for number, signature, layer in rows.iterator(2000):
-            self.ids.append(number)
-            self.signatures.append(int.from_bytes(signature, "little"))
-            if layer == GRAVE:
-                self.grave.add(number)
+        mine = Event.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
+        rows = mine.order_by("pk").values_list("pk", "signature", "layer")
+        more = True
+        # In portions rather than through a server's cursor, which is three statements for the few
+        # rows that there are to read.
+        while more:
+            some = rows.filter(pk__gt=self.ids[-1] if self.ids else 0)[:_AT_ONCE]
+            for number, signature, layer in some:
+                self.ids.append(number)
+                self.signatures.append(int.from_bytes(signature, "little"))
+                if layer == GRAVE:
+                    self.grave.add(number)
+            more = len(some) == _AT_ONCE
 
 
 _lock = threading.Lock()

@@ -91,9 +91,9 @@ def recall(
 ) -> Past:
     """Return what the user's past says of a message."""
     wanted = signature(message)
-    near = past_of(owner).near(owner, wanted, at_least=_SIFT)
+    near = past_of(owner).near(owner, wanted, at_least=_SIFT, most=_MOST)
     # Of L4 events the nearest are compared in full whatever else is near.
-    events = _alike(message, Event.objects.filter(pk__in={*near.grave[:_MOST], *near.ids[:_MOST]}))
+    events = _alike(message, Event.objects.filter(pk__in={*near.grave, *near.ids}))
     matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
     return Past(
         events=events, matched_failure_types=matched, feature_penalty=penalty, failures=failures,
@@ -142,19 +142,26 @@ def _failures(
     kinds |= {"high_risk"} if is_risky else set()
     alike = {one.decision_id: one.similarity for one in events}
     now = datetime.now(UTC)
-    recent = Outcome.objects.filter(
-        workspace_id=owner.workspace_id, user_id=owner.user_id, reported_at__gt=now - _FAILURES_FOR,
-        status__in=[OutcomeStatus.FAILED, OutcomeStatus.PARTIAL], failure_type__isnull=False,
-    ).order_by("-reported_at")[:_FAILURES_LOOKED_AT]  # fmt: skip
+    recent = (
+        Outcome.objects.filter(
+            workspace_id=owner.workspace_id,
+            user_id=owner.user_id,
+            reported_at__gt=now - _FAILURES_FOR,
+            status__in=[OutcomeStatus.FAILED, OutcomeStatus.PARTIAL],
+            failure_type__isnull=False,
+        )
+        .order_by("-reported_at")
+        .values_list("failure_type", "decision_id", "reported_at")
+    )
     told, penalty, matched = [], 0.0, set()
-    for outcome in recent:
-        if outcome.failure_type in kinds or outcome.decision_id in alike:
-            age = _days(now - (outcome.reported_at or now))
+    for failure_type, decision_id, reported_at in recent[:_FAILURES_LOOKED_AT]:
+        if failure_type in kinds or decision_id in alike:
+            age = _days(now - (reported_at or now))
             penalty += PENALTY_OF_A_FAILURE * recency(age)
-            matched.add(str(outcome.failure_type))
+            matched.add(str(failure_type))
             told.append(
-                {"failure_type": outcome.failure_type, "decision_id": outcome.decision_id,
-                 "similarity": alike.get(outcome.decision_id, 0.0), "age_days": round(age, 2)}
+                {"failure_type": failure_type, "decision_id": decision_id,
+                 "similarity": alike.get(decision_id, 0.0), "age_days": round(age, 2)}
             )  # fmt: skip
     return sorted(matched), told[:5], round(min(MOST_PENALTY, penalty), 4)
 

@@ -71,13 +71,15 @@ def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswe
     check_message(call["message"])
     asked = call_of(owner, call)
     try:
-        while True:  # again only where another message of the session, or of the key, got in first
-            stored = find_answer(asked)
-            if stored is not None:
-                return stored, None
+        # Most keys are new, so that is what is tried first; again only where another message of the
+        # session, or of the key, got in before.
+        while True:
             written = _write(owner, principal, draft_of(owner, call), asked)
             if written is not None:
                 return written
+            stored = find_answer(asked)
+            if stored is not None:
+                return stored, None
     except IdempotencyConflict as refusal:
         place = owner.tenant_id, owner.workspace_id
         told = {"errorCode": refusal.code}

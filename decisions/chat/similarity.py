@@ -24,11 +24,11 @@ _SIZES = (2, 3)
 
 def similarity(one: str, other: str) -> float:
     """Return how alike two messages are, 0..1."""
-    first, second = _vector(one), _vector(other)
+    (first, one_length), (second, other_length) = _vector(one), _vector(other)
     if len(second) < len(first):
         first, second = second, first
     product = sum(weight * second[gram] for gram, weight in first.items() if gram in second)
-    return min(1.0, round(product / (_length(first) * _length(second)), 6)) if product else 0.0
+    return min(1.0, round(product / (one_length * other_length), 6)) if product else 0.0
 
 
 def rough_similarity(one: str, other: str) -> float:
@@ -47,7 +47,7 @@ def _pairs(text: str) -> frozenset[str]:
 
 def signature(text: str) -> bytes:
     """Return the 64 bytes by which a message is found again."""
-    vector = _vector(text)
+    vector, _ = _vector(text)
     lanes, total = 0, 0
     for gram, weight in vector.items():
         lanes += _plane(gram) * weight
@@ -62,16 +62,19 @@ def estimate(bits_apart: int) -> float:
     return max(0.0, math.cos(math.pi * bits_apart / _BITS))
 
 
-def nearest(
+def near_ones(
     wanted: bytes, ids: Sequence[int], signatures: Sequence[int], *, at_least: float
 ) -> list[tuple[int, int]]:
     """Return (bits apart, id) of the signatures, as integers, whose similarity may be `at_least` or
-    more, the nearest first.
+    more.
     """
     target = int.from_bytes(wanted, "little")
     limit = int(_BITS * math.acos(at_least) / math.pi)
-    apart = [(one ^ target).bit_count() for one in signatures]
-    return sorted((bits, ids[at]) for at, bits in enumerate(apart) if bits <= limit)
+    return [
+        (bits, number)
+        for one, number in zip(signatures, ids, strict=True)
+        if (bits := (one ^ target).bit_count()) <= limit
+    ]
 
 
 def _plain(text: str) -> str:
@@ -82,18 +85,16 @@ def _plain(text: str) -> str:
     return plain if len(plain) <= MAX_TEXT else plain[:half] + plain[-half:]
 
 
-@lru_cache(maxsize=64)
-def _vector(text: str) -> Counter[str]:
+@lru_cache(maxsize=256)
+def _vector(text: str) -> tuple[Counter[str], float]:
+    """Return how often a text has each n-gram, and the length of that vector."""
     plain = _plain(text)
-    return Counter(
+    vector = Counter(
         chain.from_iterable(
             (plain[at : at + size] for at in range(len(plain) - size + 1)) for size in _SIZES
         )
     )
-
-
-def _length(vector: Counter[str]) -> float:
-    return math.sqrt(sum(weight * weight for weight in vector.values()))
+    return vector, math.sqrt(sum(weight * weight for weight in vector.values()))
 
 
 @cache

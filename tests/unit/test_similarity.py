@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.chat.similarity import estimate, nearest, signature, similarity
+from decisions.chat.similarity import estimate, near_ones, signature, similarity
 
 DELETE = "Delete all rows of the orders table"
 
@@ -42,7 +42,7 @@ def test_a_signature_suggests_the_likeness(other: str) -> None:
 def test_the_nearest_come_first_and_strangers_not_at_all() -> None:
     texts = ("Buy milk", f"{DELETE} now", DELETE)
     known = [int.from_bytes(signature(text), "little") for text in texts]
-    found = nearest(signature(DELETE), [1, 2, 3], known, at_least=0.5)
+    found = sorted(near_ones(signature(DELETE), [1, 2, 3], known, at_least=0.5))
     assert [number for _, number in found] == [3, 2]
 
 
