@@ -27,13 +27,16 @@ from config.api_errors import answer  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.gate import CALL_LIMIT  # noqa: E402
 from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
+from runs.stack.idle import WebUse  # noqa: E402
+from runs.stack.places import places  # noqa: E402
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 HEAD_MAX_BYTES = 64 * 1024
 STATIC = "/static"
-_API = ("/api/v1/", "/api/schema", "/healthz", "/readyz", "/metrics")
+_HEALTH = ("/healthz", "/readyz", "/metrics")
+_API = ("/api/v1/", "/api/schema", *_HEALTH)
 
 
 class HeadTooLarge(InvalidInput):
@@ -125,6 +128,7 @@ class Dispatcher:
     def __init__(self) -> None:
         self._api, self._pages, self._files = ApiHandler(), PageHandler(), KeptFiles()
         self._mcp = McpOverHttp()
+        self._use = WebUse(places())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection's scope."""
@@ -141,6 +145,8 @@ class Dispatcher:
             told = f"The head of the request is larger than {HEAD_MAX_BYTES} bytes."
             await _refuse(send, HeadTooLarge(told))
             return
+        if not scope["path"].startswith(_HEALTH):
+            self._use.note()
         body = _Body(scope, receive)
         if not body.is_flood:
             await self._choose(scope["path"])(scope, body.receive, send)

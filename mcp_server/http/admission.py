@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from mcp_server.incoming import Incoming
 class ForeignHost(Forbidden):
     """The Host header names no host of this server, as after DNS rebinding."""
 
+    http_status = HTTPStatus.MISDIRECTED_REQUEST
     recovery = "Use a host name of this server; its operator sets them in CONTINUITY_ALLOWED_HOSTS."
 
 

@@ -1,14 +1,12 @@
 """Streamable HTTP at `/mcp`: the gate, then the SDK, which serves both protocol eras.
 
 Nothing is kept between requests. The session id that `initialize` answers with is a mere label of
-the client: it lets `notifications/cancelled`, which comes as a request of its own, find the call
-that it means among those of other clients with the same token.
+the client (`labels`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -24,12 +22,12 @@ from decisions.one_line import one_line
 from decisions.rest import count_call
 from mcp_server.http.batch import Answers, may_be_batch, messages_of
 from mcp_server.http.exchange import BOTH_TYPES, Exchange, as_error, judged
+from mcp_server.http.labels import HEADER as LABEL
+from mcp_server.http.labels import checked, new_label
 from mcp_server.incoming import SCOPE_KEY, Incoming, incoming_of
 from mcp_server.messages import encode
 from mcp_server.server import ContinuityServer
 
-LABEL = "mcp-session-id"
-LABEL_MAX = 256  # characters
 CallName = tuple[str, str, str | int]  # principal, label, request id
 
 
@@ -59,6 +57,7 @@ class Streamable:
         exchange.require_method(self.method)
         exchange.require_json()
         exchange.require_accept(*BOTH_TYPES)
+        checked(exchange.header(LABEL))
         body = await exchange.body()
         if body is None:
             return
@@ -76,7 +75,7 @@ class Streamable:
         if isinstance(content, JSONRPCNotification):
             self._cancel(exchange, content)
         is_first = isinstance(content, JSONRPCRequest) and content.method == "initialize"
-        outbound = _Outbound(send, label=secrets.token_urlsafe(16) if is_first else "")
+        outbound = _Outbound(send, label=new_label() if is_first else "")
         refused = incoming_of(getattr(message.metadata, "request_context", None)).refused
         scope = {**exchange.scope, SCOPE_KEY: Incoming(exchange.principal, refused)}
         with self._named(exchange, content) as taken_back:
@@ -131,9 +130,7 @@ class Streamable:
 def _name(exchange: Exchange, request_id: str | int) -> CallName | None:
     """Return what tells a client's call from every other, or None for a client without a label."""
     label = exchange.header(LABEL)
-    if not label or len(label) > LABEL_MAX:
-        return None
-    return exchange.principal.id, label, request_id
+    return (exchange.principal.id, label, request_id) if label else None
 
 
 class _Inbound:

@@ -16,7 +16,7 @@ from typing import Literal
 from django.conf import settings
 from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.base import ContentFile
-from django.core.files.storage import storages
+from django.core.files.storage import FileSystemStorage, storages
 from django.db import DatabaseError, connection
 
 from runs.stack import redis_server
@@ -168,6 +168,10 @@ def check_artifacts() -> Finding:
         return Finding("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
     if not same:
         return Finding("bad", "artifacts", f"{kind} gave other bytes back", "Check the storage.")
+    if not settings.EMBEDDED and isinstance(storage, FileSystemStorage):
+        what = f"{storage.location}, written and read back: is it the same on every machine?"
+        way_out = "Else name a bucket, or a folder that all share: CONTINUITY_ARTIFACT_STORAGE."
+        return Finding("note", "artifacts", what, way_out)
     return Finding("ok", "artifacts", f"{kind}, written and read back")
 
 

@@ -26,8 +26,11 @@ HERE = Path(__file__).parent
 OURS = HERE / "bad_inputs_runs.jsonl"
 CONTINUITY = HERE / "bad_inputs_continuity.jsonl"
 WORKSPACE = HERE / "bad_inputs_workspace.jsonl"
+HTTP = HERE / "bad_inputs_http.jsonl"
 SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
-PLACES = {OURS: "own", CONTINUITY: "continuity", WORKSPACE: "workspace", SHARED: "shared"}
+PLACES = {
+    OURS: "own", CONTINUITY: "continuity", WORKSPACE: "workspace", HTTP: "http", SHARED: "shared"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Row:
 
 def rows(surface: str) -> list[Row]:
     """Return our own rows for a surface, and the shared ones where they are present."""
-    files = [path for path in (OURS, CONTINUITY, WORKSPACE, SHARED) if path.exists()]
+    files = [path for path in PLACES if path.exists()]
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
 
 

@@ -59,7 +59,7 @@ def test_a_wrong_token_is_named_invalid(client: httpx.Client, path: str, secret:
 @each_path
 def test_a_foreign_host_is_refused(client: httpx.Client, path: str) -> None:
     response = called(client, path, Host="rebound.example:8000")
-    assert "CONTINUITY_ALLOWED_HOSTS" in refusal(response, 403)["recovery"]
+    assert "CONTINUITY_ALLOWED_HOSTS" in refusal(response, 421)["recovery"]
 
 
 @each_path

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from decisions.keys import seal
 from decisions.models import AuditEntry
 from decisions.principals import Principal
 from runners.models import ExecutionTarget
@@ -86,3 +87,18 @@ def test_making_and_changing_are_permissions_of_their_own(
     changer = staff("runners.view_executiontarget", "runners.change_executiontarget")
     assert changer.get(f"{LIST}{target.id}/edit/").status_code == 200
     assert changer.get(f"{LIST}new/").status_code == 403
+
+
+def test_a_runners_token_is_shown_nowhere(boss: Client, principal: Principal) -> None:
+    sealed = seal(b"canary-of-a-runner")
+    target = ExecutionTarget.objects.create(
+        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, kind="docker-runner",
+        name="runner", endpoint="http://127.0.0.1:18081/execute", sealed_auth_token=sealed,
+    )  # fmt: skip
+    for path in (LIST, f"{LIST}{target.id}/change/"):
+        answer = boss.get(path)
+        page = answer.content.decode()
+        assert answer.status_code == 200
+        assert "runner" in page
+        assert "canary-of-a-runner" not in page
+        assert sealed.decode() not in page

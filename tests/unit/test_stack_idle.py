@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
-from runs.stack.idle import IdleRule
+from runs.stack.idle import IdleRule, WebUse
 from runs.stack.locks import Membership, try_lock
 from runs.stack.places import Places
 
@@ -34,6 +36,17 @@ def test_it_stays_for_a_run(tmp_path: Path) -> None:
 def test_it_stays_for_the_given_time(tmp_path: Path) -> None:
     rule = IdleRule(Places(tmp_path), idle_s=60, has_active_runs=lambda: False)
     assert not rule.is_over(_never)
+
+
+def test_it_stays_for_callers_of_the_web(tmp_path: Path) -> None:
+    at = Places(tmp_path)
+    rule = IdleRule(at, idle_s=30, has_active_runs=lambda: False)
+    rule._wanted -= 60  # nobody was a member for a minute
+    WebUse(at).note()
+    assert not rule.is_over(_never)
+    an_hour_ago = time.time() - 3600
+    os.utime(at.members_lock, (an_hour_ago, an_hour_ago))
+    assert rule.is_over(lambda: None)
 
 
 def test_nobody_becomes_a_member_between_the_decision_and_its_notice(tmp_path: Path) -> None:

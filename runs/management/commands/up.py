@@ -7,6 +7,7 @@ import time
 from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from runs.stack.background import start_in_background
@@ -76,7 +77,8 @@ class Command(BaseCommand):
         info = start_in_background(at, port)
         self.stdout.write(
             f"Up in the background after {time.monotonic() - began:.1f} s: {info.url}"
-            f" (process {info.pid}). `manage.py down` stops it."
+            f" (process {info.pid}). `manage.py down` stops it;"
+            f" so do {settings.IDLE_STOP_S / 60:g} minutes without hosts, calls and runs."
         )
 
 
