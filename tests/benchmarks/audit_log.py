@@ -21,7 +21,7 @@ from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.services import DurablePostgresServer, PostgresServer, served
 
 ROWS = int(os.environ.get("BENCH_AUDIT_ROWS", "20000"))
-ROUNDS = 3
+ROUNDS = 5
 LOAD_S, PER_SECOND, PORTION = 6.0, 500, 25
 BARE = """
 CREATE TABLE bare (position bigint PRIMARY KEY, entry_id bigint UNIQUE, mac varchar(64) UNIQUE,

@@ -1,9 +1,9 @@
 """Durable runs a second, and submit to done, against Celery with three ORM writes on the same
 PostgreSQL and Redis.
 
-Both sides: one worker process with the threads pool of 7, acks_late, prefetch 1, fsync on. Floors:
-the same Celery with kept database connections, and stock Celery, which reconnects around every
-task.
+Both sides: one worker process with the threads pool of 7, prefetch 1, fsync on. Floors: Celery with
+kept database connections, and stock Celery, which reconnects around every task. They acknowledge
+late, so that a task survives its worker; ours acknowledges early, for the database is the queue.
 """
 
 from __future__ import annotations

@@ -1,0 +1,119 @@
+"""A 16 MiB text artifact read over REST in chunks of 256 KiB, against the floor of a bare Django
+view that hands out the same bytes as they are (floor_chunks.py): MB/s, one kept connection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from tests.benchmarks.event_stream import environment, process
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.services import DurablePostgresServer, free_port, redis_server, served
+from tests.support.waiting import until
+
+ROOT = Path(__file__).parent.parent.parent
+SIZE, CHUNK = 16 * 1024 * 1024, 256 * 1024
+GOAL = 0.65
+
+
+def text() -> bytes:
+    """Return what is read: JSON as a run's result is, so that quotes are escaped once more."""
+    row = {"url": "https://example.test/a/page", "title": "A page — 页面", "text": "words " * 40}
+    line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+    return (line * (SIZE // len(line) + 1))[:SIZE].decode(errors="ignore").encode()
+
+
+def keep(principal: Any, data: bytes) -> str:
+    """Keep the bytes as an artifact and return its id."""
+    from artifacts.models import Artifact
+    from artifacts.services import artifact_rows, keep_blob
+    from decisions.ids import new_id
+
+    blob = keep_blob(data, name="result.json", mime_type="application/json")
+    rows = artifact_rows(
+        [(blob, None)], tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
+        run_id=new_id("run_"),
+    )  # fmt: skip
+    Artifact.objects.bulk_create(rows)
+    return str(blob.artifact_id)
+
+
+def answers(client: httpx.Client) -> bool:
+    """Tell whether a server listens."""
+    try:
+        client.get("/healthz")
+    except httpx.TransportError:
+        return False
+    return True
+
+
+def rate(client: httpx.Client, path: str, size: int, *, is_json: bool) -> float:
+    """Return MB/s of reading everything once."""
+    began, at = time.perf_counter(), 0
+    while at < size:
+        answer = client.get(path, params={"offset": at, "limit": CHUNK})
+        if is_json:
+            chunk = orjson.loads(answer.content)
+            at += len(chunk["data"].encode())
+        else:
+            at += len(answer.content)
+    assert at == size
+    return size / 1e6 / (time.perf_counter() - began)
+
+
+def main() -> None:
+    """Measure and report."""
+    with (
+        tempfile.TemporaryDirectory() as home,
+        served(DurablePostgresServer, DurablePostgresServer.make) as postgres,
+        redis_server() as redis,
+    ):
+        file, data = Path(home) / "floor.json", text()
+        file.write_bytes(data)
+        env = {**environment(postgres.url, redis.url, home), "FLOOR_FILE": str(file)}
+        os.environ.update(env, DJANGO_SETTINGS_MODULE="config.settings")
+        migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
+        subprocess.run(migrate, env=env, cwd=ROOT, check=True)
+        import django  # only now the environment says where everything is
+
+        django.setup()
+        from decisions.principals import create_token, local_principal
+
+        artifact_id = keep(local_principal(), data)
+        bearer = {"Authorization": f"Bearer {create_token(name='bench')}"}
+        ports = free_port(), free_port()
+        with (
+            process("manage.py", "serve", "--port", str(ports[0]), env=env),
+            process("-m", "tests.benchmarks.floor_chunks", str(ports[1]), env=env),
+            httpx.Client(base_url=f"http://127.0.0.1:{ports[0]}", headers=bearer) as ours,
+            httpx.Client(base_url=f"http://127.0.0.1:{ports[1]}") as floor,
+        ):
+            for client in (ours, floor):
+                until(partial(answers, client))
+            variants = {
+                "ours": partial(
+                    rate, ours, f"/api/v1/artifacts/{artifact_id}", len(data), is_json=True
+                ),
+                "floor": partial(rate, floor, "/chunk", len(data), is_json=False),
+            }
+            figures = alternate(variants)
+    report(
+        "artifact_chunks", unit="MB/s", chunk_bytes=CHUNK,
+        **{name: spread(each) for name, each in figures.items()},
+        ratio=ratio(figures["ours"], figures["floor"]), goal=f">= {GOAL}",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
