@@ -15,6 +15,7 @@ from runs import made_calls
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.claims import Claim, LeaseLost
 from runs.models import UNDONE, Run, RunStatus
+from runs.open_calls import INTERRUPTED
 from runs.state import InvalidTransition, move
 from runs.transition import apply
 
@@ -54,7 +55,7 @@ def write(
         if apply(written) is None:
             raise LeaseLost(held.run.id)
     else:
-        _end(ending, written)
+        _end(ending, written, cuts=_left_open(held, ending))
 
 
 def lines(
@@ -80,12 +81,20 @@ def lines(
         steps=changes,
         blobs=blobs,
         deeds=_calls(held.run, changes),
+        closes=[call.call_id for change in changes for call in change.calls if call.call_id],
         worker_id=held.worker_id,
         epoch=held.epoch,
     )
 
 
-def _end(ending: Ending, written: Transition) -> None:
+def _left_open(held: Claim, ending: Ending) -> str:
+    """Return what is told of calls that the end of the run cuts off; nothing where none began."""
+    if not held.opened:
+        return ""
+    return str(ending.error["errorCode"]) if ending.error is not None else INTERRUPTED
+
+
+def _end(ending: Ending, written: Transition, *, cuts: str) -> None:
     values = {
         **written.values,
         "result": ending.result,
@@ -103,6 +112,7 @@ def _end(ending: Ending, written: Transition) -> None:
         events=[*written.events, *(_artifact_created(blob, None) for blob in ending.blobs)],
         blobs=[*written.blobs, *((blob, None) for blob in ending.blobs)],
         free_slot=True,
+        cuts=cuts,
     )
     try:
         move(last, ending.status, actor=f"worker:{written.worker_id}", data=data)

@@ -1,8 +1,8 @@
 """Tool calls that steps made, and what the audit log tells of each.
 
 A call that may change a workspace is told before it is made (`tool.called`) and when it is over
-(`tool.succeeded`, `tool.failed`), so that one whose worker was lost is there too. Of any other
-there is one row, `tool.called`, written with its step.
+(`tool.succeeded`, `tool.failed`), so that one whose worker was lost is there too
+(`runs.open_calls`). Of any other there is one row, `tool.called`, written with its step.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 
 from decisions.audit import Deed
 from decisions.deeds import ToolUse
+from decisions.ids import new_id
 from runners.base import Effect, ToolResult
 from runners.registry import get_tool
 from runs.models import Run
+from runs.open_calls import INTERRUPTED, cut_off
 
 
 @dataclass(slots=True)
@@ -24,15 +26,15 @@ class MadeCall:
 
     Attributes:
         about: what the audit log tells of a call that changes a workspace: targetId, path.
-        is_announced: it was told before it was made.
+        call_id: names a call that was told before it was made; empty for any other.
         failed_code: why it failed, or that it never came to its end; empty where it succeeded.
     """
 
     tool: str
     args_digest: str
     about: Mapping[str, str]
-    is_announced: bool = False
-    failed_code: str = "interrupted"
+    call_id: str = ""
+    failed_code: str = INTERRUPTED
     snapshot_id: str = ""
 
     @classmethod
@@ -44,7 +46,7 @@ class MadeCall:
         about = {"targetId": use.target_id} if use.target_id is not None else {}
         if isinstance(path := args.get("path"), str):
             about["path"] = path[:300]
-        return cls(use.tool, use.digest, about, is_announced=True)
+        return cls(use.tool, use.digest, about, call_id=new_id("call_"))
 
     def ended(self, result: ToolResult) -> None:
         """Note what came of it."""
@@ -60,9 +62,11 @@ def begun(run: Run, step: int, call: MadeCall) -> Deed:
 def over(run: Run, step: int, call: MadeCall) -> Deed:
     """Return the audit row of a call that is over."""
     told = _about(step, call) | {"ok": not call.failed_code}
-    if not call.is_announced:
+    if not call.call_id:
         failed = {"errorCode": call.failed_code} if call.failed_code else {}
         return _deed("tool.called", run, told | failed)
+    if call.failed_code == INTERRUPTED:
+        return _deed("tool.failed", run, told | cut_off(INTERRUPTED, call.tool))
     if call.failed_code:
         return _deed("tool.failed", run, told | {"code": call.failed_code})
     kept = {"snapshotId": call.snapshot_id} if call.snapshot_id else {}
@@ -70,7 +74,8 @@ def over(run: Run, step: int, call: MadeCall) -> Deed:
 
 
 def _about(step: int, call: MadeCall) -> dict[str, Any]:
-    return {"tool": call.tool, "step": step, "argsDigest": call.args_digest, **call.about}
+    named = {"callId": call.call_id} if call.call_id else {}
+    return {"tool": call.tool, "step": step, "argsDigest": call.args_digest, **named, **call.about}
 
 
 def _deed(action: str, run: Run, told: Mapping[str, Any]) -> Deed:

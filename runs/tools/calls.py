@@ -24,7 +24,7 @@ from decisions.ids import new_id
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runners.arguments import check_args, scope_of
-from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
+from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
@@ -33,6 +33,7 @@ from runners.targets import Caller
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
+from runs.open_calls import INTERRUPTED, close_call, cut_off, open_call
 from runs.tools.carried import hand_in, wait_for
 from runs.tools.refusals import record_refusal
 
@@ -102,7 +103,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     admitted = await in_thread(_admit, principal, asked)
     if admitted.tool.uses_browser:
         return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
-    outcome = _interrupted(admitted.tool)
+    outcome = cut_off(INTERRUPTED, asked.name)
     try:
         result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
         outcome = _outcome(result)
@@ -131,7 +132,8 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
         approval = admit_call(admitted.use)
         with transaction.atomic():
             begin(approval)
-            record(_deed("tool.called", principal, admitted.tool, _about(admitted)))
+            opening = _deed("tool.called", principal, admitted.tool, _about(admitted))
+            open_call(admitted.call_id, opening)
     return admitted
 
 
@@ -188,7 +190,7 @@ async def _carried(
     principal: Principal, admitted: _Admitted, limit_ms: int, began: float
 ) -> Answered:
     run_id = await unbroken(hand_in(principal, admitted.use, limit_ms))
-    outcome = _interrupted(admitted.tool)
+    outcome = cut_off(INTERRUPTED, admitted.tool.name)
     try:
         raise_if_interrupted()
         carried = await wait_for(principal, run_id, limit_ms)
@@ -204,11 +206,6 @@ async def _carried(
         raise failed_call(carried.result.error or {}, in_s4=in_s4)
     output = carried.result.output or {}
     return Answered(output, admitted.call_id, run_id, carried.artifact_ids)
-
-
-def _interrupted(tool: Tool) -> dict[str, Any]:
-    effect = {} if tool.effect == Effect.READ else {"effect": "unknown"}
-    return {"ok": False, "code": "interrupted", **effect}
 
 
 def _outcome(result: ToolResult) -> dict[str, Any]:
@@ -227,7 +224,11 @@ def _record_end(principal: Principal, admitted: _Admitted, outcome: Mapping[str,
             Artifact.objects.bulk_create(
                 artifact_rows(blobs, **place, run_id=admitted.call_id, ended_at=datetime.now(UTC))
             )
-        record(_deed(action, principal, admitted.tool, {**_about(admitted), **outcome}))
+        closing = _deed(action, principal, admitted.tool, {**_about(admitted), **outcome})
+        if admitted.tool.uses_browser:  # its run tells of its beginning
+            record(closing)
+        else:
+            close_call(admitted.call_id, closing)
 
 
 def _about(admitted: _Admitted) -> dict[str, Any]:
