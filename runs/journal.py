@@ -10,7 +10,6 @@ from typing import Any
 
 from artifacts.services import KeptBlob
 from decisions.audit import Deed
-from runners.errors import AddressNotAllowed
 from runs import made_calls
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.claims import Claim, LeaseLost
@@ -132,21 +131,10 @@ def _calls(run: Run, changes: Sequence[StepChange]) -> list[Deed]:
     """Return the audit rows of the tool calls that are over."""
     deeds: list[Deed] = []
     for change in changes:
-        deeds += [made_calls.over(run, change.index, call) for call in change.calls]
-        if change.calls:
-            deeds += _refused_address(run, change)
+        for call in change.calls:
+            deeds.append(made_calls.over(run, change.index, call))
+            deeds += made_calls.refused_address(run, change.index, call)
     return deeds
-
-
-def _refused_address(run: Run, change: StepChange) -> list[Deed]:
-    """Return the audit row of a document that was refused for its address: the host, no more."""
-    error = change.error or {}
-    if error.get("errorCode") != AddressNotAllowed.code:
-        return []
-    host = (error.get("details") or {}).get("host", "")
-    told = {"step": change.index, "host": host, "trustLevel": run.trust}
-    place = run.tenant_id, run.workspace_id
-    return [Deed("address.refused", run.principal_id, "run", run.id, *place, told)]
 
 
 def save_active_ms(held: Claim, active_ms: int) -> bool:

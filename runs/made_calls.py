@@ -15,7 +15,9 @@ from decisions.audit import Deed
 from decisions.deeds import ToolUse
 from decisions.ids import new_id
 from runners.base import Effect, ToolResult
+from runners.errors import AddressNotAllowed
 from runners.registry import get_tool
+from runners.workspace.errors import PolicyViolation
 from runs.models import Run
 from runs.open_calls import INTERRUPTED, cut_off
 
@@ -28,6 +30,7 @@ class MadeCall:
         about: what the audit log tells of a call that changes a workspace: targetId, path.
         call_id: names a call that was told before it was made; empty for any other.
         failed_code: why it failed, or that it never came to its end; empty where it succeeded.
+        refused_host: of a document that was refused for its address, whatever the step makes of it.
     """
 
     tool: str
@@ -36,6 +39,7 @@ class MadeCall:
     call_id: str = ""
     failed_code: str = INTERRUPTED
     snapshot_id: str = ""
+    refused_host: str | None = None
 
     @classmethod
     def of(cls, use: ToolUse) -> MadeCall:
@@ -50,8 +54,16 @@ class MadeCall:
 
     def ended(self, result: ToolResult) -> None:
         """Note what came of it."""
-        self.failed_code = "" if result.ok else str((result.error or {}).get("errorCode"))
+        error = result.error or {}
+        self.failed_code = "" if result.ok else str(error.get("errorCode"))
+        self.refused_host = _refused_host(error)
         self.snapshot_id = str((result.output or {}).get("snapshotId", ""))
+
+
+def _refused_host(error: Mapping[str, Any]) -> str | None:
+    host = (error.get("details") or {}).get("host")
+    is_address = error.get("errorCode") in (AddressNotAllowed.code, PolicyViolation.code)
+    return str(host) if is_address and host is not None else None
 
 
 def begun(run: Run, step: int, call: MadeCall) -> Deed:
@@ -71,6 +83,14 @@ def over(run: Run, step: int, call: MadeCall) -> Deed:
         return _deed("tool.failed", run, told | {"code": call.failed_code})
     kept = {"snapshotId": call.snapshot_id} if call.snapshot_id else {}
     return _deed("tool.succeeded", run, told | kept)
+
+
+def refused_address(run: Run, step: int, call: MadeCall) -> list[Deed]:
+    """Return the audit row of a document that was refused for its address: the host, no more."""
+    if call.refused_host is None:
+        return []
+    told = {"step": step, "host": call.refused_host, "trustLevel": run.trust, "tool": call.tool}
+    return [_deed("address.refused", run, told)]
 
 
 def _about(step: int, call: MadeCall) -> dict[str, Any]:
