@@ -178,6 +178,12 @@ WORKSPACE_POLICY = WorkspacePolicy(
     max_read_bytes=home.whole(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, least=1),
     write_requires_diff=env.bool("CONTINUITY_WRITE_REQUIRES_DIFF", True),
     snapshot_retention=home.whole(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, least=0),
+    # Of all deleted files of a workspace together, and how long after a file was gone.
+    deleted_snapshots=home.whole(env, "CONTINUITY_DELETED_SNAPSHOTS", 1000, least=0),
+    deleted_snapshot_bytes=home.whole(
+        env, "CONTINUITY_DELETED_SNAPSHOT_BYTES", 256 * 1024 * 1024, least=0
+    ),
+    deleted_snapshot_days=home.whole(env, "CONTINUITY_DELETED_SNAPSHOT_DAYS", 90, least=0),
     developer=env.bool("CONTINUITY_DEVELOPER", False),
     allowed_commands=tuple(
         env.list("CONTINUITY_ALLOWED_COMMANDS", default=["dev", "build", "lint"])

@@ -14,8 +14,9 @@ from decisions.deeds import admit_call, begin, use_of
 from decisions.principals import Principal
 from runners.workspace.errors import NotThere, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox, text_of
-from runners.workspace.place import Workspace
+from runners.workspace.place import Workspace, WorkspacePolicy
 from runners.workspace.writing import snapshots
+from runners.workspace.writing.deleted_files import KeptOfDeleted, sweep_deleted
 from runners.workspace.writing.leftovers import sweep
 from runners.workspace.writing.snapshots import Snapshot
 from runners.workspace.writing.writing import Written, preview_text, write_text
@@ -97,13 +98,25 @@ def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> 
 
 
 def sweep_workspaces() -> None:
-    """Finish what writers that died on this machine left under way, in every workspace."""
+    """Finish what writers that died on this machine left under way, in every workspace, and make
+    room of what is kept of deleted files.
+    """
     folder = settings.CONTINUITY_HOME / "workspaces"
     for state in sorted(folder.iterdir()) if folder.is_dir() else []:
         try:
             sweep(state)
-        except OSError as error:
-            log.warning("a workspace's leftovers stay for now: %s", error.strerror)
+            sweep_deleted(state, _kept_of_deleted())
+        except (OSError, WorkspaceFailed) as error:
+            told = error.strerror if isinstance(error, OSError) else error.message
+            log.warning("a workspace's leftovers stay for now: %s", told)
+
+
+def _kept_of_deleted() -> KeptOfDeleted:
+    policy: WorkspacePolicy = settings.WORKSPACE_POLICY
+    return KeptOfDeleted(
+        policy.deleted_snapshots, policy.deleted_snapshot_bytes,
+        policy.deleted_snapshot_days * 86_400,
+    )  # fmt: skip
 
 
 def _record(

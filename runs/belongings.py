@@ -25,7 +25,7 @@ class Belongings:
     """
 
     def __init__(self, held: Claim) -> None:
-        self._run = held.run
+        self._run, self._opened = held.run, held.opened
         self.secrets, self.masker = Secrets(), Masker()
         self.session = None if held.run.owns_session else NamedSession(held.run, held.worker_id)
 
@@ -66,4 +66,7 @@ class Belongings:
 
     def values_of(self, step_index: int) -> dict[str, Any]:
         """Return what a step gets of them."""
-        return {"secrets": self.secrets.of_step(step_index), "masker": self.masker}
+        return {
+            "secrets": self.secrets.of_step(step_index), "masker": self.masker,
+            "opened": self._opened,
+        }  # fmt: skip

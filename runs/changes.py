@@ -63,6 +63,9 @@ class Transition:
         ended: the run is over: its artifacts' time starts to count.
         unring: take the run's doorbell down.
         forget_secrets: delete the run's secret inputs.
+        closes: calls that the audit log told the beginning of, and of which `deeds` tell the end.
+        cuts: the code that is told of all other such calls: the lease under which they were made
+            ends here. Empty: they go on.
     """
 
     run: Run
@@ -79,3 +82,5 @@ class Transition:
     ended: bool = False
     unring: bool = False
     forget_secrets: bool = False
+    closes: Sequence[str] = ()
+    cuts: str = ""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from runners.sessions import lose_sessions
 from runs import one_statement, outbox
 from runs.changes import Plus, StepChange, Transition
 from runs.models import Run, RunStatus, RunStep, Slot, StepStatus, Worker
+from runs.open_calls import INTERRUPTED, WORKER_LOST
 from runs.sessions.lease import user_of
 from runs.slots import release_slot
 from runs.state import InvalidTransition, lease, move
@@ -51,6 +52,7 @@ class Claim:
     worker_id: str
     opening: Opening
     is_helper: bool = False  # another worker has the lease; this one takes steps (runs/portions.py)
+    opened: list[str] = field(default_factory=list)  # calls that began under this lease
 
     @property
     def guard(self) -> dict[str, Any]:
@@ -99,10 +101,12 @@ def hand_back(held: Claim, *, reason: str, active_ms: int) -> bool:
     data = {"reason": reason, "workerId": held.worker_id}
     deed = Deed("run.handed_back", actor, "run", run.id, run.tenant_id, run.workspace_id, data)
     with transaction.atomic():
-        return _release(run, held.worker_id, deed=deed, values={"active_ms": active_ms})
+        return _release(
+            run, held.worker_id, deed=deed, values={"active_ms": active_ms}, cuts=INTERRUPTED
+        )
 
 
-def _release(run: Run, worker_id: str, *, deed: Deed, values: dict[str, Any]) -> bool:
+def _release(run: Run, worker_id: str, *, deed: Deed, values: dict[str, Any], cuts: str) -> bool:
     """End a lease, leave the run to whoever claims it next, and ring; False: it had ended."""
     change = Transition(
         run,
@@ -111,6 +115,7 @@ def _release(run: Run, worker_id: str, *, deed: Deed, values: dict[str, Any]) ->
         deeds=[deed],
         epoch=run.epoch,
         free_slot=True,
+        cuts=cuts,
     )
     if apply(change) is None:
         return False
@@ -162,14 +167,14 @@ def _lose_run(run: Run, worker_id: str, reason: str) -> None:
         _give_up(run, worker_id, data)
         return
     deed = Deed("run.worker_lost", "reaper", "run", run.id, run.tenant_id, run.workspace_id, data)
-    _release(run, worker_id, deed=deed, values={"times_lost": Plus(1)})
+    _release(run, worker_id, deed=deed, values={"times_lost": Plus(1)}, cuts=WORKER_LOST)
 
 
 def _give_up(run: Run, worker_id: str, data: dict[str, Any]) -> None:
     error = {
         "errorCode": "EXECUTION_ERROR",
         "message": f"The run lost its worker {MAX_TIMES_LOST} times and is not tried again.",
-        "details": {"causeCode": "WORKER_LOST", "workerId": worker_id},
+        "details": {"causeCode": WORKER_LOST, "workerId": worker_id},
         "retryable": True,
         "recovery": "Check the script's or step's preconditions, then submit the run again.",
         "at": int(datetime.now(UTC).timestamp() * 1000),
@@ -177,7 +182,7 @@ def _give_up(run: Run, worker_id: str, data: dict[str, Any]) -> None:
     values = {"error": error, "times_lost": Plus(1), "result_summary": error["message"]}
     told = data | {"errorCode": error["errorCode"], "message": error["message"]}
     guard = {"status": RunStatus.RUNNING, "lease_owner": worker_id, "epoch": run.epoch}
-    change = Transition(run, guard, values, epoch=run.epoch, free_slot=True)
+    change = Transition(run, guard, values, epoch=run.epoch, free_slot=True, cuts=WORKER_LOST)
     try:
         move(change, RunStatus.FAILED, actor="reaper", data=told)
     except InvalidTransition:

@@ -10,11 +10,11 @@ from typing import Any
 
 from artifacts.services import KeptBlob
 from decisions.audit import Deed
-from runners.errors import AddressNotAllowed
 from runs import made_calls
 from runs.changes import NewEvent, Plus, StepChange, Transition
 from runs.claims import Claim, LeaseLost
 from runs.models import UNDONE, Run, RunStatus
+from runs.open_calls import INTERRUPTED
 from runs.state import InvalidTransition, move
 from runs.transition import apply
 
@@ -54,7 +54,7 @@ def write(
         if apply(written) is None:
             raise LeaseLost(held.run.id)
     else:
-        _end(ending, written)
+        _end(ending, written, cuts=_left_open(held, ending))
 
 
 def lines(
@@ -80,12 +80,20 @@ def lines(
         steps=changes,
         blobs=blobs,
         deeds=_calls(held.run, changes),
+        closes=[call.call_id for change in changes for call in change.calls if call.call_id],
         worker_id=held.worker_id,
         epoch=held.epoch,
     )
 
 
-def _end(ending: Ending, written: Transition) -> None:
+def _left_open(held: Claim, ending: Ending) -> str:
+    """Return what is told of calls that the end of the run cuts off; nothing where none began."""
+    if not held.opened:
+        return ""
+    return str(ending.error["errorCode"]) if ending.error is not None else INTERRUPTED
+
+
+def _end(ending: Ending, written: Transition, *, cuts: str) -> None:
     values = {
         **written.values,
         "result": ending.result,
@@ -103,6 +111,7 @@ def _end(ending: Ending, written: Transition) -> None:
         events=[*written.events, *(_artifact_created(blob, None) for blob in ending.blobs)],
         blobs=[*written.blobs, *((blob, None) for blob in ending.blobs)],
         free_slot=True,
+        cuts=cuts,
     )
     try:
         move(last, ending.status, actor=f"worker:{written.worker_id}", data=data)
@@ -122,21 +131,10 @@ def _calls(run: Run, changes: Sequence[StepChange]) -> list[Deed]:
     """Return the audit rows of the tool calls that are over."""
     deeds: list[Deed] = []
     for change in changes:
-        deeds += [made_calls.over(run, change.index, call) for call in change.calls]
-        if change.calls:
-            deeds += _refused_address(run, change)
+        for call in change.calls:
+            deeds.append(made_calls.over(run, change.index, call))
+            deeds += made_calls.refused_address(run, change.index, call)
     return deeds
-
-
-def _refused_address(run: Run, change: StepChange) -> list[Deed]:
-    """Return the audit row of a document that was refused for its address: the host, no more."""
-    error = change.error or {}
-    if error.get("errorCode") != AddressNotAllowed.code:
-        return []
-    host = (error.get("details") or {}).get("host", "")
-    told = {"step": change.index, "host": host, "trustLevel": run.trust}
-    place = run.tenant_id, run.workspace_id
-    return [Deed("address.refused", run.principal_id, "run", run.id, *place, told)]
 
 
 def save_active_ms(held: Claim, active_ms: int) -> bool:

@@ -1,8 +1,8 @@
 """Tool calls that steps made, and what the audit log tells of each.
 
 A call that may change a workspace is told before it is made (`tool.called`) and when it is over
-(`tool.succeeded`, `tool.failed`), so that one whose worker was lost is there too. Of any other
-there is one row, `tool.called`, written with its step.
+(`tool.succeeded`, `tool.failed`), so that one whose worker was lost is there too
+(`runs.open_calls`). Of any other there is one row, `tool.called`, written with its step.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from typing import Any
 
 from decisions.audit import Deed
 from decisions.deeds import ToolUse
+from decisions.ids import new_id
 from runners.base import Effect, ToolResult
+from runners.errors import AddressNotAllowed
 from runners.registry import get_tool
+from runners.workspace.errors import PolicyViolation
 from runs.models import Run
+from runs.open_calls import INTERRUPTED, cut_off
 
 
 @dataclass(slots=True)
@@ -24,16 +28,18 @@ class MadeCall:
 
     Attributes:
         about: what the audit log tells of a call that changes a workspace: targetId, path.
-        is_announced: it was told before it was made.
+        call_id: names a call that was told before it was made; empty for any other.
         failed_code: why it failed, or that it never came to its end; empty where it succeeded.
+        refused_host: of a document that was refused for its address, whatever the step makes of it.
     """
 
     tool: str
     args_digest: str
     about: Mapping[str, str]
-    is_announced: bool = False
-    failed_code: str = "interrupted"
+    call_id: str = ""
+    failed_code: str = INTERRUPTED
     snapshot_id: str = ""
+    refused_host: str | None = None
 
     @classmethod
     def of(cls, use: ToolUse) -> MadeCall:
@@ -44,12 +50,20 @@ class MadeCall:
         about = {"targetId": use.target_id} if use.target_id is not None else {}
         if isinstance(path := args.get("path"), str):
             about["path"] = path[:300]
-        return cls(use.tool, use.digest, about, is_announced=True)
+        return cls(use.tool, use.digest, about, call_id=new_id("call_"))
 
     def ended(self, result: ToolResult) -> None:
         """Note what came of it."""
-        self.failed_code = "" if result.ok else str((result.error or {}).get("errorCode"))
+        error = result.error or {}
+        self.failed_code = "" if result.ok else str(error.get("errorCode"))
+        self.refused_host = _refused_host(error)
         self.snapshot_id = str((result.output or {}).get("snapshotId", ""))
+
+
+def _refused_host(error: Mapping[str, Any]) -> str | None:
+    host = (error.get("details") or {}).get("host")
+    is_address = error.get("errorCode") in (AddressNotAllowed.code, PolicyViolation.code)
+    return str(host) if is_address and host is not None else None
 
 
 def begun(run: Run, step: int, call: MadeCall) -> Deed:
@@ -60,17 +74,28 @@ def begun(run: Run, step: int, call: MadeCall) -> Deed:
 def over(run: Run, step: int, call: MadeCall) -> Deed:
     """Return the audit row of a call that is over."""
     told = _about(step, call) | {"ok": not call.failed_code}
-    if not call.is_announced:
+    if not call.call_id:
         failed = {"errorCode": call.failed_code} if call.failed_code else {}
         return _deed("tool.called", run, told | failed)
+    if call.failed_code == INTERRUPTED:
+        return _deed("tool.failed", run, told | cut_off(INTERRUPTED, call.tool))
     if call.failed_code:
         return _deed("tool.failed", run, told | {"code": call.failed_code})
     kept = {"snapshotId": call.snapshot_id} if call.snapshot_id else {}
     return _deed("tool.succeeded", run, told | kept)
 
 
+def refused_address(run: Run, step: int, call: MadeCall) -> list[Deed]:
+    """Return the audit row of a document that was refused for its address: the host, no more."""
+    if call.refused_host is None:
+        return []
+    told = {"step": step, "host": call.refused_host, "trustLevel": run.trust, "tool": call.tool}
+    return [_deed("address.refused", run, told)]
+
+
 def _about(step: int, call: MadeCall) -> dict[str, Any]:
-    return {"tool": call.tool, "step": step, "argsDigest": call.args_digest, **call.about}
+    named = {"callId": call.call_id} if call.call_id else {}
+    return {"tool": call.tool, "step": step, "argsDigest": call.args_digest, **named, **call.about}
 
 
 def _deed(action: str, run: Run, told: Mapping[str, Any]) -> Deed:

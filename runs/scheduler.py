@@ -33,6 +33,7 @@ from runs import claims, outbox, portions
 from runs.changes import Transition
 from runs.endings import error_object
 from runs.models import TERMINAL, Run, RunKey, RunStatus, WebhookDelivery, Worker
+from runs.open_calls import close_left_calls
 from runs.processes import is_gone
 from runs.resuming import look_after_waiting
 from runs.secret_inputs import forget_left_secrets
@@ -64,7 +65,7 @@ class Scheduler:
             (60.0, claims.free_stale_slots), (15.0, forget_left_secrets), (60.0, expire_sessions),
             (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),
             (3600.0, forget_uploads), (300.0, forget_answers),
-            (3600.0, forget_conversations), (30.0, sweep_workspaces),
+            (3600.0, forget_conversations), (30.0, sweep_workspaces), (10.0, close_left_calls),
         ]  # fmt: skip
         due = [0.0] * len(duties)
         while not self.stopping.is_set():

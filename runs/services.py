@@ -186,7 +186,7 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
         # Its epoch too: a worker that comes to ask a person meanwhile raises it, and its question,
         # which was not there to be withdrawn, would stay open.
         guard = {"status": RunStatus(run.status), "epoch": run.epoch}
-        change = Transition(run, guard, values)
+        change = Transition(run, guard, values, cuts="RUN_CANCELED")
         about = {"reason": reason, "actor": principal.id}
         try:
             with transaction.atomic():

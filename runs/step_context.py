@@ -14,7 +14,6 @@ import orjson
 
 from artifacts.services import KeptBlob, keep_blob
 from decisions import confirmations, deeds
-from decisions.audit import record
 from decisions.deeds import Ruling, ToolUse
 from decisions.masking import Masker
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
@@ -29,10 +28,12 @@ from runners.trust import TrustLevel
 from runners.workspace.place import Workspace
 from runners.workspaces import check_may_use, open_workspace
 from runs.changes import NewEvent
+from runs.claims import LeaseLost
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.made_calls import MadeCall, begun
 from runs.models import APPROVED, DEVELOPER_TARGET, Run
+from runs.open_calls import open_call_of_run
 from runs.task_templates.registry import StepView
 
 
@@ -68,6 +69,7 @@ class StepRun:
             again; None where it did not stop.
         calls: those of this try, in order, with what they answered.
         made: those that this try made itself, as the audit log tells them.
+        opened: ids of all calls under this lease that the audit log told before they were made.
         had_page: it stopped for a person with a page open, of which that person decides.
     """
 
@@ -81,6 +83,7 @@ class StepRun:
     earlier: Sequence[StepView] = ()
     blobs: list[KeptBlob] = field(default_factory=list)
     made: list[MadeCall] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
     replay: Sequence[Mapping[str, Any]] | None = None
@@ -173,6 +176,9 @@ class StepRun:
     def _begin(self, tool: Tool, use: ToolUse, call: MadeCall) -> Workspace | ToolFailed:
         """Return the folder that a call of a workspace tool works in, or why there is none for it;
         on the run's database thread. A call that may change something is told first.
+
+        Raises:
+            LeaseLost: The run is not ours any more; the call is not to be made.
         """
         run, trust = self.run, self._trust
         caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
@@ -182,8 +188,10 @@ class StepRun:
             check_may_use(tool, workspace, trust=trust)
         except ToolFailed as failed:
             return failed
-        if call.is_announced:
-            record(begun(run, self.index, call))
+        if call.call_id:
+            if not open_call_of_run(call.call_id, begun(run, self.index, call), run):
+                raise LeaseLost(run.id)
+            self.opened.append(call.call_id)
         return workspace
 
     def _remembered(self, use: ToolUse) -> dict[str, Any] | None:

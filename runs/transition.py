@@ -32,6 +32,7 @@ from runs.models import (
     WebhookDelivery,
     delivery_id,
 )
+from runs.open_calls import cut_calls, forget_calls
 from runs.rows import not_before, update_returning
 
 
@@ -46,18 +47,34 @@ def apply(change: Transition) -> int | None:
     Returns the run's last seq, or None where the guard (or a free slot) was missing: then nothing
     was written.
     """
-    now = datetime.now(UTC)
-    if connection.vendor == "postgresql":
-        last_seq = one_statement.apply(change, now)
+    if change.closes or change.cuts:
+        with transaction.atomic():
+            last_seq = _write(change)
+            if last_seq is not None:
+                _settle_calls(change)
     else:
-        try:
-            with transaction.atomic():
-                last_seq = _apply(change, now)
-        except _NoSlot:
-            return None
+        last_seq = _write(change)
     if last_seq is not None:
         announce(change.run.id, last_seq, [event.type for event in change.events])
     return last_seq
+
+
+def _write(change: Transition) -> int | None:
+    now = datetime.now(UTC)
+    if connection.vendor == "postgresql":
+        return one_statement.apply(change, now)
+    try:
+        with transaction.atomic():
+            return _apply(change, now)
+    except _NoSlot:
+        return None
+
+
+def _settle_calls(change: Transition) -> None:
+    if change.closes:
+        forget_calls(change.closes)
+    if change.cuts:
+        cut_calls(change.run.id, change.cuts)
 
 
 def insert_run(

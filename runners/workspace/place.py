@@ -16,6 +16,8 @@ class WorkspacePolicy:
         max_read_bytes: of one file, read or written.
         write_requires_diff: a write needs a preview of the same content.
         snapshot_retention: snapshots kept of one file.
+        deleted_snapshots, deleted_snapshot_bytes: of all files that are gone together; of each for
+            deleted_snapshot_days.
         developer: `execute_command` and `browser_action` may be called.
         allowed_commands: names of package.json's scripts that may be run.
         allowed_hosts: hosts that pages may be opened on.
@@ -29,6 +31,9 @@ class WorkspacePolicy:
     max_read_bytes: int = 5 * 1024 * 1024
     write_requires_diff: bool = True
     snapshot_retention: int = 20
+    deleted_snapshots: int = 1000
+    deleted_snapshot_bytes: int = 256 * 1024 * 1024
+    deleted_snapshot_days: int = 90
     developer: bool = False
     allowed_commands: tuple[str, ...] = ("dev", "build", "lint")
     command_timeout_ms: int = 30_000

@@ -1,6 +1,6 @@
 """The rows of the work."""
 
-from runs.models.journal import UNDONE, RunEvent, RunSecret, RunStep, StepStatus
+from runs.models.journal import UNDONE, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import ACTIVE, APPROVED, DEVELOPER_TARGET, TERMINAL, Run, RunStatus
 from runs.models.totals import RunTotal, RunTotalChange
@@ -20,6 +20,7 @@ __all__ = [
     "UNDER_WAY",
     "UNDONE",
     "DeliveryStatus",
+    "OpenCall",
     "OutboxEntry",
     "Run",
     "RunEvent",

@@ -81,6 +81,30 @@ class RunEvent(models.Model):
         return f"{self.seq} {self.type}"
 
 
+class OpenCall(models.Model):
+    """A call that the audit log has told the beginning of and not yet the end: whoever deletes the
+    row tells it (`runs.open_calls`).
+
+    Attributes:
+        opening: the audit row that told its beginning.
+        run_id, epoch: of a call of a run: the lease under which it began.
+        process: where it is made (`runs.processes`).
+    """
+
+    id = models.CharField(primary_key=True, max_length=64)
+    opening = models.JSONField()
+    run_id = models.CharField(max_length=64, null=True)
+    epoch = models.IntegerField(default=0)
+    process = models.CharField(max_length=200)
+    opened_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["run_id"], name="open_call_of_run")]
+
+    def __str__(self) -> str:
+        return self.id
+
+
 class RunSecret(models.Model):
     """The secret inputs of a run, sealed; gone when the last step that needs them is over, or the
     run is (mechanisms 11).

@@ -19,16 +19,14 @@ from runs.task_templates.registry import (
     StepContext,
     StepPlan,
     StepView,
-    TaskTemplate,
     template,
 )
 from runs.task_templates.tool_steps import (
+    ToolSteps,
     checked_step_args,
     find_step_tool,
     pinned_target,
     tool_step,
-    uses_browser,
-    works_on_page,
 )
 
 
@@ -65,7 +63,7 @@ class CallToolsInputs(Closed):
 
 
 @template
-class CallTools(TaskTemplate):
+class CallTools(ToolSteps):
     """A step a call; policy is asked before each."""
 
     template_id = "call_tools"
@@ -110,9 +108,6 @@ class CallTools(TaskTemplate):
         },
         "required": ["results"],
     }
-    uses_browser = True
-    shares_page = True
-    step_timeout_ms = 180_000
     limits = {"maxCalls": 100}
 
     def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
@@ -137,14 +132,6 @@ class CallTools(TaskTemplate):
             step = tool_step(named, tool, call.get("args", {}), call.get("targetId"))
             planned.append(replace(step, input={**step.input, **_limit_of(call)}))
         return planned
-
-    def on_page(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step works on the page that steps share."""
-        return works_on_page(step_input["tool"])
-
-    def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step's tool needs one: those that read and write files do not."""
-        return uses_browser(step_input["tool"])
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool; a failure that does not stop the run is what the step left."""

@@ -20,16 +20,14 @@ from runs.task_templates.registry import (
     StepContext,
     StepPlan,
     StepView,
-    TaskTemplate,
     template,
 )
 from runs.task_templates.tool_steps import (
+    ToolSteps,
     checked_step_args,
     find_step_tool,
     pinned_target,
     tool_step,
-    uses_browser,
-    works_on_page,
 )
 
 
@@ -61,7 +59,7 @@ class ReplaySuccessPathInputs(Closed):
 
 
 @template
-class ReplaySuccessPath(TaskTemplate):
+class ReplaySuccessPath(ToolSteps):
     """A step a step of the procedure, one after another, the first that fails ends the run."""
 
     template_id = "replay_success_path"
@@ -93,9 +91,6 @@ class ReplaySuccessPath(TaskTemplate):
         },
         "required": ["objectId", "version", "results"],
     }
-    uses_browser = True
-    shares_page = True
-    step_timeout_ms = 180_000
     limits = {"maxSteps": 100, "maxSlots": 50}
 
     def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
@@ -132,14 +127,6 @@ class ReplaySuccessPath(TaskTemplate):
             _planned(index, step, inputs["slots"], inputs.get("targetId"))
             for index, step in enumerate(found.payload["procedure"], 1)
         ]
-
-    def on_page(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step works on the page that steps share."""
-        return works_on_page(step_input["tool"])
-
-    def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step's tool needs one: those that read and write files do not."""
-        return uses_browser(step_input["tool"])
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool."""

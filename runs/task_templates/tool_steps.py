@@ -13,21 +13,27 @@ from runners.errors import ToolFailed
 from runners.registry import get_tool
 from runners.targets import Caller
 from runners.workspaces import check_may_use, open_workspace
-from runs.task_templates.registry import StepPlan
+from runs.task_templates.registry import StepPlan, TaskTemplate
 
 OWN_TAB = "read_page"  # the one tool of a browser that leaves nothing on the page that steps share
 
 
-def works_on_page(name: str) -> bool:
-    """Tell whether a tool works on the page that steps share."""
-    tool = get_tool(name)
-    return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
+class ToolSteps(TaskTemplate):
+    """A template each of whose steps calls one tool, named by the step's input."""
 
+    uses_browser = True
+    shares_page = True
+    step_timeout_ms = 180_000
 
-def uses_browser(name: str) -> bool:
-    """Tell whether a tool needs a browser at all."""
-    tool = get_tool(name)
-    return tool is None or tool.uses_browser
+    def on_page(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step works on the page that steps share."""
+        tool = get_tool(step_input["tool"])
+        return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
+
+    def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step's tool needs one: those that read and write files do not."""
+        tool = get_tool(step_input["tool"])
+        return tool is None or tool.uses_browser
 
 
 def find_step_tool(name: str, *, where: str) -> Tool:

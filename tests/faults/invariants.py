@@ -14,7 +14,7 @@ from artifacts.blobs import blob_name
 from artifacts.models import Artifact
 from decisions.audit import is_genuine
 from decisions.models import AuditEntry
-from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot
+from runs.models import TERMINAL, OpenCall, OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot
 
 ENDS = {f"run.{status}" for status in TERMINAL}
 
@@ -46,9 +46,15 @@ def _of_the_installation() -> Iterator[str]:
 
 
 def _of_the_audit() -> Iterator[str]:
+    begun, over = Counter[str](), Counter[str]()
     for entry in AuditEntry.objects.all():
         if not is_genuine(entry):
             yield f"I9 an audit row is not ours: {entry.id}"
+        if "callId" in entry.metadata:
+            counted = begun if entry.action == "tool.called" else over
+            counted[entry.metadata["callId"]] += 1
+    if begun != over or any(times > 1 for times in begun.values()) or OpenCall.objects.exists():
+        yield f"I8 calls were told to begin {dict(begun)} and to end {dict(over)}"
 
 
 def _of_a_run(run: Run) -> Iterator[str]:

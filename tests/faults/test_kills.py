@@ -11,11 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from django.test import override_settings
 
 from artifacts.models import Artifact
+from decisions.models import AuditEntry
 from decisions.principals import local_principal
 from runs.models import Run, RunStep
-from runs.services import cancel_run
+from runs.services import cancel_run, submit_run
 from tests.faults.world import ROOT, Process, World
 from tests.integration.workers import error_of
 
@@ -68,6 +70,27 @@ def test_a_once_step_is_never_repeated(world: World, tmp_path: Path, moment: str
     assert error_of(step)["details"]["effect"] == "unknown"
     assert (tmp_path / "mark").exists() == (moment == "step_over")
     assert run.status == "partial_success"
+    world.check()
+
+
+def test_a_call_whose_worker_was_killed_is_told_to_have_ended_once(
+    world: World, tmp_path: Path
+) -> None:
+    world.start("scheduler")
+    world.workers(2, CONTINUITY_WORKSPACE=str(tmp_path))
+    world.arm("step_over")  # the call was made, and nothing of it noted
+    preview = {"path": "new.txt", "content": "a:b;\n", "dryRun": True}
+    with override_settings(WORKSPACE=tmp_path):
+        call = {"name": "write_to_file", "args": preview}
+        run = world.ended(submit_run(
+            principal=local_principal(), template_id="call_tools",
+            inputs={"calls": [call]}, options={"mode": "async"},
+        ).run_id)  # fmt: skip
+    assert world.was_hit("step_over")
+    assert error_of(run)["details"]["effect"] == "unknown"
+    rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.")
+    told = [(row.action, row.metadata.get("code")) for row in rows.order_by("id")]
+    assert told == [("tool.called", None), ("tool.failed", "WORKER_LOST")]
     world.check()
 
 

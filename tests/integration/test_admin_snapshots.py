@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -12,7 +14,7 @@ from decisions.policy_rules import RuleSays, make_rule
 from runners.models import ExecutionTarget
 from runners.snapshots import sweep_workspaces
 from runners.workspace.place import Workspace
-from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
+from runners.workspace.writing.snapshots import all_snapshots, list_snapshots, read_snapshot
 from runners.workspace.writing.writing import write_text
 from tests.support.writing import FIRST, SCENE
 
@@ -177,3 +179,13 @@ def test_the_scheduler_finishes_what_dead_writers_left(written: Workspace) -> No
     lock.write_text("{broken")
     sweep_workspaces()
     assert lock.stat().st_size == 0
+
+
+def test_the_scheduler_makes_room_of_what_was_kept_of_deleted_files(
+    written: Workspace, settings: Any
+) -> None:
+    (written.root / SCENE).unlink()
+    (written.root / "another.txt").write_text("there")
+    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, deleted_snapshots=1)
+    sweep_workspaces()
+    assert len(list(all_snapshots(written.state))) == 1

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.test import override_settings
@@ -16,25 +14,9 @@ from decisions.models import AuditEntry, Confirmation, Conversation, Decision, E
 from decisions.objects import put_success_path
 from decisions.outcomes import report_outcome
 from decisions.principals import Principal
-from tests.support.continuity import PATH
+from tests.support.continuity import HARMLESS, KNOWN, PATH, RISKY, Say
 
-Say = Callable[..., dict[str, Any]]
-KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "no row is left"}
-RISKY = "Delete all rows of the orders table."
-HARMLESS = "Count the rows of the orders table."
-
-
-@pytest.fixture
-def say(principal: Principal) -> Say:
-    """Say something as alice, who knows an execution's slots: `say("…", slots={})`."""
-    count = iter(range(1000))
-
-    def send(message: str, **changed: Any) -> dict[str, Any]:
-        call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
-                "slots": KNOWN, **changed}  # fmt: skip
-        return asyncio.run(chat(principal=principal, call=call))
-
-    return send
+pytest_plugins = ["tests.support.chat_fixtures"]
 
 
 def test_a_harmless_message_with_its_slots_is_acted_on(say: Say) -> None:

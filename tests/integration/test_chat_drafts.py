@@ -4,7 +4,6 @@ and nobody waits for reading and reckoning.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -21,25 +20,9 @@ from decisions.objects import put_success_path
 from decisions.owner import Owner
 from decisions.principals import Principal
 from tests.integration.racing import at_once
-from tests.support.continuity import PATH
+from tests.support.continuity import HARMLESS, KNOWN, PATH, Say
 
-Say = Callable[..., dict[str, Any]]
-KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is told"}
-RISKY = "Delete all rows of the orders table."
-HARMLESS = "Count the rows of the orders table."
-
-
-@pytest.fixture
-def say(principal: Principal) -> Say:
-    """Say something as alice: `say("…", session_id="s")`."""
-    count = iter(range(1000))
-
-    def send(message: str, **changed: Any) -> dict[str, Any]:
-        call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
-                "slots": KNOWN, **changed}  # fmt: skip
-        return asyncio.run(services.chat(principal=principal, call=call))
-
-    return send
+pytest_plugins = ["tests.support.chat_fixtures"]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,10 @@ PATH: dict[str, Any] = {
     "success_criteria": "the text names the version", "confidence": "medium", "validity": "long",
     "tags": ["release"],
 }  # fmt: skip
+Say = Callable[..., dict[str, Any]]
+KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "no row is left"}
+RISKY = "Delete all rows of the orders table."
+HARMLESS = "Count the rows of the orders table."
 FORECAST = Forecast(impact={"time": -0.4}, confidence=0.5, cost=0.2, layer="L1")
 
 

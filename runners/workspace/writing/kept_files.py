@@ -41,6 +41,20 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
+def is_due(marker: Path, every_s: float) -> bool:
+    """Tell whether something was last due longer ago than this, and note that it is done now.
+
+    Raises:
+        OSError: The marker's folder cannot be written, or is not there.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if 0 <= time.time() - marker.stat().st_mtime < every_s:
+            return False
+    marker.touch(mode=0o600)
+    os.utime(marker)
+    return True
+
+
 def names_in(folder: Path) -> list[str]:
     """Return the names in a folder, none where there is no such folder."""
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +17,7 @@ from runners.workspace.errors import DiskFailed, NotThere, WorkspaceFailed
 from runners.workspace.files.paths import TEMPORARY
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.writing.file_lock import HeldLock, try_lock
-from runners.workspace.writing.kept_files import names_in
+from runners.workspace.writing.kept_files import is_due, names_in
 from runners.workspace.writing.previews import forget_previews
 from runners.workspace.writing.snapshots import SNAPSHOT_ID, discard_snapshot, sweep_half_snapshots
 from runners.workspace.writing.write_keys import forget_keys
@@ -127,14 +126,8 @@ def sweep(state: Path) -> None:
 
 
 def _sweep_what_is_old(state: Path) -> None:
-    marker = state / "swept"
-    with contextlib.suppress(FileNotFoundError):
-        if 0 <= time.time() - marker.stat().st_mtime < _OLD_THINGS_EVERY_S:
-            return
-    if not state.exists():
+    if not state.exists() or not is_due(state / "swept", _OLD_THINGS_EVERY_S):
         return
-    marker.touch(mode=0o600)
-    os.utime(marker)
     forget_previews(state)
     forget_keys(state)
     sweep_half_snapshots(state)

@@ -154,6 +154,19 @@ def is_reachable(path: str, forbidden: Collection[str]) -> bool:
     return True
 
 
+def all_snapshots(state: Path) -> Iterator[Snapshot]:
+    """Yield every snapshot that is not broken, in no order."""
+    yield from _read_each(state, _whole_ones(_listed(state)))
+
+
+def size_of(state: Path, snapshot_id: str) -> int:
+    """Return the bytes of a snapshot's content; none where it went meanwhile."""
+    try:
+        return (_folder(state) / (snapshot_id + _TEXT)).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def list_of_file(state: Path, path: str) -> list[Snapshot]:
     """Return the snapshots of one file, newest first."""
     found = _read_each(state, _whole_ones(_names_of(state, path)))

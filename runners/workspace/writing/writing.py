@@ -26,6 +26,7 @@ from runners.workspace.files.replacing import temporary_name
 from runners.workspace.files.sandbox import Sandbox, text_of
 from runners.workspace.place import Workspace
 from runners.workspace.writing import previews, snapshots
+from runners.workspace.writing.deleted_files import note_root
 from runners.workspace.writing.file_lock import HeldLock, hold_lock
 from runners.workspace.writing.leftovers import UnderWay, digest_of, finish, finish_noted, sweep
 from runners.workspace.writing.line_diff import Hunk, diff_lines
@@ -169,6 +170,7 @@ class _Change:
             raise
         finally:
             self.lock.clear()
+        note_root(state, self.workspace.root)
         snapshots.prune_snapshots(state, self.name, keep=policy.snapshot_retention)
         return snapshot.id
 

@@ -1,0 +1,133 @@
+"""Calls of tools that the audit log tells of twice: as they begin, and what came of them.
+
+A call that has begun leaves a row here with its opening (`tool.called`), and whoever takes that row
+away writes the closing: so there is exactly one of each, whatever dies in between. That is, in this
+order, who knows most of it: the door or the worker that made the call; the transition that took the
+run off its worker (a cancel, the end of its time, a lost lease); the scheduler.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from decisions.audit import Deed, record
+from runners.base import Effect
+from runners.registry import get_tool
+from runs.models import OpenCall, Run, RunStatus
+from runs.processes import is_gone, this_process
+
+INTERRUPTED = "interrupted"  # the code of a call that did not come to its end
+WORKER_LOST = "WORKER_LOST"
+GIVEN_UP = timedelta(hours=1)  # a direct call takes minutes at most; its process may be elsewhere
+
+
+def cut_off(code: str, tool: str) -> dict[str, Any]:
+    """Return what is told of a call of a tool that nobody saw the end of."""
+    known = get_tool(tool)
+    effect = {} if known is not None and known.effect == Effect.READ else {"effect": "unknown"}
+    return {"ok": False, "code": code, **effect}
+
+
+def open_call(call_id: str, opening: Deed) -> None:
+    """Tell that a direct call begins, in the caller's transaction."""
+    _open(call_id, opening)
+
+
+def open_call_of_run(call_id: str, opening: Deed, run: Run) -> bool:
+    """Tell that a call of a run's step begins; commits.
+
+    False where the run is not under that lease any more: then nothing was written, and the call is
+    not to be made.
+    """
+    ours = Run.objects.select_for_update().filter(
+        id=run.id, epoch=run.epoch, status=RunStatus.RUNNING
+    )
+    with transaction.atomic():
+        if not ours.exists():
+            return False
+        _open(call_id, opening, run_id=run.id, epoch=run.epoch)
+    return True
+
+
+def close_call(call_id: str, closing: Deed) -> bool:
+    """Tell what came of a direct call, unless it was given up before; in the caller's
+    transaction.
+    """
+    if not _take(OpenCall.objects.filter(id=call_id)):
+        return False
+    record(closing)
+    return True
+
+
+def forget_calls(call_ids: Sequence[str]) -> None:
+    """Note that these calls of a run are closed: their closing is written by the caller, in the
+    same transaction and under the run's lease.
+    """
+    OpenCall.objects.filter(id__in=call_ids).delete()
+
+
+def cut_calls(run_id: str, code: str) -> None:
+    """Close every call of a run that is still open, in the transaction that ends its lease, and
+    after the guarded change of the run's row: from there on none begins.
+    """
+    _cut(OpenCall.objects.filter(run_id=run_id), code)
+
+
+def close_left_calls() -> int:
+    """Close what nobody else will: direct calls whose process is gone, or that are an hour old, and
+    calls of runs that are not under the lease in which they began. Return how many.
+    """
+    direct = OpenCall.objects.filter(run_id__isnull=True)
+    over = datetime.now(UTC) - GIVEN_UP
+    given_up = [call.id for call in direct if call.opened_at < over or is_gone(call.process)]
+    still = Run.objects.filter(
+        id=OuterRef("run_id"), epoch=OuterRef("epoch"), status=RunStatus.RUNNING
+    )
+    strays = OpenCall.objects.filter(~Exists(still), run_id__isnull=False)
+    given_up += strays.values_list("id", flat=True)
+    with transaction.atomic():
+        return _cut(OpenCall.objects.filter(id__in=given_up), INTERRUPTED)
+
+
+def _open(call_id: str, opening: Deed, **of_run: Any) -> None:
+    OpenCall.objects.create(
+        id=call_id, opening=asdict(opening), process=_process(os.getpid()),
+        opened_at=datetime.now(UTC), **of_run,
+    )  # fmt: skip
+    record(opening)
+
+
+def _cut(calls: QuerySet[OpenCall], code: str) -> int:
+    """Close calls; two at once close each call once."""
+    closed = 0
+    for call in calls.order_by("opened_at", "id"):
+        if _take(OpenCall.objects.filter(id=call.id)):
+            record(_closing(call.opening, code))
+            closed += 1
+    return closed
+
+
+def _take(call: QuerySet[OpenCall]) -> bool:
+    """Take the right to close a call; False: somebody else has it."""
+    return call.delete()[0] == 1
+
+
+def _closing(opening: Mapping[str, Any], code: str) -> Deed:
+    begun = Deed(**opening)
+    tool = str(begun.metadata.get("tool", begun.resource_id))  # a direct call is about its tool
+    told = {**begun.metadata, **cut_off(code, tool)}
+    return replace(begun, action="tool.failed", metadata=told)
+
+
+@lru_cache(maxsize=1)
+def _process(pid: int) -> str:
+    """Return this process's mark; `pid` tells a fork from its parent."""
+    return this_process()

@@ -1,0 +1,34 @@
+"""Lists of the admin that lead to a form for a new row, and what such a form says."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+
+MADE = {
+    "decisions/policyrule": ("New rule", "Make the rule"),
+    "decisions/token": ("New token", "Make the token"),
+    "runners/executiontarget": ("New folder", "Make it a target"),
+    "runs/webhook": ("New webhook", "Make the webhook"),
+}
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_a_list_leads_to_the_form_and_the_form_back(boss: Client, what: str) -> None:
+    listed, form = f"/admin/{what}/", f"/admin/{what}/new/"
+    new, make = MADE[what]
+    page = boss.get(listed).content.decode()
+    assert f'href="{form}"' in page
+    assert new in page
+    page = boss.get(form).content.decode()
+    assert make in page
+    assert f'href="{listed}">Cancel' in page
+    assert 'name="csrfmiddlewaretoken"' in page
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_a_form_says_what_is_wrong_beside_its_field(boss: Client, what: str) -> None:
+    page = boss.post(f"/admin/{what}/new/", {"nothing": "x"}).content.decode()
+    assert 'class="cty-error">This field is required.' in page

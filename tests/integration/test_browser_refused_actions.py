@@ -1,0 +1,110 @@
+"""Pages that are refused for their address in a run of calls that goes on over failed ones: each is
+that call's failed result and one row of the audit log, and the next calls are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runners.local_folder import LocalFolder, use_local_folder
+from runs.models import Run
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.support.pages import Answer, PageServer, serve_pages
+
+pytest_plugins = [
+    "tests.support.browser_fixtures", "tests.support.template_fixtures",
+    "tests.support.workspace_fixtures",
+]  # fmt: skip
+
+Ended = Callable[..., Run]
+
+
+@pytest.fixture
+def made(place: WorkerPlace, browser_closed: None, principal: Principal) -> Ended:
+    """Make calls as a run that goes on over failed ones, and return it."""
+
+    def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:
+        inputs = {"calls": [{"name": name, "args": args} for name, args in calls],
+                  "stopOnError": False}  # fmt: skip
+        run_id = submit_run(
+            principal=caller, template_id="call_tools", inputs=inputs, options={"mode": "async"}
+        ).run_id
+        place.work()
+        return Run.objects.get(id=run_id)
+
+    return make
+
+
+@pytest.fixture
+def developing(project: Path) -> Iterator[Path]:
+    """The project's folder, in developer mode."""
+    use_local_folder(LocalFolder(project, is_named=True, developer=True))
+    yield project
+    use_local_folder(None)
+
+
+@pytest.fixture
+def outside() -> Iterator[str]:
+    """A page at another address than those of the two names; nobody may come."""
+    with serve_pages("127.0.0.2") as server:
+        yield server.add("/outside", "<title>Outside</title>")
+        assert server.hits.total() == 0
+
+
+def came_of(run: Run) -> list[str]:
+    """Return what each call came to: ok, or its code."""
+    assert run.result is not None, run.error
+    return [one["error"]["code"] if "error" in one else "ok" for one in run.result["results"]]
+
+
+def refused(run: Run) -> list[tuple[int, str]]:
+    """Return what the audit log says was refused for its address: the step and the host."""
+    rows = AuditEntry.objects.filter(action="address.refused", resource_id=run.id).order_by("id")
+    return [(row.metadata["step"], row.metadata["host"]) for row in rows]
+
+
+def act(action: str, **args: Any) -> tuple[str, dict[str, Any]]:
+    return "browser_action", {"action": action, **args}
+
+
+def test_an_address_that_is_refused_stops_no_later_action(
+    made: Ended, developing: Path, page_server: PageServer, outside: str
+) -> None:
+    gone = page_server.add("/out", Answer(status=302, headers={"Location": outside}))
+    game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
+    run = made(
+        act("open", url=gone), act("open", url=game), act("click", selector="#go"),
+        act("open", url=game), act("screenshot", path="a.png"),
+    )  # fmt: skip
+    no = "E_POLICY_VIOLATION"
+    assert (run.status, came_of(run)) == ("partial_success", [no, "ok", no, "ok", "ok"])
+    assert refused(run) == [(0, "127.0.0.2"), (2, "127.0.0.2")]
+    assert (developing / "a.png").exists()
+
+
+def test_a_page_that_a_press_tried_to_leave_is_not_taken_for_open(
+    made: Ended, developing: Path, page_server: PageServer, outside: str
+) -> None:
+    game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
+    run = made(act("open", url=game), act("click", selector="#go"), act("screenshot", path="a.png"))
+    assert came_of(run) == ["ok", "E_POLICY_VIOLATION", "E_PREVIEW_FAIL"]
+    assert not (developing / "a.png").exists()
+
+
+def test_a_remote_callers_refused_page_is_audited_though_the_run_goes_on(
+    made: Ended, project: Path, page_server: PageServer, principal: Principal
+) -> None:
+    here = page_server.add("/secret", "<title>Inside</title>")
+    remote = principal.at_trust("remote")
+    read = "read_page", {"url": here}
+    run = made(read, read, ("list_files", {"path": "."}), caller=remote)
+    assert came_of(run) == ["TRUST_LEVEL_NOT_ALLOWED"] * 2 + ["ok"]
+    assert [step for step, _ in refused(run)] == [0, 1]
+    assert page_server.hits["/secret"] == 0

@@ -1,0 +1,254 @@
+"""A call that the audit log has told the beginning of is told the end of, once, whatever cut it
+off: a cancel, the end of its run's time, a lost worker, a process that died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.audit import Deed
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runners.base import ToolCall, ToolContext, ToolResult
+from runs import claims, open_calls
+from runs.claims import Claim, hand_back, lose_worker
+from runs.models import OpenCall, Run
+from runs.scheduler import Scheduler
+from runs.services import cancel_run, submit_run
+from runs.tools.calls import AskedCall, call_tool
+from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
+from tests.integration.workers import error_of, fresh, must_take
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.workspace_fixtures"]
+
+Submit = Callable[..., str]
+PREVIEW = {"path": "game/scene/new.txt", "content": "a:b;\n", "dryRun": True}
+CHILD = """
+import time
+from runs.processes import this_process
+print(this_process(), flush=True)
+time.sleep(600)
+"""
+CALLS = ("tool.called", "tool.succeeded", "tool.failed")
+
+
+def told() -> list[tuple[str, Any, Any]]:
+    """Return what the log tells of calls, oldest first: action, code and effect."""
+    rows = AuditEntry.objects.filter(action__in=CALLS).order_by("id")
+    return [(row.action, row.metadata.get("code"), row.metadata.get("effect")) for row in rows]
+
+
+def cut(code: str) -> list[tuple[str, Any, Any]]:
+    """Return a call that was begun and cut off, as the log tells it."""
+    return [("tool.called", None, None), ("tool.failed", code, "unknown")]
+
+
+def opening(about: str = "write_to_file") -> Deed:
+    return Deed("tool.called", "local", "tool", about, "local", "local", {"argsDigest": "d" * 64})
+
+
+def open_one(held: Claim) -> bool:
+    return open_calls.open_call_of_run(f"call_{held.epoch}", opening(), held.run)
+
+
+@pytest.fixture
+def hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of a tool that never ends by itself."""
+
+    async def hang(call: ToolCall, ctx: ToolContext) -> ToolResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr("runs.step_context.invoke", hang)
+
+
+@pytest.fixture
+def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., str]:
+    """Submit a run of one call that hangs."""
+
+    def make(**options: Any) -> str:
+        return submit_run(
+            principal=principal, template_id="call_tools",
+            inputs={"calls": [{"name": "write_to_file", "args": PREVIEW}]},
+            options={"mode": "async", **options},
+        ).run_id  # fmt: skip
+
+    return make
+
+
+def test_a_cancel_closes_the_call_under_way(
+    hand_in: Callable[..., str], place: WorkerPlace, principal: Principal,
+    in_background: Callable[..., Any],
+) -> None:  # fmt: skip
+    run_id = hand_in()
+    working = in_background(place.work)
+    until(OpenCall.objects.exists)
+    assert cancel_run(principal=principal, run_id=run_id)["success"]
+    assert told() == cut("RUN_CANCELED")
+    working.join(60)
+    assert (told(), OpenCall.objects.count()) == (cut("RUN_CANCELED"), 0)
+    begun, ended = (row.metadata["callId"] for row in AuditEntry.objects.filter(action__in=CALLS))
+    assert begun == ended
+
+
+def test_a_call_that_ended_before_the_cancel_is_not_told_twice(
+    project: Path, place: WorkerPlace, principal: Principal
+) -> None:
+    run_id = submit_run(
+        principal=principal, template_id="call_tools",
+        inputs={"calls": [{"name": "write_to_file", "args": PREVIEW}]}, options={"mode": "async"},
+    ).run_id  # fmt: skip
+    place.work()
+    cancel_run(principal=principal, run_id=run_id)
+    assert [action for action, *_ in told()] == ["tool.called", "tool.succeeded"]
+    assert not OpenCall.objects.exists()
+
+
+def test_the_end_of_a_runs_time_closes_the_call_under_way(
+    hand_in: Callable[..., str], place: WorkerPlace
+) -> None:
+    run_id = hand_in(timeoutMs=12_000)
+    place.work()
+    assert error_of(fresh(run_id))["errorCode"] == "RUN_TIMEOUT"
+    assert (told(), OpenCall.objects.count()) == (cut("RUN_TIMEOUT"), 0)
+
+
+def test_a_worker_that_stops_closes_what_it_interrupts(submit: Submit) -> None:
+    submit()
+    held = must_take("w1")
+    assert open_one(held)
+    assert hand_back(held, reason="draining", active_ms=1)
+    assert (told(), OpenCall.objects.count()) == (cut("interrupted"), 0)
+
+
+def test_a_lost_worker_closes_its_calls_and_begins_no_more(submit: Submit) -> None:
+    run_id = submit()
+    held = must_take("w1")
+    assert open_one(held)
+    lose_worker("w1", beat=0, reason="test")
+    assert told() == cut("WORKER_LOST")
+    assert not open_calls.open_call_of_run("call_late", opening(), held.run)
+    assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
+    assert fresh(run_id).status == "running"
+
+
+def test_the_third_loss_closes_as_well(submit: Submit) -> None:
+    run_id = submit()
+    Run.objects.filter(id=run_id).update(times_lost=claims.MAX_TIMES_LOST - 1)
+    assert open_one(must_take("w1"))
+    lose_worker("w1", beat=0, reason="test")
+    assert fresh(run_id).status == "failed"
+    assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
+
+
+def test_a_transition_that_is_refused_closes_nothing(submit: Submit) -> None:
+    submit()
+    held = must_take("w1")
+    assert open_one(held)
+    assert not hand_back(replace(held, worker_id="w2"), reason="draining", active_ms=1)
+    assert (len(told()), OpenCall.objects.count()) == (1, 1)
+
+
+def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
+    hand_in: Callable[..., str], principal: Principal, place: WorkerPlace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    run_id = hand_in()
+
+    def cancel_first(*asked: Any) -> bool:
+        cancel_run(principal=principal, run_id=run_id)
+        return open_calls.open_call_of_run(*asked)
+
+    monkeypatch.setattr("runs.step_context.open_call_of_run", cancel_first)
+    place.work()
+    assert (told(), fresh(run_id).status) == ([], "canceled")
+
+
+def test_cancel_against_begin_leaves_no_call_open(submit: Submit, principal: Principal) -> None:
+    for _ in range(5):
+        run_id = submit()
+        held = must_take("w1")
+        at_once([partial(open_one, held), partial(cancel_run, principal=principal, run_id=run_id)])
+        assert not OpenCall.objects.exists()
+        assert len(told()) % 2 == 0
+
+
+@pytest.fixture
+def ended_process() -> str:
+    """The mark of a process of this machine that was killed."""
+    child = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    mark = child.stdout.readline().strip()
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    return mark
+
+
+@pytest.mark.usefixtures("db")
+def test_a_direct_call_whose_process_died_is_closed_by_the_scheduler(ended_process: str) -> None:
+    for name in ("dead", "alive"):
+        open_calls.open_call(f"call_{name}", opening())
+    open_calls.open_call("call_reads", opening("read_file"))
+    OpenCall.objects.exclude(id="call_alive").update(process=ended_process)
+    assert open_calls.close_left_calls() == 2
+    assert told()[3:] == [("tool.failed", "interrupted", "unknown"),
+                          ("tool.failed", "interrupted", None)]  # fmt: skip
+    assert list(OpenCall.objects.values_list("id", flat=True)) == ["call_alive"]
+    assert open_calls.close_left_calls() == 0
+
+
+@pytest.mark.usefixtures("db")
+def test_a_direct_call_on_another_machine_is_given_up_after_an_hour() -> None:
+    open_calls.open_call("call_x", opening())
+    OpenCall.objects.update(process="elsewhere:1:1:1")
+    assert open_calls.close_left_calls() == 0
+    OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
+    assert open_calls.close_left_calls() == 1
+    done = Deed("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
+    assert not open_calls.close_call("call_x", done)  # it came to its end after all, too late
+    assert told() == cut("interrupted")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_close_a_call_one_does(principal: Principal) -> None:
+    done = Deed("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
+    open_calls.open_call("call_x", opening())
+    OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
+    at_once([open_calls.close_left_calls, partial(open_calls.close_call, "call_x", done)] * 4)
+    assert len(told()) == 2
+
+
+def test_a_direct_call_leaves_nothing_open(project: Path, principal: Principal) -> None:
+    async def both() -> None:
+        await call_tool(principal=principal, asked=AskedCall("write_to_file", PREVIEW))
+        await call_tool(principal=principal, asked=AskedCall("list_files", {"path": "."}))
+
+    asyncio.run(both())
+    assert [action for action, *_ in told()] == ["tool.called", "tool.succeeded"] * 2
+    assert not OpenCall.objects.exists()
+
+
+def test_the_scheduler_looks_after_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scheduler()
+    looked: list[object] = []
+
+    def note(duty: object) -> None:
+        looked.append(duty)
+        scheduler.stopping.set()
+
+    monkeypatch.setattr(scheduler, "_do", note)
+    scheduler.run()
+    assert open_calls.close_left_calls in looked

@@ -1,0 +1,27 @@
+"""A user who says something to POST /chat's service. A test module names this one in
+`pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from decisions.chat.services import chat
+from decisions.principals import Principal
+from tests.support.continuity import KNOWN, Say
+
+
+@pytest.fixture
+def say(principal: Principal) -> Say:
+    """Say something as alice, who knows an execution's slots: `say("…", slots={})`."""
+    count = iter(range(1000))
+
+    def send(message: str, **changed: Any) -> dict[str, Any]:
+        call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
+                "slots": KNOWN, **changed}  # fmt: skip
+        return asyncio.run(chat(principal=principal, call=call))
+
+    return send

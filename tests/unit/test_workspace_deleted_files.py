@@ -1,0 +1,158 @@
+"""Snapshots of files that are gone: the oldest make room, those of files that are there stay."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from runners.workspace.place import Workspace
+from runners.workspace.writing.deleted_files import KeptOfDeleted, sweep_deleted
+from runners.workspace.writing.file_lock import lock_number, try_lock
+from runners.workspace.writing.snapshots import all_snapshots, list_of_file
+from runners.workspace.writing.writing import write_text
+from tests.support.writing import workspace_at
+
+DAY = 86_400.0
+MUCH = KeptOfDeleted(1000, 1 << 30, 90 * DAY)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    """A workspace with three files that were written three times each, two of them deleted."""
+    made = workspace_at(tmp_path)
+    for turn in "123":
+        for name in ("old.txt", "new.txt", "there.txt"):
+            write_text(made, name, turn * 100)
+    for name in ("old.txt", "new.txt"):
+        (made.root / name).unlink()
+    return made
+
+
+def sweep(here: Workspace, kept: KeptOfDeleted = MUCH) -> None:
+    """Sweep as an hour later."""
+    (here.state / "deleted").unlink(missing_ok=True)
+    sweep_deleted(here.state, kept)
+
+
+def counts(here: Workspace) -> list[int]:
+    """Return how many snapshots there are of each file."""
+    return [len(list_of_file(here.state, f"{name}.txt")) for name in ("old", "new", "there")]
+
+
+def be_gone_for(here: Workspace, name: str, seconds: float) -> None:
+    """Have a file be known to be gone for so long."""
+    noted = json.loads((here.state / "deleted.json").read_text())
+    noted[name] -= seconds
+    (here.state / "deleted.json").write_text(json.dumps(noted))
+
+
+def test_within_the_limits_everything_stays(here: Workspace) -> None:
+    sweep(here)
+    assert counts(here) == [3, 3, 3]
+
+
+def test_over_the_count_the_oldest_of_all_deleted_files_go(here: Workspace) -> None:
+    before = sorted((one.timestamp, one.id) for one in all_snapshots(here.state)
+                    if one.path != "there.txt")  # fmt: skip
+    sweep(here, KeptOfDeleted(2, 1 << 30, 90 * DAY))
+    left = sorted((one.timestamp, one.id) for one in all_snapshots(here.state)
+                  if one.path != "there.txt")  # fmt: skip
+    assert (left, counts(here)[2]) == (before[-2:], 3)
+
+
+def test_over_the_bytes_the_oldest_go(here: Workspace) -> None:
+    sweep(here, KeptOfDeleted(1000, 350, 90 * DAY))  # each file: 0, 100 and 100 bytes
+    assert counts(here) == [1, 2, 3]
+    sweep(here, KeptOfDeleted(1000, 99, 90 * DAY))
+    assert counts(here) == [0, 0, 3]
+
+
+def test_what_is_gone_for_too_long_goes_whole(here: Workspace) -> None:
+    sweep(here)
+    be_gone_for(here, "old.txt", 91 * DAY)
+    sweep(here)
+    assert counts(here) == [0, 3, 3]
+
+
+def test_how_long_a_file_is_gone_is_counted_from_when_it_was_missed(here: Workspace) -> None:
+    for path in (here.state / "snapshots").glob("*.meta.json"):
+        told = json.loads(path.read_text())
+        path.write_text(json.dumps(told | {"timestamp": 1}))
+    sweep(here)
+    assert counts(here) == [3, 3, 3]
+
+
+def test_a_file_that_came_back_is_not_gone_any_more(here: Workspace) -> None:
+    sweep(here)
+    be_gone_for(here, "old.txt", 89 * DAY)
+    (here.root / "old.txt").write_text("back")
+    sweep(here)
+    (here.root / "old.txt").unlink()
+    sweep(here)
+    be_gone_for(here, "old.txt", 2 * DAY)
+    sweep(here)
+    assert counts(here) == [3, 3, 3]
+
+
+def test_with_no_room_nothing_of_deleted_files_is_kept(here: Workspace) -> None:
+    sweep(here, KeptOfDeleted(0, 1 << 30, 90 * DAY))
+    assert counts(here) == [0, 0, 3]
+
+
+def test_files_that_are_not_text_or_links_are_there(here: Workspace) -> None:
+    (here.root / "old.txt").symlink_to("/nowhere")
+    (here.root / "new.txt").mkdir()
+    sweep(here, KeptOfDeleted(0, 0, 0))
+    assert counts(here) == [3, 3, 3]
+
+
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_a_folder_that_is_not_mounted_has_lost_no_file(here: Workspace, how: str) -> None:
+    shutil.rmtree(here.root)
+    if how == "empty":
+        here.root.mkdir()
+    sweep(here, KeptOfDeleted(0, 0, 0))
+    assert counts(here) == [3, 3, 3]
+
+
+def test_a_file_that_is_being_written_is_left_alone(here: Workspace) -> None:
+    with ExitStack() as closing:
+        assert try_lock(here.state / "locks" / lock_number("old.txt"), closing)
+        sweep(here, KeptOfDeleted(0, 0, 0))
+    assert counts(here) == [3, 0, 3]
+
+
+@pytest.mark.parametrize("noted", ["", "[]", "{broken", '{"old.txt": "yesterday"}', '{"x": 1e99}'])
+def test_a_note_that_is_broken_begins_anew(here: Workspace, noted: str) -> None:
+    (here.state / "deleted.json").write_text(noted)
+    sweep(here)
+    assert counts(here) == [3, 3, 3]
+    assert set(json.loads((here.state / "deleted.json").read_text())) == {"old.txt", "new.txt"}
+
+
+def test_a_clock_that_was_ahead_ends_nothing_early_or_never(here: Workspace) -> None:
+    sweep(here)
+    be_gone_for(here, "old.txt", -500 * DAY)
+    sweep(here)
+    noted = json.loads((here.state / "deleted.json").read_text())
+    assert noted["old.txt"] <= time.time()
+
+
+def test_it_is_done_once_an_hour(here: Workspace) -> None:
+    sweep(here)
+    sweep_deleted(here.state, KeptOfDeleted(0, 0, 0))
+    assert counts(here) == [3, 3, 3]
+    os.utime(here.state / "deleted", (0, time.time() - 3601))
+    sweep_deleted(here.state, KeptOfDeleted(0, 0, 0))
+    assert counts(here) == [0, 0, 3]
+
+
+def test_where_nothing_was_written_there_is_nothing_to_do(tmp_path: Path) -> None:
+    sweep_deleted(tmp_path / "absent", MUCH)
+    assert not (tmp_path / "absent").exists()
