@@ -58,6 +58,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if alone:
         monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: None)
     monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    monkeypatch.setattr(searching, "_MANY", 2.0)
     monkeypatch.setattr(searching, "_IN_ORDER", 0 if request.param == "all that is left" else 10**9)
     return str(request.param)
 
@@ -83,11 +84,11 @@ def test_every_way_finds_what_is_allowed_and_nothing_else(way: str, tmp_path: Pa
         ), max_size=12,
     ),
     st.integers(1, 6), st.sampled_from([None, "*.txt", "a/**", "**/a/*", "*"]),
-    st.integers(1, 3), st.sampled_from([0, 10**9]),
+    st.integers(1, 3), st.sampled_from([1, 10**9]), st.sampled_from([0.5, 2.0]),
 )  # fmt: skip
 def test_any_tree_gives_the_same_with_ripgrep_and_without(
     tmp_path_factory: pytest.TempPathFactory, files: list[tuple[list[str], str, str]],
-    at_most: int, glob: str | None, first: int, in_order: int,
+    at_most: int, glob: str | None, first: int, in_order: int, many: float,
 ) -> None:  # fmt: skip
     root = tmp_path_factory.mktemp("tree")
     for above, name, text in files:
@@ -95,6 +96,7 @@ def test_any_tree_gives_the_same_with_ripgrep_and_without(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(searching, "_FIRST_FILES", first)
         patch.setattr(searching, "_IN_ORDER", in_order)
+        patch.setattr(searching, "_MANY", many)
         with_it = found(root, "^(a )?word", at_most, glob)
         patch.setattr(ripgrep, "find_ripgrep", lambda: None)
         alone = found(root, "^(a )?word", 99, glob)
@@ -108,6 +110,7 @@ def test_what_is_forbidden_is_not_even_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: int
 ) -> None:
     monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    monkeypatch.setattr(searching, "_MANY", 2.0)
     monkeypatch.setattr(searching, "_IN_ORDER", in_order)
     put(tmp_path, "!first", "word")
     put(tmp_path, "sub/ok", "word")

@@ -73,6 +73,7 @@ def test_no_byte_passes_a_link_that_is_swapped_in(
     root: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "_FIRST_FILES", 1)  # ripgrep is asked about the others
+    monkeypatch.setattr(searching, "_MANY", 2.0)
     if way == "step by step":
         monkeypatch.setattr(opening, "has_openat2", lambda: False)
     read: Counter[str] = Counter()

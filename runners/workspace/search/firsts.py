@@ -30,6 +30,10 @@ class Firsts:
         """Tell whether no more are kept but such as sort before one of these."""
         return len(self._found) >= self._at_most
 
+    def count_files(self) -> int:
+        """Return how many files they are in."""
+        return len({match.path for match in self._found})
+
     def wants(self, path: str) -> bool:
         """Tell whether a match in this file could be among the first."""
         return self._last is None or path <= self._last

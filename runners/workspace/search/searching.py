@@ -34,6 +34,7 @@ _FIRST_FILES = 200
 # As many files are walked in their order, so that the search ends where it has enough; when it may
 # take more, ripgrep is quicker to walk all that is left.
 _IN_ORDER = 6_000
+_MANY = 0.3  # where more files than this hold a match, ripgrep spares too little
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +122,22 @@ class _Hunt:
         count, some = len(seen), seen
         while some and not self._found.enough:
             wish, last = self._wish(count), some[-1]
-            if wish > _IN_ORDER:
+            common = self._found.count_files() >= _MANY * count
+            if wish > _IN_ORDER and not common:
                 self._look_into_told(
                     ripgrep.names_below(asked),
                     lambda path: path > last and self._sieve.passes(path),  # noqa: B023
                     otherwise=walk,
                 )
                 return
-            some = list(islice(walk, int(wish)))
+            some = list(islice(walk, int(min(wish, _IN_ORDER))))
+            count += len(some)
+            if common:
+                self._look_into(self._turns(iter(some)))
+                continue
             folders = sorted({path[: path.rfind("/") + 1] for path in some})
             told = ripgrep.names_in(folders, asked)
             self._look_into_told(told, set(some).__contains__, otherwise=iter(some))
-            count += len(some)
 
     def _wish(self, seen: int) -> float:
         """Return how many files it may take from here until enough is found."""
