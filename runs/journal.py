@@ -48,13 +48,14 @@ def write(
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
     """
-    written = lines(held, changes, active_ms=active_ms, events=events)
+    cuts = "" if ending is None else _left_open(held, ending)
+    written = lines(held, changes, active_ms=active_ms, events=events, cut_later=bool(cuts))
     written = replace(written, forget_secrets=forget_secrets)
     if ending is None:
         if apply(written) is None:
             raise LeaseLost(held.run.id)
     else:
-        _end(ending, written, cuts=_left_open(held, ending))
+        _end(ending, written, cuts=cuts)
 
 
 def lines(
@@ -63,8 +64,12 @@ def lines(
     *,
     active_ms: int,
     events: Sequence[NewEvent] = (),
+    cut_later: bool = False,
 ) -> Transition:
-    """Return what happened since the last time as an unwritten transition under the lease."""
+    """Return what happened since the last time as an unwritten transition under the lease.
+
+    `cut_later`: calls that did not come to their end are told of by what follows, which knows why.
+    """
     told, blobs = [*events], [(blob, change.index) for change in changes for blob in change.blobs]
     for change in changes:
         told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
@@ -79,8 +84,13 @@ def lines(
         events=told,
         steps=changes,
         blobs=blobs,
-        deeds=_calls(held.run, changes),
-        closes=[call.call_id for change in changes for call in change.calls if call.call_id],
+        deeds=_calls(held.run, changes, cut_later=cut_later),
+        closes=[
+            call.call_id
+            for change in changes
+            for call in change.calls
+            if call.call_id and not (cut_later and call.is_cut)
+        ],
         worker_id=held.worker_id,
         epoch=held.epoch,
     )
@@ -127,11 +137,13 @@ def _artifact_created(blob: KeptBlob, step_index: int | None) -> NewEvent:
     return NewEvent("artifact.created", data | ({} if step_index is None else {"step": step_index}))
 
 
-def _calls(run: Run, changes: Sequence[StepChange]) -> list[Deed]:
+def _calls(run: Run, changes: Sequence[StepChange], *, cut_later: bool) -> list[Deed]:
     """Return the audit rows of the tool calls that are over."""
     deeds: list[Deed] = []
     for change in changes:
         for call in change.calls:
+            if call.call_id and call.is_cut and cut_later:
+                continue
             deeds.append(made_calls.over(run, change.index, call))
             deeds += made_calls.refused_address(run, change.index, call)
     return deeds

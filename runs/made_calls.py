@@ -52,6 +52,11 @@ class MadeCall:
             about["path"] = path[:300]
         return cls(use.tool, use.digest, about, call_id=new_id("call_"))
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it never came to its end."""
+        return self.failed_code == INTERRUPTED
+
     def ended(self, result: ToolResult) -> None:
         """Note what came of it."""
         error = result.error or {}
@@ -77,7 +82,7 @@ def over(run: Run, step: int, call: MadeCall) -> Deed:
     if not call.call_id:
         failed = {"errorCode": call.failed_code} if call.failed_code else {}
         return _deed("tool.called", run, told | failed)
-    if call.failed_code == INTERRUPTED:
+    if call.is_cut:
         return _deed("tool.failed", run, told | cut_off(INTERRUPTED, call.tool))
     if call.failed_code:
         return _deed("tool.failed", run, told | {"code": call.failed_code})

@@ -90,6 +90,6 @@ def _search(workspace: Workspace, args: SearchFiles, until: float) -> list[dict[
     ):
         search = Search(
             args.path, line_pattern(args.regex), args.file_pattern, args.max_matches,
-            policy.max_read_bytes, until, policy.forbidden,
+            policy.max_read_bytes, until,
         )  # fmt: skip
         return [match._asdict() for match in search_below(sandbox, search)]

@@ -12,7 +12,6 @@ import tempfile
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import orjson
@@ -34,19 +33,24 @@ def text() -> bytes:
     return (line * (SIZE // len(line) + 1))[:SIZE].decode(errors="ignore").encode()
 
 
-def keep(principal: Any, data: bytes) -> str:
-    """Keep the bytes as an artifact and return its id."""
+def kept(data: bytes) -> tuple[str, str]:
+    """Keep the bytes as an artifact; return its id, and a token to read it with."""
+    import django  # only now the environment says where everything is
+
+    django.setup()
     from artifacts.models import Artifact
     from artifacts.services import artifact_rows, keep_blob
     from decisions.ids import new_id
+    from decisions.principals import create_token, local_principal
 
+    principal = local_principal()
     blob = keep_blob(data, name="result.json", mime_type="application/json")
     rows = artifact_rows(
         [(blob, None)], tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
         run_id=new_id("run_"),
     )  # fmt: skip
     Artifact.objects.bulk_create(rows)
-    return str(blob.artifact_id)
+    return blob.artifact_id, create_token(name="bench")
 
 
 def answers(client: httpx.Client) -> bool:
@@ -85,13 +89,8 @@ def main() -> None:
         os.environ.update(env, DJANGO_SETTINGS_MODULE="config.settings")
         migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
         subprocess.run(migrate, env=env, cwd=ROOT, check=True)
-        import django  # only now the environment says where everything is
-
-        django.setup()
-        from decisions.principals import create_token, local_principal
-
-        artifact_id = keep(local_principal(), data)
-        bearer = {"Authorization": f"Bearer {create_token(name='bench')}"}
+        artifact_id, token = kept(data)
+        bearer = {"Authorization": f"Bearer {token}"}
         ports = free_port(), free_port()
         with (
             process("manage.py", "serve", "--port", str(ports[0]), env=env),

@@ -1,5 +1,7 @@
 """A search of 20 000 files, against bare ripgrep whose answer is read into the same shape, and
-Python's `re` line by line; with ripgrep and without, with few hits and capped at 2000.
+Python's `re` line by line; with ripgrep and without, with few hits and many, whole and capped.
+
+The cap is a matter of the common pattern: the others have hardly more hits than it lets through.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from runners.workspace.search.patterns import line_pattern
 from tests.benchmarks.big_tree import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
-ROUNDS, CAP, MOST = 3, 2000, 10_000
+ROUNDS, CAP = 3, 2000
+WHOLE = 1_000_000  # more than there are, as bare ripgrep is not capped either
 LITERAL, COMMON, CHINESE = (
     r"needle_\d+ = fooBar",
     r"(callScene|jumpScene) \w+ choose$",
@@ -52,7 +55,6 @@ def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> 
     policy = WorkspacePolicy()
     search = searching.Search(
         ".", line_pattern(regex), None, at_most, policy.max_read_bytes, time.monotonic() + 60,
-        policy.forbidden,
     )  # fmt: skip
     with Sandbox(root, policy.forbidden) as box:
         searching.search_below(box, search)
@@ -89,9 +91,11 @@ def main() -> None:
     with big_tree() as root:
         for name, regex in (("literal", LITERAL), ("chinese", CHINESE), ("common", COMMON)):
             variants = {
-                "ours": partial(seconds, partial(ours, root, regex, MOST)),
+                "ours": partial(seconds, partial(ours, root, regex, WHOLE)),
                 "capped": partial(seconds, partial(ours, root, regex, CAP)),
-                "re2_alone": partial(seconds, partial(ours, root, regex, MOST, with_ripgrep=False)),
+                "re2_alone": partial(
+                    seconds, partial(ours, root, regex, WHOLE, with_ripgrep=False)
+                ),
                 "ripgrep": partial(seconds, partial(bare_ripgrep, root, regex)),
                 "python_re": partial(seconds, partial(python_re, root, regex)),
             }
@@ -102,10 +106,9 @@ def main() -> None:
                 "speed_to_python_re": ratio(figures["python_re"], figures["ours"]),
                 "re2_alone_to_ripgrep": ratio(figures["ripgrep"], figures["re2_alone"]),
                 "capped_to_whole": ratio(figures["capped"], figures["ours"]),
-                "capped_to_ripgrep": ratio(figures["capped"], figures["ripgrep"]),
             }
     goals = {"speed_to_ripgrep": ">= 0.8", "speed_to_python_re": ">= 3 (literal)",
-             "re2_alone_to_ripgrep": ">= 0.4", "capped_to_ripgrep": "<= 0.35 (common)"}  # fmt: skip
+             "re2_alone_to_ripgrep": ">= 0.4", "capped_to_whole": "<= 0.35 (common)"}  # fmt: skip
     report("search_files", patterns=told, goals=goals)
 
 

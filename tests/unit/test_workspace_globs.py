@@ -10,23 +10,39 @@ import pytest
 
 from runners.workspace.errors import BadArguments, TooSlow
 from runners.workspace.files.globs import MEANT, Globs
-from runners.workspace.files.listing import find_below
+from runners.workspace.files.listing import Sieve, find_below
 from runners.workspace.files.paths import forbidden_of
+
+
+def passes(globs: list[str], path: str) -> bool:
+    return Sieve(forbidden_of(frozenset()), globs).passes(path)
 
 
 def test_globs_mean_a_bounded_number_of_globs_in_all() -> None:
     many = [f"{n}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}" for n in range(5)]
     with pytest.raises(BadArguments, match=str(MEANT)):
         Globs(many)
-    assert Globs(many[:4]).match("0aaaaaa")
-    assert Globs(["{a,b}"] * 100).match("b")  # the same ones count once
+    assert passes(many[:4], "0aaaaaa")
+    assert passes(["{a,b}"] * 100, "b")  # the same ones count once
 
 
 def test_names_and_signs_are_matched_side_by_side() -> None:
-    globs = Globs(["a.b", "x*", "[0-9]", "d/?", "d/ef", "d/**/deep"])
+    globs = ["a.b", "x*", "[0-9]", "d/?", "d/ef", "d/**/deep"]
     wanted = ["a.b", "x", "xyz", "7", "d/q", "d/ef", "d/deep", "d/e/deep"]
     others = ["a_b", "a.bc", "aa.b", "77", "y", "d/efg", "d/e/f", "a.b\n", "ef"]
-    assert [path for path in wanted + others if globs.match(path)] == wanted
+    assert [path for path in wanted + others if passes(globs, path)] == wanted
+
+
+def test_a_folder_is_entered_alike_whether_its_name_matters_or_not() -> None:
+    for globs in (["**"], ["**/*.txt"], ["a/**", "?"], ["a/b/*.txt", "**/c"], ["a*"]):
+        matched = Globs(globs)
+        states = [matched.start, *(matched.onward(matched.start, name) for name in "ab")]
+        for state in states:
+            each = [(name, matched.onward(state, name)) for name in ("a", "b", "c")]
+            assert matched.inside(state, ["a", "b", "c"]) == [one for one in each if one[1]]
+    assert passes(["*.txt", "*.t?t"], "a.txt")
+    assert not passes(["*.txt", "*md"], "a.txt.gz")
+    assert passes(["*.txt", "*md"], "amd")
 
 
 @pytest.mark.parametrize("kind", ["files", "folders"])
@@ -41,6 +57,6 @@ def test_the_time_ends_inside_a_large_folder_too(
     opened = os.open(tmp_path, os.O_RDONLY)
     try:
         with pytest.raises(TooSlow):
-            find_below(opened, forbidden_of(frozenset()), Globs(["*1"]), 1.0)
+            find_below(opened, Sieve(forbidden_of(frozenset()), ["*1"]), 1.0)
     finally:
         os.close(opened)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
+from operator import methodcaller
 
 from runners.workspace.errors import BadArguments, PathDenied
 from runners.workspace.files.paths import shown
@@ -37,18 +38,28 @@ class Globs:
         self._names = [_names(one) for one in meant]
         self._globs = [tuple(map(_matcher, names)) for names in self._names]
         self._last: dict[State, _Part] = {}
+        self._deeper: dict[State, State | None] = {}
         self.start = self._spread((number, 0) for number in range(len(self._globs)))
 
     def among(self, state: State, names: list[str]) -> list[str]:
         """Return the names that are a match where the state was reached."""
         if state not in self._last:
-            last = {
+            self._last[state] = _one_of({
                 self._names[number][at]
                 for number, at in state
                 if at == len(self._globs[number]) - 1
-            }
-            self._last[state] = _one_of(last)
-        return list(filter(self._last[state], names))
+            })  # fmt: skip
+        last = self._last[state]
+        return names if last is _anything else list(filter(last, names))
+
+    def inside(self, state: State, names: list[str]) -> list[tuple[str, State]]:
+        """Go into folders; return those that a match can be below, each with the state in it."""
+        if state not in self._deeper:
+            self._deeper[state] = None if self._minds_names(state) else self.onward(state, "")
+        same = self._deeper[state]
+        if same is None:
+            return [(name, found) for name in names if (found := self.onward(state, name))]
+        return [(name, same) for name in names] if same else []
 
     def onward(self, state: State, name: str) -> State:
         """Go into a folder; return the state in it (empty: no match can be below)."""
@@ -61,13 +72,12 @@ class Globs:
                 places.append((number, at + 1))
         return self._spread(places)
 
-    def match(self, path: str) -> bool:
-        """Tell whether a whole path matches."""
-        *above, name = path.split("/")
-        state = self.start
-        for folder in above:
-            state = self.onward(state, folder)
-        return bool(self.among(state, [name]))
+    def _minds_names(self, state: State) -> bool:
+        """Tell whether it depends on a folder's name where one comes to in it."""
+        return any(
+            self._globs[number][at] is not _ACROSS and at < len(self._globs[number]) - 1
+            for number, at in state
+        )
 
     def _spread(self, places: Iterable[tuple[int, int]]) -> State:
         """Return the places with those that a `**` reaches by standing for no folder at all."""
@@ -105,6 +115,9 @@ def _one_of(names: Set[str]) -> Callable[[str], object]:
     plain = names - set(signs)
     if not signs:
         return plain.__contains__
+    ends = tuple(name[1:] for name in signs if name[0] == "*" and not {*name[1:]} & {*"*?["})
+    if len(ends) == len(names):
+        return methodcaller("endswith", ends)  # "*.txt", quicker than an expression
     told = [*map(fnmatch.translate, signs), *(rf"{re.escape(name)}\Z" for name in sorted(plain))]
     return re.compile("|".join(told)).match
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from runners.workspace.errors import TooSlow
@@ -14,6 +15,8 @@ from runners.workspace.files.paths import Forbidden
 
 _TURN = 1000  # names between two looks at the clock
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_NOTHING: State = frozenset()
+_LEADS_ELSEWHERE = frozenset({"", ".", ".."})
 
 
 class Entry(NamedTuple):
@@ -38,32 +41,63 @@ class Found(NamedTuple):
     folders: list[str]
 
 
-_NOTHING: State = frozenset()
+_Inside = list[tuple[str, State]]  # folders to go on into, and what is matched in each
+
+
+class Sieve:
+    """What a walk keeps: what is not forbidden, and matches one of the globs where there are any.
+
+    Raises:
+        PathDenied, BadArguments: As `Globs` says.
+    """
+
+    def __init__(self, forbidden: Forbidden, globs: Sequence[str] = ()) -> None:
+        self.forbidden, self._globs = forbidden, Globs(globs or ["**"])
+        self._states = {"": self._globs.start}
+        self.start = self._globs.start
+
+    def sift(self, here: Found, state: State, until: float | None) -> tuple[Found, _Inside]:
+        """Return what to keep of the names in a folder, and where to go on.
+
+        Raises:
+            TooSlow: It is past `until` (`time.monotonic()`).
+        """
+        kept, inside = Found([], []), _Inside()
+        for some in _turns(here.files, until):
+            kept.files.extend(self._globs.among(state, some))
+        for some in _turns(here.folders, until):
+            kept.folders.extend(self._globs.among(state, some))
+            inside += self._globs.inside(state, some)
+        return kept, inside
+
+    def passes(self, path: str) -> bool:
+        """Tell whether a walk would keep a file of this path."""
+        at = path.rfind("/") + 1
+        above, name = path[:at], path[at:]
+        if above not in self._states:
+            self._states[above] = self._state_in(above)
+        state = self._states[above]
+        named = [] if name in _LEADS_ELSEWHERE else self.forbidden.without([name])
+        return bool(self._globs.among(state, named))
+
+    def _state_in(self, folder: str) -> State:
+        state, names = self.start, folder[:-1].split("/")
+        if not _LEADS_ELSEWHERE.isdisjoint(names) or self.forbidden.without(names) != names:
+            return _NOTHING
+        for name in names:
+            state = self._globs.onward(state, name)
+        return state
 
 
 def entries_of(folder: int, forbidden: Forbidden) -> Iterator[Entry]:
     """Yield the regular files and folders in an open folder, unsorted, none that is forbidden."""
-    files, folders = names_in(folder, forbidden)
+    files, folders = _names_in(folder, forbidden)
     yield from (Entry(name, False) for name in files)
     yield from (Entry(name, True) for name in folders)
 
 
-def names_in(folder: int, forbidden: Forbidden) -> Found:
-    """Return the names in an open folder; see `entries_of`."""
-    found = Found([], [])
-    with os.scandir(folder) as entries:
-        for one in forbidden.without(entries):
-            if one.is_file(follow_symlinks=False):
-                found.files.append(one.name)
-            elif one.is_dir(follow_symlinks=False):
-                found.folders.append(one.name)
-    return found
-
-
-def find_below(
-    folder: int, forbidden: Forbidden, globs: Globs | None, until: float | None = None
-) -> Found:
-    """Return what is below an open folder; with globs, what they match.
+def find_below(folder: int, sieve: Sieve, until: float | None = None) -> Found:
+    """Return what is below an open folder and passes a sieve.
 
     Args:
         until: `time.monotonic()` value after which it gives up.
@@ -72,28 +106,94 @@ def find_below(
         TooSlow: It gave up.
     """
     found = Found([], [])
-    waiting: list[tuple[str, State | None]] = [("", globs.start if globs else None)]
+    # Folders that are still to be gone through, under the one that holds them: it is opened once.
+    waiting: list[tuple[str, _Inside]] = [("", [("", sieve.start)])]
     while waiting:
-        before, state = waiting.pop()
-        _need_time(until)
-        here = _names_at(folder, before, forbidden)
-        if globs is None or state is None:
-            matched, inside = here, [(name, state) for name in here.folders]
-        else:
-            matched, inside = Found([], []), []
-            for some in _turns(here.files, until):
-                matched.files.extend(globs.among(state, some))
-            for some in _turns(here.folders, until):
-                matched.folders.extend(globs.among(state, some))
-                inside += [(name, globs.onward(state, name)) for name in some]
-        found.files.extend([before + name for name in matched.files])
-        found.folders.extend([before + name for name in matched.folders])
-        waiting += [(f"{before}{name}/", onward) for name, onward in inside if onward != _NOTHING]
+        above, inside = waiting.pop()
+        with _opened(folder, above) as held:
+            for name, state in inside:
+                _need_time(until)
+                before = f"{above}{name}/" if name else ""
+                kept, onward = sieve.sift(_names_at(held, name, sieve.forbidden), state, until)
+                found.files.extend([before + one for one in kept.files])
+                found.folders.extend([before + one for one in kept.folders])
+                if onward:
+                    waiting.append((before, onward))
     return found
 
 
-def _turns(names: list[str], until: float | None) -> Iterator[list[str]]:
-    """Yield the names some at a time, as long as there is time for them."""
+def files_in_order(folder: int, sieve: Sieve, until: float | None = None) -> Iterator[str]:
+    """Yield the files that `find_below` returns, sorted, and look no further than it is asked for.
+
+    Args:
+        folder: stays open for as long.
+    """
+    waiting: list[tuple[str, State | None]] = [("", sieve.start)]
+    while waiting:
+        path, state = waiting.pop()
+        if state is None:
+            yield path
+            continue
+        _need_time(until)
+        with _opened(folder, path) as held:
+            kept, inside = sieve.sift(_names_at(held, "", sieve.forbidden), state, until)
+        # A folder with its slash sorts as all that is below it does.
+        waiting += sorted(
+            [(path + name, None) for name in kept.files]
+            + [(f"{path}{name}/", onward) for name, onward in inside],
+            reverse=True,
+        )
+
+
+def _names_in(folder: int, forbidden: Forbidden) -> Found:
+    files, folders = [], []
+    with os.scandir(folder) as entries:
+        for one in entries:
+            if one.is_file(follow_symlinks=False):
+                files.append(one.name)
+            elif one.is_dir(follow_symlinks=False):
+                folders.append(one.name)
+    return Found(forbidden.without(files), forbidden.without(folders))
+
+
+def _names_at(folder: int | None, name: str, forbidden: Forbidden) -> Found:
+    """Return the names in a folder's folder ("" for itself); none where it is gone, is a link by
+    now, or is not ours to read.
+    """
+    if folder is None:
+        return Found([], [])
+    try:
+        here = os.open(name or ".", _FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return Found([], [])
+    try:
+        return _names_in(here, forbidden)
+    except OSError:
+        return Found([], [])
+    finally:
+        os.close(here)
+
+
+@contextlib.contextmanager
+def _opened(folder: int, path: str) -> Iterator[int | None]:
+    """Hold open what a path with a slash at its end names below a folder; None where it is gone."""
+    try:
+        held = open_below(folder, path[:-1].split("/") if path else (), _FOLDER)
+    except OSError:
+        yield None
+        return
+    try:
+        yield held
+    finally:
+        os.close(held)
+
+
+def _turns(names: list[str], until: float | None) -> Iterable[list[str]]:
+    """Return the names some at a time, as long as there is time for them."""
+    return (names,) if len(names) <= _TURN else _timed_turns(names, until)
+
+
+def _timed_turns(names: list[str], until: float | None) -> Iterator[list[str]]:
     for at in range(0, len(names), _TURN):
         _need_time(until)
         yield names[at : at + _TURN]
@@ -102,17 +202,3 @@ def _turns(names: list[str], until: float | None) -> Iterator[list[str]]:
 def _need_time(until: float | None) -> None:
     if until is not None and time.monotonic() > until:
         raise TooSlow("There is more below this folder than can be looked at in time.")
-
-
-def _names_at(folder: int, before: str, forbidden: Forbidden) -> Found:
-    """Return the names in a folder on the way; none where it is gone, or not ours to read."""
-    try:
-        here = open_below(folder, before[:-1].split("/") if before else (), _FOLDER)
-    except OSError:
-        return Found([], [])
-    try:
-        return names_in(here, forbidden)
-    except OSError:
-        return Found([], [])
-    finally:
-        os.close(here)

@@ -5,21 +5,19 @@ Only the words are judged here; what lies behind them is judged while it is open
 
 from __future__ import annotations
 
-import itertools
-import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import lru_cache
 
 from runners.workspace.errors import BadArguments, PathDenied
 
 POLICY_FILE = "continuity.workspace.json"
 TEMPORARY = re.compile(r"\.continuity-[0-9a-f]{16}\.tmp", re.IGNORECASE)
+_OUR_GLOBS = [f".continuity-{'[0-9a-f]' * 16}.tmp"]
 NAME_BYTES, PATH_BYTES = 255, 4096
 # Names that Windows gives to devices, whatever ending follows (also "CON .txt").
 _DEVICES = r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])"
-_DEVICE_HEADS = {"con", "prn", "aux", "nul", "com", "lpt", ".co"}
 _IGNORABLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810)}
 _IGNORABLE |= {*range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
 
@@ -34,32 +32,40 @@ class Forbidden:
     """
 
     def __init__(self, names: Collection[str]) -> None:
-        folded = sorted({_fold(name).rstrip(". ") for name in names} - {""})
+        self._folded = folded = sorted({_fold(name).rstrip(". ") for name in names} - {""})
         plain = [re.escape(name) for name in folded]
         plain += [rf"{re.escape(name)}\..*" for name in folded if name == ".env"]
-        short = sorted({re.escape(re.sub(r"[^a-z0-9_-]", "", name)[:6]) for name in folded} - {""})
+        short = sorted({re.escape(_short_name(name)) for name in folded} - {""})
         kinds = [rf"(?:{'|'.join(plain)})[. ]*(?::.*)?"] if plain else []
         kinds += [rf"(?:{'|'.join(short)})~[0-9]+(?:\..*)?[. ]*(?::.*)?"] if short else []
         kinds += [rf"{_DEVICES} *(?:[.:].*)?", TEMPORARY.pattern]
         self._found = re.compile("|".join(kinds), re.IGNORECASE | re.ASCII | re.DOTALL).fullmatch
-        # How the names that are forbidden begin: most names of a big tree need no closer look.
-        heads = {name[:3] for name in folded} | _DEVICE_HEADS
-        self._heads = {"".join(each) for head in heads for each in _cases(head)}
-        self._every = any(len(name) < 3 for name in folded)
+        # Most names of a big tree need no closer look: many are tried at once.
+        begins = [*map(re.escape, folded), r"\.continuity-", rf"{_DEVICES} *(?:[.:/]|\Z)"]
+        letters = {*"".join(name[0] for name in folded), *".cpanl"}
+        first = re.escape("".join({*letters, *map(str.upper, letters)}))
+        self._suspected = re.compile(
+            f"/(?=[{first}])(?:{'|'.join(begins)})", re.IGNORECASE | re.ASCII
+        ).search
 
     def has(self, name: str) -> bool:
         """Tell whether a component of this name is forbidden."""
         return self._found(name if name.isascii() else _fold(name)) is not None
 
-    def without(self, entries: Iterable[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
-        """Return the entries of a folder whose names are not forbidden, and are Unicode."""
-        heads, kept = self._heads, []
-        for one in entries:
-            name = one.name
-            clear = name[:3] not in heads and "~" not in name and name.isascii()
-            if (clear and not self._every) or (is_unicode(name) and not self.has(name)):
-                kept.append(one)
-        return kept
+    def without(self, names: list[str]) -> list[str]:
+        """Return the names of a folder's entries that are not forbidden, and are Unicode."""
+        all_of_them = f"/{'/'.join(names)}"
+        if all_of_them.isascii() and "~" not in all_of_them and not self._suspected(all_of_them):
+            return names
+        return [name for name in names if is_unicode(name) and not self.has(name)]
+
+    def globs(self) -> list[str]:
+        """Return globs that match most forbidden names and no other: for who walks by globs.
+
+        They are ripgrep's, which is to mind no case.
+        """
+        names = [name for name in self._folded if is_unicode(name) and not {"/", "\0"} & {*name}]
+        return [f"{{{','.join(_globs_of(name))}}}" for name in names] + _OUR_GLOBS
 
 
 @lru_cache(maxsize=64)
@@ -98,6 +104,17 @@ def is_policy_file(parts: tuple[str, ...]) -> bool:
     return bool(parts) and _fold(parts[-1]).rstrip(". ").split(":")[0] == POLICY_FILE
 
 
+def _globs_of(name: str) -> list[str]:
+    """Return globs for a folded name, see `Forbidden.globs`."""
+    plain = "".join(f"\\{sign}" if sign in "*?[]{}!,\\" else sign for sign in name)
+    globs = [f"{plain}{end}" for end in ("", "[. ]", "[. ][. ]", ":*", "[. ]:*")]
+    if name == ".env":
+        globs.append(f"{plain}.*")
+    if short := _short_name(name):
+        globs += [f"{short}~[0-9]", f"{short}~[0-9].*", f"{short}~[0-9][0-9]"]
+    return globs
+
+
 def is_unicode(name: str) -> bool:
     """Tell whether a name can be told to a caller; a disk may hold any bytes as a name."""
     try:
@@ -113,9 +130,9 @@ def shown(path: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in short)
 
 
-def _cases(head: str) -> Iterable[tuple[str, ...]]:
-    """Return a few letters in all their ways of being large and small."""
-    return itertools.product(*({letter.lower(), letter.upper()} for letter in head))
+def _short_name(folded: str) -> str:
+    """Return how the short name that FAT and NTFS give begins, "" for none."""
+    return re.sub(r"[^a-z0-9_-]", "", folded)[:6]
 
 
 def _check_words(path: str) -> None:

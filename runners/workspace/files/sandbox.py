@@ -13,15 +13,21 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied, TooLarge
 from runners.workspace.files.failures import about, failure_of, need_file
-from runners.workspace.files.globs import Globs
-from runners.workspace.files.listing import Entry, Found, entries_of, find_below
+from runners.workspace.files.listing import (
+    Entry,
+    Found,
+    Sieve,
+    entries_of,
+    files_in_order,
+    find_below,
+)
 from runners.workspace.files.opening import open_below
 from runners.workspace.files.paths import forbidden_of, is_policy_file, shown, split_path
 from runners.workspace.files.reading import READ_FLAGS, read_open, read_side_by_side
@@ -150,12 +156,32 @@ class Sandbox:
         Raises:
             TooSlow: It gave up.
         """
-        wanted = Globs(globs) if globs else None
+        wanted = self.sieve(globs)
         found = self.open_dir(path)
         try:
-            return find_below(found, self._forbidden, wanted, until)
+            return find_below(found, wanted, until)
         finally:
             os.close(found)
+
+    def find_in_order(self, path: str, sieve: Sieve, *, until: float) -> Generator[str]:
+        """Yield the files that `find` returns, sorted; look no further than they are asked for.
+
+        Raises:
+            TooSlow: It gave up.
+        """
+        found = self.open_dir(path)
+        try:
+            yield from files_in_order(found, sieve, until)
+        finally:
+            os.close(found)
+
+    def sieve(self, globs: Sequence[str] = ()) -> Sieve:
+        """Return what `find` keeps of the paths below a folder.
+
+        Raises:
+            PathDenied, BadArguments: A glob cannot be.
+        """
+        return Sieve(self._forbidden, globs)
 
     def open_dir(self, path: str) -> int:
         """Open a folder; the caller closes the descriptor.

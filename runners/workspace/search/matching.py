@@ -10,6 +10,7 @@ from runners.workspace.search.patterns import LinePattern
 PREVIEW = 200  # characters
 _BEFORE = 60  # bytes of a long line that are shown before the match
 _BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # ripgrep would read such a file as what it says it is
 
 
 class Match(NamedTuple):
@@ -21,11 +22,12 @@ class Match(NamedTuple):
 
 
 def matches_in(path: str, data: bytes, pattern: LinePattern, room: int) -> list[Match]:
-    r"""Return at most `room` lines of a file that match; none where it is binary (holds a NUL).
+    r"""Return at most `room` lines of a file that match.
 
-    A BOM and the "\r" at a line's end are no part of a line.
+    None where it is binary: it holds a NUL, or begins as UTF-16 does. A BOM and the "\r" at the end
+    of a line are no part of it.
     """
-    if b"\0" in data:
+    if b"\0" in data or data.startswith(_UTF_16):
         return []
     data = data.removeprefix(_BOM)
     if b"\r" in data:

@@ -7,19 +7,22 @@ answer, and ripgrep only spares the files that hold nothing.
 
 from __future__ import annotations
 
-import bisect
+import contextlib
 import os
 import stat
 import time
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 
 from runners.workspace.errors import TooSlow
-from runners.workspace.files.globs import Globs, at_any_depth
+from runners.workspace.files.globs import at_any_depth
+from runners.workspace.files.listing import Sieve
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import ripgrep
+from runners.workspace.search.firsts import Firsts
 from runners.workspace.search.matching import Match, matches_in
 from runners.workspace.search.patterns import LinePattern
 
@@ -27,7 +30,10 @@ _TURN = 32  # files that a thread looks at before it takes others
 _THREADS = max(1, min(4, os.cpu_count() or 1))
 # How many files RE2 looks at alone before it is known how common matches are; a small project is
 # done by then, without another process.
-_FIRST_FILES = 300
+_FIRST_FILES = 200
+# As many files are walked in their order, so that the search ends where it has enough; when it may
+# take more, ripgrep is quicker to walk all that is left.
+_IN_ORDER = 6_000
 _MANY = 0.3  # where more files than this hold a match, ripgrep spares too little
 
 
@@ -41,7 +47,6 @@ class Search:
             any depth.
         limit: larger files are not searched; bytes.
         until: `time.monotonic()` value after which it gives up.
-        forbidden: what the sandbox forbids, for ripgrep not to look at either.
     """
 
     path: str
@@ -50,7 +55,6 @@ class Search:
     at_most: int
     limit: int
     until: float
-    forbidden: Sequence[str] = ()
 
 
 def search_below(sandbox: Sandbox, search: Search) -> list[Match]:
@@ -60,115 +64,133 @@ def search_below(sandbox: Sandbox, search: Search) -> list[Match]:
         TooSlow: The time is over.
         PathDenied, NotThere, BadArguments: As `Sandbox.stat` tells of the path.
     """
-    globs = [at_any_depth(search.file_glob)] if search.file_glob is not None else []
     name = sandbox.name_of(search.path)
-    if stat.S_ISREG(sandbox.stat(search.path).st_mode):
-        wanted = not globs or Globs(globs).match(name.rpartition("/")[2])
-        return _lines(sandbox, search, [name] if wanted else [], search.at_most)
-    files = sandbox.find(search.path, globs=globs, until=search.until).files
-    folder = sandbox.open_dir(search.path)
-    try:
-        hunt = _Hunt(sandbox, search, folder, "" if name == "." else f"{name}/")
-        return hunt.all_in(files)
-    finally:
-        os.close(folder)
+    single = stat.S_ISREG(sandbox.stat(search.path).st_mode)
+    sieve = sandbox.sieve([at_any_depth(search.file_glob)] if search.file_glob is not None else [])
+    with ThreadPoolExecutor(_THREADS) as threads:
+        if single:
+            above, _, last = f"/{name}".rpartition("/")
+            hunt = _Hunt(sandbox, search, sieve, above[1:], threads)
+            return hunt.in_files([last] if sieve.passes(last) else [])
+        return _Hunt(sandbox, search, sieve, "" if name == "." else name, threads).in_folder()
 
 
 class _Hunt:
-    """One search below a folder: folder by folder in the order of paths, until it has enough."""
+    """One search below a folder; paths are relative to it until a file is read."""
 
-    def __init__(self, sandbox: Sandbox, search: Search, folder: int, before: str) -> None:
-        self._sandbox, self._search = sandbox, search
-        self._folder, self._before = folder, before
-        self._found: list[Match] = []
-        self._seen = self._holding = 0
+    def __init__(
+        self, sandbox: Sandbox, search: Search, sieve: Sieve, folder: str,
+        threads: ThreadPoolExecutor,
+    ) -> None:  # fmt: skip
+        self._sandbox, self._search, self._sieve = sandbox, search, sieve
+        self._folder, self._threads = folder or ".", threads
+        self._before = f"{folder}/" if folder else ""
+        self._found = Firsts(search.at_most)
 
-    def all_in(self, files: Sequence[str]) -> list[Match]:
-        """Return the matches in some files; their paths are relative to the folder."""
-        folders = _by_folder(files)
-        names = sorted(folders)
-        waiting: list[str] = []
-        taken = 0
-        while taken < len(names):
-            some, wish = {}, self._wish()
-            while taken < len(names) and wish > 0:
-                some[names[taken]] = folders[names[taken]]
-                wish -= len(folders[names[taken]])
-                taken += 1
-            waiting = sorted(waiting + self._candidates(some))
-            self._seen += sum(map(len, some.values()))
-            # What sorts before the next folder can be followed by nothing that sorts before it.
-            ready = bisect.bisect_left(waiting, names[taken]) if taken < len(names) else None
-            self._look_into(waiting[:ready])
-            waiting = waiting[ready:] if ready is not None else []
-            if len(self._found) >= self._search.at_most:
-                break
-        return self._found
+    def in_files(self, files: Iterable[str]) -> list[Match]:
+        """Return the matches in some files that are given in order."""
+        self._look_into(self._turns(iter(files)))
+        return self._found.sorted()
 
-    def _wish(self) -> float:
-        """Return how many files to take next: all where matches are rare."""
-        if self._seen == 0:
-            return _FIRST_FILES
-        if not self._found:
+    def in_folder(self) -> list[Match]:
+        """Return the matches in all files below the folder."""
+        search = self._search
+        walk = self._sandbox.find_in_order(self._folder, self._sieve, until=search.until)
+        expression = search.pattern.for_ripgrep
+        with contextlib.closing(walk):
+            if expression is None or ripgrep.find_ripgrep() is None:
+                return self.in_files(walk)
+            first = list(islice(walk, _FIRST_FILES))
+            self.in_files(first)
+            if len(first) == _FIRST_FILES and not self._found.enough:
+                opened = self._sandbox.open_dir(self._folder)
+                try:
+                    self._ask(self._asked(opened, expression), walk, first)
+                finally:
+                    os.close(opened)
+        return self._found.sorted()
+
+    def _asked(self, opened: int, expression: str) -> ripgrep.Asked:
+        search = self._search
+        return ripgrep.Asked(
+            opened, expression, search.file_glob, self._sieve.forbidden.globs(), search.limit,
+            search.until,
+        )  # fmt: skip
+
+    def _ask(self, asked: ripgrep.Asked, walk: Iterator[str], seen: Sequence[str]) -> None:
+        """Look on after the first files, those that are seen, into what ripgrep tells of."""
+        count, some = len(seen), seen
+        while some and not self._found.enough:
+            wish, last = self._wish(count), some[-1]
+            common = self._found.count_files() >= _MANY * count
+            if wish > _IN_ORDER and not common:
+                self._look_into_told(
+                    ripgrep.names_below(asked),
+                    lambda path: path > last and self._sieve.passes(path),  # noqa: B023
+                    otherwise=walk,
+                )
+                return
+            some = list(islice(walk, int(min(wish, _IN_ORDER))))
+            count += len(some)
+            if common:
+                self._look_into(self._turns(iter(some)))
+                continue
+            folders = sorted({path[: path.rfind("/") + 1] for path in some})
+            told = ripgrep.names_in(folders, asked)
+            self._look_into_told(told, set(some).__contains__, otherwise=iter(some))
+
+    def _wish(self, seen: int) -> float:
+        """Return how many files it may take from here until enough is found."""
+        if not len(self._found):
             return float("inf")
         missing = self._search.at_most - len(self._found)
-        return max(_FIRST_FILES, 1.25 * self._seen * missing / len(self._found))
+        return max(_FIRST_FILES, 1.25 * seen * missing / len(self._found))
 
-    def _candidates(self, folders: dict[str, list[str]]) -> list[str]:
-        """Return the files of some folders that may match."""
-        every = [name for names in folders.values() for name in names]
-        expression = self._search.pattern.for_ripgrep
-        common = self._holding >= _MANY * self._seen
-        if expression is None or common or ripgrep.find_ripgrep() is None:
-            return every
+    def _look_into_told(
+        self, told: Generator[list[str]], wanted: Callable[[str], bool], otherwise: Iterator[str]
+    ) -> None:
+        """Look into the wanted ones of the files that ripgrep tells of; should it fail, into all
+        the others.
+        """
+        kept = self._found.sorted()
         try:
-            told = ripgrep.files_with_matches(
-                self._folder, list(folders), expression, file_glob=self._search.file_glob,
-                forbidden=self._search.forbidden, limit=self._search.limit,
-                until=self._search.until,
-            )  # fmt: skip
+            with contextlib.closing(told):
+                self._look_into(
+                    names[at : at + _TURN]
+                    for names in (sorted(filter(wanted, some)) for some in told)
+                    for at in range(0, len(names), _TURN)
+                )
         except ripgrep.RipgrepFailed:
-            return every
-        return list(set(told).intersection(every))
+            self._found = Firsts(self._search.at_most, kept)
+            self._look_into(self._turns(otherwise))
 
-    def _look_into(self, files: Sequence[str]) -> None:
-        paths = [self._before + one for one in files]
-        room = self._search.at_most - len(self._found)
-        found = _lines(self._sandbox, self._search, paths, room)
-        self._holding += len({match.path for match in found})
-        self._found += found
+    def _turns(self, files: Iterator[str]) -> Iterator[list[str]]:
+        """Yield files that come in order some at a time, as long as there is not enough."""
+        while not self._found.enough and (turn := list(islice(files, _TURN))):
+            yield turn
 
-
-def _by_folder(files: Sequence[str]) -> dict[str, list[str]]:
-    folders = defaultdict(list)
-    for one in files:
-        folders[one[: one.rfind("/") + 1]].append(one)
-    return folders
-
-
-def _lines(sandbox: Sandbox, search: Search, paths: Sequence[str], room: int) -> list[Match]:
-    """Return at most `room` matches of some files, in the order of the files."""
-    found: list[Match] = []
-    turns = iter([paths[at : at + _TURN] for at in range(0, len(paths), _TURN)])
-    with ThreadPoolExecutor(_THREADS) as threads:
+    def _look_into(self, turns: Iterable[list[str]]) -> None:
+        """Add the matches in files, some files at a time and side by side."""
         under_way: deque[Future[list[Match]]] = deque()
-        for turn in turns:
-            under_way.append(threads.submit(_turn, sandbox, search, turn))
-            if len(under_way) > 2 * _THREADS:
-                found += under_way.popleft().result()
-            if len(found) >= room:
-                break
-        while under_way and len(found) < room:
-            found += under_way.popleft().result()
-        for each in under_way:
-            each.cancel()
-    return found[:room]
+        try:
+            for turn in turns:
+                under_way.append(self._threads.submit(self._matches, turn))
+                if len(under_way) > 2 * _THREADS:
+                    self._found.add(under_way.popleft().result())
+            while under_way:
+                self._found.add(under_way.popleft().result())
+        finally:
+            for each in under_way:
+                each.cancel()
 
-
-def _turn(sandbox: Sandbox, search: Search, paths: Sequence[str]) -> list[Match]:
-    if time.monotonic() > search.until:
-        raise TooSlow("The search did not end in time; name a folder further down.")
-    found: list[Match] = []
-    for path, data in sandbox.read_some(paths, limit=search.limit):
-        found += matches_in(path, data, search.pattern, search.at_most)
-    return found
+    def _matches(self, files: Sequence[str]) -> list[Match]:
+        search = self._search
+        if time.monotonic() > search.until:
+            raise TooSlow("The search did not end in time; name a folder further down.")
+        paths = [self._before + one for one in files]
+        found: list[Match] = []
+        for path, data in self._sandbox.read_some(
+            filter(self._found.wants, paths), limit=search.limit
+        ):
+            found += matches_in(path, data, search.pattern, search.at_most)
+        return found

@@ -1,0 +1,242 @@
+"""A tree is searched the same however it is walked, and what is forbidden in it is not opened."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runners.workspace.errors import TooSlow
+from runners.workspace.files import opening
+from runners.workspace.files.paths import forbidden_of, is_unicode
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.search import ripgrep, searching
+from runners.workspace.search.firsts import Firsts
+from runners.workspace.search.matching import Match
+from runners.workspace.search.patterns import line_pattern
+from tests.support.file_watch import watching
+
+needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+FORBIDDEN = (".git", "node_modules", ".env", "Secret Notes", "a[b]", "{x,y}", "ß!")
+DENIED = [".git", ".GIT", ".git.", ".git .", ".git:s", "git~1", "GIT~2.x", "Node_Modules", ".env",
+          ".env.local", ".ENV.x", "secret notes", "secret~1", "a[b]", "{x,y}",
+          ".continuity-0123456789abcdef.tmp"]  # fmt: skip
+ALLOWED = [".gitignore", ".gitx", ".git.x", "git", "a.git", "xgit~1", "node_modules2", ".envy",
+           "env", "secret", "ab", "a", "x", "y", "x,y", "#x", " x", "x\ny", "雪", "config",
+           "Con fig", ".continuity-1.tmp", "a-", "a.b", "z"]  # fmt: skip
+ONLY_JUDGED = [".g\u200bit", "SS!", "ß!", "\uff4e\uff4fde_modules", "aux.txt", "NUL", ".git..."]
+TEXTS = ["word", "none", "word\nno\na word", "\ufeffword", "word\0"]
+
+
+def put(root: Path, path: str, data: str | bytes) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def found(
+    root: Path, regex: str, at_most: int = 99, glob: str | None = None, path: str = "."
+) -> list[tuple[str, int]]:
+    search = searching.Search(path, line_pattern(regex), glob, at_most, 9999, time.monotonic() + 60)
+    with Sandbox(root, FORBIDDEN) as box:
+        return [(match.path, match.line) for match in searching.search_below(box, search)]
+
+
+@pytest.fixture(params=["all that is left", "in order", "alone"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the files after the first one are found: by ripgrep, by both, by us."""
+    alone = request.param == "alone"
+    if not alone and shutil.which("rg") is None:
+        pytest.skip("ripgrep is not installed")
+    if alone:
+        monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: None)
+    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    monkeypatch.setattr(searching, "_MANY", 2.0)
+    monkeypatch.setattr(searching, "_IN_ORDER", 0 if request.param == "all that is left" else 10**9)
+    return str(request.param)
+
+
+def test_every_way_finds_what_is_allowed_and_nothing_else(way: str, tmp_path: Path) -> None:
+    put(tmp_path, "!first", "word")
+    allowed = [f"{folder}{name}/{name}" for folder in ("", "d/") for name in ALLOWED]
+    for name in allowed:
+        put(tmp_path, name, "word")
+    for name in DENIED + ONLY_JUDGED:
+        put(tmp_path, f"d/a/{name}/in", "word")
+        put(tmp_path, f"d/x/{name}", "word")
+    assert found(tmp_path, "word") == [(name, 1) for name in sorted(["!first", *allowed])]
+
+
+@needs_ripgrep
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(["a", "a-", "a.b", ".env", "雪"]), max_size=3),
+            st.sampled_from(["1", "2.txt", "a.txt", ".git.", "é"]), st.sampled_from(TEXTS),
+        ), max_size=12,
+    ),
+    st.integers(1, 6), st.sampled_from([None, "*.txt", "a/**", "**/a/*", "*"]),
+    st.integers(1, 3), st.sampled_from([1, 10**9]), st.sampled_from([0.5, 2.0]),
+)  # fmt: skip
+def test_any_tree_gives_the_same_with_ripgrep_and_without(
+    tmp_path_factory: pytest.TempPathFactory, files: list[tuple[list[str], str, str]],
+    at_most: int, glob: str | None, first: int, in_order: int, many: float,
+) -> None:  # fmt: skip
+    root = tmp_path_factory.mktemp("tree")
+    for above, name, text in files:
+        put(root, "/".join([*above, name]), text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "_FIRST_FILES", first)
+        patch.setattr(searching, "_IN_ORDER", in_order)
+        patch.setattr(searching, "_MANY", many)
+        with_it = found(root, "^(a )?word", at_most, glob)
+        patch.setattr(ripgrep, "find_ripgrep", lambda: None)
+        alone = found(root, "^(a )?word", 99, glob)
+    assert with_it == alone[:at_most]
+    assert alone == sorted(alone)
+
+
+@needs_ripgrep
+@pytest.mark.parametrize("in_order", [0, 10**9])
+def test_what_is_forbidden_is_not_even_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: int
+) -> None:
+    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    monkeypatch.setattr(searching, "_MANY", 2.0)
+    monkeypatch.setattr(searching, "_IN_ORDER", in_order)
+    put(tmp_path, "!first", "word")
+    put(tmp_path, "sub/ok", "word")
+    for name in DENIED:
+        put(tmp_path, f"sub/{name}", "word")
+        put(tmp_path, f"sub/deep/{name}/in", "word")
+    denied = [tmp_path / "sub" / name for name in DENIED]
+    denied += [tmp_path / "sub/deep" / name for name in DENIED]
+    denied += [one / "in" for one in denied if one.is_dir()]
+    with watching([tmp_path / "sub/ok", *denied]) as opened:
+        assert found(tmp_path, "word") == [("!first", 1), ("sub/ok", 1)]
+    assert opened == {tmp_path / "sub/ok"}
+
+
+@needs_ripgrep
+def test_the_globs_for_ripgrep_match_no_name_that_is_allowed(tmp_path: Path) -> None:
+    forbidden = forbidden_of(frozenset(FORBIDDEN))
+    for name in [*DENIED, *ALLOWED, *ONLY_JUDGED]:
+        put(tmp_path, name, "word")
+    globs = [f"--iglob=!{glob}" for glob in forbidden.globs()]
+    command = ["rg", "--no-config", "--no-ignore", "--hidden", "--files", "--null", *globs, "./"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+    kept = {name.removeprefix("./") for name in told.decode().split("\0")} - {""}
+    assert kept >= set(ALLOWED)
+    assert not kept.intersection(DENIED)
+
+
+@given(st.lists(st.sampled_from([*DENIED, *ALLOWED, *ONLY_JUDGED, "f.txt", "\udcff", "con~x"])))
+def test_names_are_judged_together_as_one_by_one(names: list[str]) -> None:
+    forbidden = forbidden_of(frozenset(FORBIDDEN))
+    one_by_one = [name for name in names if is_unicode(name) and not forbidden.has(name)]
+    assert forbidden.without(names) == one_by_one
+
+
+def test_marks_of_encodings_make_no_difference_between_the_ways(way: str, tmp_path: Path) -> None:
+    put(tmp_path, "!first", "word")
+    put(tmp_path, "bom", b"\xef\xbb\xbfword\r\n")
+    put(tmp_path, "inside", b"x\n\xef\xbb\xbfword\n")
+    put(tmp_path, "utf-16", "word 雪".encode("utf-16"))
+    put(tmp_path, "no-nul", "雪雪".encode("utf-16"))
+    put(tmp_path, "as-if-16", b"\xff\xfeword\nword")
+    put(tmp_path, "broken", b"\xe9\xa0\nword\xff\n")
+    assert found(tmp_path, "^word") == [("!first", 1), ("bom", 1), ("broken", 2)]
+
+
+def test_files_are_found_in_order_and_no_further_than_asked(tmp_path: Path) -> None:
+    for path in ("a-/1", "a/2", "a.b", "a/-/3", "b/1", "b/.git/x", "c", "a/2-"):
+        put(tmp_path, path, "")
+    with Sandbox(tmp_path, FORBIDDEN) as box:
+        whole = box.find(".").files
+        walk = box.find_in_order(".", box.sieve(), until=time.monotonic() + 60)
+        first = list(islice(walk, 3))
+        put(tmp_path, "b/0", "")  # where the walk has not been
+        assert first + list(walk) == sorted([*whole, "b/0"])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 3)), max_size=9), st.data())
+def test_the_first_matches_are_kept_in_whatever_order_they_come(
+    files: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    at_most = data.draw(st.integers(1, 9))
+    kept, every = Firsts(at_most), []
+    for path, lines in dict(files).items():
+        matches = [Match(path, line, "") for line in range(1, lines + 1)]
+        every += matches
+        if kept.wants(path):
+            kept.add(matches)
+    assert kept.sorted() == sorted(every)[:at_most]
+    assert kept.enough == (len(every) >= at_most)
+
+
+@pytest.fixture
+def false_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in ripgrep's place, and a tree beside it."""
+    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    put(tmp_path, "tree/!", "none")
+    put(tmp_path, "tree/b", "word")
+    put(tmp_path, "tree/c", "word")
+    program = tmp_path / "rg"
+    program.touch(0o755)
+    monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: str(program))
+    return program
+
+
+@pytest.mark.parametrize("said", ["echo wrong >&2; exit 2", "kill -9 $$", "exit 3"])
+def test_ripgrep_that_fails_half_way_changes_nothing(false_ripgrep: Path, said: str) -> None:
+    names = [f"b{number:03}" for number in range(600)]
+    for name in names:
+        put(false_ripgrep.parent / "tree", name, "word")
+    told = "".join(f"{name}\\0" for name in names[:500])
+    false_ripgrep.write_text(f"#!/bin/sh\nprintf '{told}'\n{said}\n")
+    whole = [("b", 1), *((name, 1) for name in names), ("c", 1)]
+    assert found(false_ripgrep.parent / "tree", "word", at_most=999) == whole
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_ripgrep_tells_is_judged_again(
+    false_ripgrep: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not at_once:
+        monkeypatch.setattr(opening, "has_openat2", lambda: False)
+    tree = false_ripgrep.parent / "tree"
+    put(tree, "d/.git/x", "word")
+    (tree / "link").symlink_to("b")
+    os.mkfifo(tree / "pipe")
+    told = [
+        "./c",
+        "./d/.git/x",
+        "./link",
+        "./pipe",
+        "./../rg",
+        "/etc/passwd",
+        "./gone",
+        "./a",
+        "./",
+    ]
+    names = "".join(f"{name}\\0" for name in told)
+    false_ripgrep.write_text(f"#!/bin/sh\nprintf '{names}'\n")
+    assert found(tree, "word|root|printf") == [("c", 1)]
+
+
+def test_ripgrep_that_does_not_end_is_killed(false_ripgrep: Path, tmp_path: Path) -> None:
+    process = tmp_path / "pid"
+    false_ripgrep.write_text(f"#!/bin/sh\necho $$ > {process}\nexec sleep 600\n")
+    search = searching.Search(".", line_pattern("word"), None, 9, 99, time.monotonic() + 2)
+    with Sandbox(tmp_path / "tree", ()) as box, pytest.raises(TooSlow):
+        searching.search_below(box, search)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process.read_text()), 0)
