@@ -17,7 +17,7 @@ from django.views import defaults
 from rest_framework.exceptions import APIException, MethodNotAllowed
 
 from decisions.api_view import ApiView, json_answer
-from decisions.errors import InvalidInput, NotAuthenticated, Refused, TooManyRequests
+from decisions.errors import InvalidInput, NotAuthenticated, NotReady, Refused, TooManyRequests
 from decisions.ids import new_id
 from decisions.rest import bearer_of
 
@@ -58,11 +58,9 @@ class Malfunction(Refused):
     recovery = "Tell the operator the error id; the server's log has the cause under it."
 
 
-class Unavailable(Malfunction):
+class Unavailable(NotReady):
     """The database, or the storage of artifacts, did not take the call."""
 
-    http_status = 503
-    retryable = True
     recovery = "Try again in a few seconds; /readyz says which part is away."
 
 
@@ -110,7 +108,7 @@ def _translate(error: Exception) -> Refused:
     return _malfunction(error)
 
 
-def _malfunction(error: BaseException | None) -> Malfunction:
+def _malfunction(error: BaseException | None) -> Malfunction | Unavailable:
     error_id = new_id("err_")
     log.error("a call failed unexpectedly", exc_info=error, extra={"errorId": error_id})
     if isinstance(error, OSError):

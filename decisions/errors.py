@@ -29,6 +29,7 @@
     │   ├── DecisionNotConfirmed  nobody said yes to it (S2)
     │   └── IdempotencyConflict   the key was used for another body (S2)
     ├── TooManyRequests       over the caller's rate
+    ├── NotReady              what the call needs cannot be had now
     ├── PolicyDenied          a policy rule, or a person, said no
     └── ConfirmationRequired  a person has to say yes first
 
@@ -267,6 +268,14 @@ class TooManyRequests(Refused):
     http_status = 429
     retryable = True
     recovery = "Wait a second, then go on at a lower rate."
+
+
+class NotReady(Refused):
+    """What the call needs cannot be had now: a home, a stack, a database."""
+
+    http_status = 503
+    retryable = True
+    recovery = "Run `manage.py doctor` on the machine of this server, then call again."
 
 
 class PolicyDenied(Refused):

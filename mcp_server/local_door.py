@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from django.conf import settings
 from django.db import connections
 
-from decisions.errors import Refused
+from decisions.errors import NotReady
 from decisions.principals import Principal, local_principal
 from mcp_server.incoming import Incoming
 from runs.stack import Membership, StackInfo, StackProblem, ensure_stack
@@ -27,13 +27,6 @@ from runs.stack.places import places
 PATIENCE_S = 40.0  # how long a call waits for its ground; the start itself goes on
 LOOK_S = 3.0  # between two looks after the stack while a call lasts
 T = TypeVar("T")
-
-
-class NotReady(Refused):
-    """The home or the stack that the call needs cannot be had now; nothing was done."""
-
-    retryable = True
-    recovery = "Run `manage.py doctor` on the machine of this server, then call again."
 
 
 def _not_ready(told: str) -> NotReady:

@@ -6,6 +6,7 @@ Policy is asked by the caller (runs.engine, direct calls) before it comes here.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
@@ -37,13 +38,17 @@ async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     except ValidationError as error:
         wrong = BadArguments if tool.kind == "workspace" else InvalidTarget
         return _failed(wrong(_first(error)))
+    limit_ms = min(tool.timeout_ms, math.ceil((ctx.deadline - time.monotonic()) * 1000))
+    if limit_ms <= 0:
+        told = f"{tool.name} was not begun: there was no time left for it."
+        return _failed(_too_slow(tool, told, effect="none"))
     deadline = min(ctx.deadline, time.monotonic() + tool.timeout_ms / 1000)
-    if deadline <= time.monotonic():
-        return _failed(_too_slow(tool, effect="none"))
     try:
         output = await _within(deadline, tool.function(args, replace(ctx, deadline=deadline)))
     except TimeoutError:
-        return _failed(_too_slow(tool, effect="unknown"))
+        told = f"{tool.name} did not end within {limit_ms} ms."
+        is_preview = call.args.get("dryRun") is True
+        return _failed(_too_slow(tool, told, effect="none" if is_preview else "unknown"))
     except ToolFailed as failed:
         return _failed(failed)
     return ToolResult(ok=True, output=output)
@@ -84,8 +89,7 @@ async def _within(deadline: float, call: Awaitable[Output]) -> Output:
     return working.result()
 
 
-def _too_slow(tool: Tool, *, effect: str) -> ToolFailed:
-    told = f"{tool.name} did not end within its {tool.timeout_ms} ms."
+def _too_slow(tool: Tool, told: str, *, effect: str) -> ToolFailed:
     details = {} if tool.effect == Effect.READ else {"effect": effect}
     kind = TooSlow if tool.kind == "workspace" else ToolTimeout
     return kind(told, details=details)

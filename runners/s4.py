@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from decisions.errors import (
     InvalidInput,
     NotAuthenticated,
     NotFound,
+    NotReady,
     NotUnicode,
     PolicyDenied,
     Refused,
@@ -43,6 +45,7 @@ _REFUSALS: tuple[tuple[type[Refused], str, bool], ...] = (
     (NotAuthenticated, "E_POLICY_VIOLATION", False),
     (NotFound, "E_NOT_FOUND", True),
     (Conflict, "E_CONFLICT", True),
+    (NotReady, "E_TIMEOUT", True),
 )
 _IN_CHINESE: dict[type[Refused], str] = {
     NotUnicode: "请仅发送有效的 Unicode 文本。",
@@ -55,7 +58,9 @@ _IN_CHINESE: dict[type[Refused], str] = {
     NotAuthenticated: "请在 Authorization: Bearer 请求头中发送有效的令牌。",
     NotFound: "请列出现有的对象，并使用其中的标识。",
     Conflict: "请重新读取当前状态后再试，或使用新的键。",
+    NotReady: "请在该服务器所在的机器上运行 `manage.py doctor`，然后再次调用。",
 }
+_OTHER_METHOD = "请使用响应头 Allow 所列的方法。"
 # Other codes that a call may end with, where a worker carried it.
 _OTHERS = {
     "INVALID_PARAMETER": "E_BAD_ARGS", "RUN_TIMEOUT": "E_TIMEOUT", "POLICY_DENIED":
@@ -109,6 +114,8 @@ def told_in_s4(refused: Refused) -> dict[str, Any]:
     for kind, code, recoverable in _REFUSALS:
         if isinstance(refused, kind):
             return _object(code, refused.message, refused.details, _hint(refused), recoverable)
+    if _is_wrong_method(refused):
+        return _object("E_UNSUPPORTED", refused.message, refused.details, _hint(refused), True)
     return _object("E_INTERNAL", refused.message, refused.details, None, refused.retryable)
 
 
@@ -118,7 +125,12 @@ def _hint(refused: Refused) -> str:
     for kind, told in _IN_CHINESE.items():
         if isinstance(refused, kind):
             return told
-    return refused.recovery
+    return _OTHER_METHOD if _is_wrong_method(refused) else refused.recovery
+
+
+def _is_wrong_method(refused: Refused) -> bool:
+    """Tell whether the address knows no such method: a refusal of REST alone, made above us."""
+    return refused.http_status == HTTPStatus.METHOD_NOT_ALLOWED
 
 
 def _object(

@@ -43,10 +43,11 @@ def compare_with_now(workspace: Workspace, snapshot_id: str) -> Compared:
     """Return a snapshot and its file as it is now.
 
     Raises:
+        PathDenied: Its file is forbidden by now.
         WorkspaceFailed: The snapshot cannot be read.
     """
-    snapshot, then = snapshots.read_snapshot(workspace.state, snapshot_id)
     policy = workspace.policy
+    snapshot, then = _read(workspace, snapshot_id)
     try:
         with Sandbox(workspace.root, policy.forbidden) as sandbox:
             data = sandbox.read(snapshot.path, limit=policy.max_read_bytes)
@@ -78,9 +79,10 @@ def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> 
         PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`.
         PolicyViolation: Nobody previewed it in the last 15 minutes.
         WriteConflict: The file has changed since.
+        PathDenied: The file is forbidden by now.
         WorkspaceFailed: It cannot be done.
     """
-    snapshot, then = snapshots.read_snapshot(workspace.state, snapshot_id)
+    snapshot, then = _read(workspace, snapshot_id)
     about = {"path": snapshot.path, "snapshotId": snapshot.id}
     use = use_of(principal, "write_to_file", about, target_id=workspace.target_id, is_own=True)
     approval = admit_call(use)
@@ -117,6 +119,11 @@ def _kept_of_deleted() -> KeptOfDeleted:
         policy.deleted_snapshots, policy.deleted_snapshot_bytes,
         policy.deleted_snapshot_days * 86_400,
     )  # fmt: skip
+
+
+def _read(workspace: Workspace, snapshot_id: str) -> tuple[Snapshot, str]:
+    forbidden = workspace.policy.forbidden
+    return snapshots.read_snapshot(workspace.state, snapshot_id, forbidden=forbidden)
 
 
 def _record(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from decisions.audit import Deed, record
+from decisions.deeds import ToolUse
 from runners.base import Effect
 from runners.registry import get_tool
 from runs.models import OpenCall, Run, RunStatus
@@ -27,6 +28,26 @@ from runs.processes import is_gone, this_process
 INTERRUPTED = "interrupted"  # the code of a call that did not come to its end
 WORKER_LOST = "WORKER_LOST"
 GIVEN_UP = timedelta(hours=1)  # a direct call takes minutes at most; its process may be elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedCall:
+    """A direct call that a run is made for.
+
+    Attributes:
+        use: what policy is asked about.
+        call_id: what the audit log names it.
+        opening: the audit row that tells that it begins, but for the run.
+    """
+
+    use: ToolUse
+    call_id: str
+    opening: Deed
+
+    def begin_with(self, run_id: str) -> None:
+        """Tell that it begins, and which run carries it, in the caller's transaction."""
+        told = {**self.opening.metadata, "runId": run_id}
+        open_call(self.call_id, replace(self.opening, metadata=told))
 
 
 def cut_off(code: str, tool: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from decisions.audit import Deed, record
 from decisions.confirmations import withdraw
-from decisions.deeds import ToolUse, admit_call, begin, use_of
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.models import Confirmation
@@ -22,6 +22,7 @@ from runs.changes import NewEvent, Transition
 from runs.endings import error_object
 from runs.failpoints import hit
 from runs.models import ACTIVE, APPROVED, TERMINAL, Run, RunStatus, RunStep, StepStatus
+from runs.open_calls import CarriedCall
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
 from runs.sessions import services as sessions
@@ -40,7 +41,7 @@ def submit_run(
     inputs: Mapping[str, Any],
     session_id: str | None = None,
     options: Mapping[str, Any] | None = None,
-    carries: ToolUse | None = None,
+    carries: CarriedCall | None = None,
 ) -> Submitted:
     """Accept a run: run, steps, key, event, audit and doorbell in one transaction, committed before
     returning.
@@ -48,8 +49,8 @@ def submit_run(
     With options.idempotencyKey, the same call again returns the same run (S0 §4.1.1).
 
     Args:
-        carries: the direct call that the run is made for: policy is asked about that one, and its
-            approval is good for the run's one step.
+        carries: the direct call that the run is made for: policy is asked about that one, its
+            approval is good for the run's one step, and a new run tells that it begins.
 
     Raises:
         Refused: Any of its kinds that `judge_submission` names; nothing was written but the
@@ -67,7 +68,7 @@ def submit_run(
     if first is None:  # what was done already is not asked about again
         submission, approval = _admitted(submission, carries)
         run = _new_run(submission)
-        first = _write_once(run, submission, approval)
+        first = _write_once(run, submission, approval, carries)
         if first is None:
             return _answer(run, asked_auto=asked_auto, inputs_match=None)
     known, digest = first
@@ -75,10 +76,11 @@ def submit_run(
 
 
 def _admitted(
-    submission: Submission, carries: ToolUse | None
+    submission: Submission, carries: CarriedCall | None
 ) -> tuple[Submission, Confirmation | None]:
     """Ask policy about a submit, or about the direct call that the run is made for."""
-    approval = admit_call(carries or use_of_submission(submission, key=submission.key or ""))
+    use = carries.use if carries else use_of_submission(submission, key=submission.key or "")
+    approval = admit_call(use)
     if carries is None or approval is None:
         return submission, approval
     told = {**submission.options, APPROVED: approval.decision_id}
@@ -86,10 +88,10 @@ def _admitted(
 
 
 def _write_once(
-    run: Run, submission: Submission, approval: Confirmation | None
+    run: Run, submission: Submission, approval: Confirmation | None, carries: CarriedCall | None
 ) -> tuple[Run, str] | None:
     """Write the run, use its approval up and take its key, or return the run that has the key."""
-    if submission.key is None and approval is None:
+    if submission.key is None and approval is None and carries is None:
         _write(run, submission)
         return None
     with transaction.atomic():
@@ -97,6 +99,8 @@ def _write_once(
         if first is None:
             begin(approval)
             _write(run, submission)
+            if carries is not None:
+                carries.begin_with(run.id)
     return first
 
 

@@ -25,7 +25,7 @@ from runners.models import ExecutionTarget, TargetKind
 from runners.side_by_side import rows_of
 from runners.snapshots import Compared, compare_with_now, preview_restore, restore
 from runners.targets import Caller
-from runners.workspace.errors import NotThere, WorkspaceFailed
+from runners.workspace.errors import NotThere, PathDenied, WorkspaceFailed
 from runners.workspace.place import Workspace
 from runners.workspace.writing.snapshots import MOST, list_snapshots
 from runners.workspaces import open_workspace
@@ -53,7 +53,10 @@ class SnapshotPages:
         told: dict[str, Any] = {"prefix": prefix, "rows": []}
         try:
             _, workspace = self._opened(request, target)
-            found = list_snapshots(workspace.state, limit=MOST, path=prefix or None)
+            found = list_snapshots(
+                workspace.state, limit=MOST, path=prefix or None,
+                forbidden=workspace.policy.forbidden,
+            )  # fmt: skip
         except WorkspaceFailed as failed:
             told["trouble"] = failed.message
         else:
@@ -133,7 +136,7 @@ class SnapshotPages:
         failed: WorkspaceFailed | Refused,
     ) -> HttpResponse:  # fmt: skip
         self._admin.message_user(request, f"Not restored: {failed.message}", messages.ERROR)
-        gone = isinstance(failed, NotThere)
+        gone = isinstance(failed, NotThere | PathDenied)
         at = _address("snapshots", target) if gone else _address("snapshot", target, snapshot_id)
         return redirect(at)
 
@@ -150,7 +153,8 @@ class SnapshotPages:
 
 
 def _shown(compared: Compared, left: str, right: str) -> dict[str, Any]:
-    rows = list(islice(rows_of(left, right), ROWS + 1))
+    # Beside a file that cannot be shown, each line would read as one that is not there any more.
+    rows = [] if compared.trouble else list(islice(rows_of(left, right), ROWS + 1))
     return {
         "compared": compared, "snapshot": compared.snapshot, "rows": rows[:ROWS],
         "at": _at(compared.snapshot.timestamp), "is_cut": len(rows) > ROWS,

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, StrictStr
 
 from runners.base import Closed, Effect, ToolContext
 from runners.registry import tool
-from runners.workspace.errors import NotThere, PathDenied, ToolDisabled
-from runners.workspace.writing.snapshots import is_reachable, read_snapshot
+from runners.workspace.errors import NotThere, ToolDisabled
+from runners.workspace.writing.snapshots import read_snapshot
 
 REQUEST: dict[str, Any] = {
     "$id": "restore_snapshot.request",
@@ -62,7 +62,9 @@ async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[s
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
     try:
-        found, content = await asyncio.to_thread(read_snapshot, workspace.state, args.snapshot_id)
+        found, content = await asyncio.to_thread(
+            read_snapshot, workspace.state, args.snapshot_id, forbidden=workspace.policy.forbidden
+        )
     except NotThere as failed:
         english = workspace.policy.language == "EN"
         failed.hint = (
@@ -71,6 +73,4 @@ async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[s
             else ("请用 list_snapshots 查看现有快照。")
         )
         raise
-    if not is_reachable(found.path, workspace.policy.forbidden):
-        raise PathDenied("The file of this snapshot is forbidden by now.")
     return {"path": found.path, "content": content}

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from artifacts.models import Artifact
 from artifacts.services import KeptBlob, artifact_rows, keep_blob
-from decisions.audit import Deed, record
+from decisions.audit import Deed
 from decisions.deeds import ToolUse, admit_call, begin, use_of
 from decisions.errors import InvalidInput, Refused, ToolNotFound
 from decisions.ids import new_id
@@ -28,14 +28,14 @@ from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
-from runners.s4 import failed_call
+from runners.s4 import FailedCall, failed_call
 from runners.targets import Caller
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
-from runs.open_calls import INTERRUPTED, close_call, cut_off, open_call
+from runs.open_calls import INTERRUPTED, CarriedCall, close_call, cut_off, open_call
 from runs.tools.carried import hand_in, wait_for
-from runs.tools.refusals import record_refusal
+from runs.tools.refusals import refusals_told
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,34 +106,30 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     outcome = cut_off(INTERRUPTED, asked.name)
     try:
         result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
-        outcome = _outcome(result)
+        outcome = _outcome(admitted.tool, result)
     finally:
         outcome["durationMs"] = int((time.monotonic() - began) * 1000)
         # Also where whoever asked has hung up: what was begun is said to have ended.
         await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
     raise_if_interrupted()
     if not result.ok:
-        raise failed_call(result.error or {}, in_s4=admitted.tool.kind == "workspace")
+        raise _failed(admitted.tool, result)
     kept = [blob.artifact_id for blob in admitted.blobs]
     return Answered(result.output or {}, admitted.call_id, artifact_ids=kept)
 
 
 def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
-    """Check a call and ask policy about it; commits that it begins.
+    """Check a call and ask policy about it; commits that it begins, or that it was refused.
 
     A call that a worker carries begins with its run, in one transaction.
     """
-    try:
+    with refusals_told(principal=principal, name=asked.name):
         admitted = _checked(principal, asked)
-    except Refused as refusal:
-        record_refusal(principal=principal, name=asked.name, refusal=refusal)
-        raise
-    if not admitted.tool.uses_browser:
-        approval = admit_call(admitted.use)
-        with transaction.atomic():
-            begin(approval)
-            opening = _deed("tool.called", principal, admitted.tool, _about(admitted))
-            open_call(admitted.call_id, opening)
+        if not admitted.tool.uses_browser:
+            approval = admit_call(admitted.use)
+            with transaction.atomic():
+                begin(approval)
+                open_call(admitted.call_id, _opening(principal, admitted))
     return admitted
 
 
@@ -189,12 +185,13 @@ def _limit_ms(tool: Tool, asked: AskedCall) -> int:
 async def _carried(
     principal: Principal, admitted: _Admitted, limit_ms: int, began: float
 ) -> Answered:
-    run_id = await unbroken(hand_in(principal, admitted.use, limit_ms))
+    call = CarriedCall(admitted.use, admitted.call_id, _opening(principal, admitted))
+    run_id = await unbroken(hand_in(principal, call, limit_ms))
     outcome = cut_off(INTERRUPTED, admitted.tool.name)
     try:
         raise_if_interrupted()
         carried = await wait_for(principal, run_id, limit_ms)
-        outcome = _outcome(carried.result)
+        outcome = _outcome(admitted.tool, carried.result)
     except Refused as refused:
         outcome = {"ok": False, "code": refused.code}
         raise
@@ -202,15 +199,21 @@ async def _carried(
         outcome |= {"runId": run_id, "durationMs": int((time.monotonic() - began) * 1000)}
         await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
     if not carried.result.ok:
-        in_s4 = admitted.tool.kind == "workspace"
-        raise failed_call(carried.result.error or {}, in_s4=in_s4)
+        raise _failed(admitted.tool, carried.result)
     output = carried.result.output or {}
     return Answered(output, admitted.call_id, run_id, carried.artifact_ids)
 
 
-def _outcome(result: ToolResult) -> dict[str, Any]:
+def _failed(tool: Tool, result: ToolResult) -> FailedCall:
+    return failed_call(result.error or {}, in_s4=tool.kind == "workspace")
+
+
+def _outcome(tool: Tool, result: ToolResult) -> dict[str, Any]:
+    """Return what the audit log tells of how a call ended: a failure with the code that its caller
+    reads.
+    """
     if not result.ok:
-        return {"ok": False, "code": str((result.error or {}).get("errorCode"))}
+        return {"ok": False, "code": str(_failed(tool, result).error["errorCode"])}
     snapshot = (result.output or {}).get("snapshotId")
     return {"ok": True} | ({"snapshotId": snapshot} if snapshot else {})
 
@@ -225,10 +228,11 @@ def _record_end(principal: Principal, admitted: _Admitted, outcome: Mapping[str,
                 artifact_rows(blobs, **place, run_id=admitted.call_id, ended_at=datetime.now(UTC))
             )
         closing = _deed(action, principal, admitted.tool, {**_about(admitted), **outcome})
-        if admitted.tool.uses_browser:  # its run tells of its beginning
-            record(closing)
-        else:
-            close_call(admitted.call_id, closing)
+        close_call(admitted.call_id, closing)
+
+
+def _opening(principal: Principal, admitted: _Admitted) -> Deed:
+    return _deed("tool.called", principal, admitted.tool, _about(admitted))
 
 
 def _about(admitted: _Admitted) -> dict[str, Any]:

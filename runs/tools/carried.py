@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
+from django.db import transaction
 
 from artifacts.selectors import open_content
 from decisions.deeds import ToolUse
@@ -19,9 +20,11 @@ from runners.registry import get_tool
 from runners.sessions import find_named
 from runners.workspace.errors import TooSlow
 from runs.models import TERMINAL
+from runs.open_calls import CarriedCall
 from runs.services import submit_run
 from runs.sessions.services import create_session
 from runs.submission import Submitted
+from runs.tools.refusals import refusals_told
 from runs.waiting import wait_run
 
 START_MS = 20_000  # for a worker to take the run and open its browser, beside the tool's own time
@@ -37,18 +40,15 @@ class Carried:
     artifact_ids: Sequence[str] = ()
 
 
-async def hand_in(principal: Principal, use: ToolUse, limit_ms: int) -> str:
+async def hand_in(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
     """Have a worker make a call, and return the id of its run: the first one's where the key is
-    the same.
+    the same. Commits that the call begins, or that it was refused.
 
     Raises:
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
         Conflict: The key was used for another call.
     """
-    submitted: Submitted = await in_thread(_submit, _carrier(principal), use, limit_ms)
-    if submitted.inputs_match is False:
-        raise Conflict("The idempotencyKey was used for another call.")
-    return submitted.run_id
+    return await in_thread(_hand_in, principal, call, limit_ms)
 
 
 async def wait_for(principal: Principal, run_id: str, limit_ms: int) -> Carried:
@@ -71,19 +71,31 @@ def _carrier(principal: Principal) -> Principal:
     return replace(principal, scopes=principal.scopes | _OURS)
 
 
-def _submit(carrier: Principal, use: ToolUse, limit_ms: int) -> Submitted:
-    call: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
+def _hand_in(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
+    with refusals_told(principal=principal, name=call.use.tool):
+        submitted = _submit(_carrier(principal), call, limit_ms)
+        if submitted.inputs_match is False:
+            raise Conflict("The idempotencyKey was used for another call.")
+    if submitted.deduplicated:
+        with transaction.atomic():
+            call.begin_with(submitted.run_id)
+    return submitted.run_id
+
+
+def _submit(carrier: Principal, call: CarriedCall, limit_ms: int) -> Submitted:
+    use = call.use
+    planned: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
     if use.target_id is not None:
-        call["targetId"] = use.target_id
+        planned["targetId"] = use.target_id
     tool = get_tool(use.tool)
     if tool is not None and limit_ms < tool.timeout_ms:
-        call["timeoutMs"] = limit_ms
+        planned["timeoutMs"] = limit_ms
     options: dict[str, Any] = {"mode": "sync", "timeoutMs": limit_ms + START_MS}
     if use.key:
         options["idempotencyKey"] = "call:" + mac("call", f"{use.tool}\0{use.key}".encode())
     return submit_run(
-        principal=carrier, template_id="call_tools", inputs={"calls": [call]}, options=options,
-        session_id=_session_of(carrier, use), carries=use,
+        principal=carrier, template_id="call_tools", inputs={"calls": [planned]}, options=options,
+        session_id=_session_of(carrier, use), carries=call,
     )  # fmt: skip
 
 

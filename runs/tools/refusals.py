@@ -7,8 +7,11 @@ Of the arguments nothing is told. What policy or a person denies has a row of it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from decisions.audit import Deed, record
-from decisions.errors import Refused
+from decisions.errors import ConfirmationRequired, PolicyDenied, Refused
 from decisions.logs import redact
 from decisions.principals import Principal
 from decisions.storable import storable_text
@@ -16,6 +19,18 @@ from runners.registry import is_workspace_tool
 from runners.s4 import FailedCall, told_in_s4
 
 NAME_CHARACTERS = 64  # of a tool that may not exist: its name is whatever the caller sent
+
+
+@contextmanager
+def refusals_told(*, principal: Principal, name: str) -> Iterator[None]:
+    """Write the row of a call that is refused within, outside of whatever was rolled back there."""
+    try:
+        yield
+    except (PolicyDenied, ConfirmationRequired):
+        raise  # told where policy was asked; who waits for a person is not refused
+    except Refused as refusal:
+        record_refusal(principal=principal, name=name, refusal=refusal)
+        raise
 
 
 def record_refusal(*, principal: Principal, name: str, refusal: Refused) -> None:

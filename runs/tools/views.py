@@ -7,16 +7,17 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.request import Request
 
 from decisions.api_view import ApiView, json_answer, principal_of
 from decisions.arguments import Arguments
 from decisions.errors import Refused
 from decisions.gate import CALL_LIMIT
-from decisions.openapi import component, operation
+from decisions.openapi import PROBLEM, component, operation
 from decisions.threads import in_thread
 from runners.registry import is_workspace_tool
-from runners.s4 import told_in_s4
+from runners.s4 import CODES, told_in_s4
 from runs.tools import contract
 from runs.tools.calls import AskedCall, call_tool
 from runs.tools.listing import list_callable_tools
@@ -27,7 +28,43 @@ _CALL = Arguments(contract.CALL_INPUT)
 _TOOLS = component("ToolList", contract.TOOLS_OUTPUT)
 _ANSWER = component("CalledTool", contract.CALL_OUTPUT)
 _BODY = component("ToolCall", contract.CALL_BODY)
-_WAITING = component("WorkspaceProblem", contract.S4_PROBLEM)
+_WORKSPACE = component("WorkspaceProblem", contract.S4_PROBLEM)
+_PROBLEM = component(
+    "ToolProblem",
+    {
+        "description": "An error of a workspace tool, or that of any other, or of an unknown one.",
+        "oneOf": [PROBLEM, _WORKSPACE],
+    },
+)
+# What a status stands for, and an example of either shape where there is one.
+_REFUSALS: dict[int, tuple[str, str | None, str]] = {
+    400: ("E_BAD_ARGS", "INVALID_PARAMETER", "The call is not as the schema says."),
+    401: ("E_POLICY_VIOLATION", "UNAUTHENTICATED", "No valid token came."),
+    403: ("E_DENY_PATH", "FORBIDDEN", "The token lacks the scope, or policy does not allow it."),
+    404: ("E_NOT_FOUND", "TOOL_NOT_FOUND", "No such tool, file, folder, snapshot or target."),
+    409: ("E_CONFLICT", "CONFLICT", "The file changed, or the key was used for another call."),
+    410: ("E_NOT_FOUND", "ARTIFACT_EXPIRED", "Done before; its output is not kept any more."),
+    413: ("E_TOO_LARGE", "INVALID_PARAMETER", "The body or the file is too large."),
+    415: ("E_BAD_ARGS", "INVALID_PARAMETER", "The body is no plain application/json."),
+    422: ("E_ENCODING", "ELEMENT_NOT_FOUND", "The tool cannot do it with what it found."),
+    429: ("E_POLICY_VIOLATION", "TOO_MANY_REQUESTS", "Too many calls in this second."),
+    500: ("E_IO", "EXECUTION_ERROR", "A defect of ours, or the disk."),
+    501: ("E_UNSUPPORTED", "CHROMIUM_MISSING", "This installation cannot do it."),
+    502: ("E_PREVIEW_FAIL", None, "The preview server does not answer, or not as it should."),
+    504: ("E_TIMEOUT", "NAVIGATION_TIMEOUT", "It did not end in time."),
+}
+
+
+def _refusal(status: int) -> OpenApiResponse:
+    of_workspace, of_others, told = _REFUSALS[status]
+    may_succeed = CODES[of_workspace].recoverable
+    error = {"code": of_workspace, "message": told, "recoverable": may_succeed}
+    shown: dict[str, Any] = {"A workspace tool": {"error": error}}
+    if of_others is not None:
+        kept = {"message": told, "details": {}, "retryable": status == 429, "recovery": "…"}
+        shown = {"Example": {"errorCode": of_others, **kept}} | shown
+    examples = [OpenApiExample(name, one, response_only=True) for name, one in shown.items()]
+    return OpenApiResponse(_PROBLEM, told, examples=examples)
 
 
 class ToolsView(ApiView):
@@ -62,9 +99,9 @@ class CallView(ApiView):
 
     @operation(
         "callTool", "Call a tool", tag="tools", answer=_ANSWER, body=_BODY,
-        others={202: _WAITING}, path={"name": "From the list of tools."},
+        others={202: _PROBLEM}, path={"name": "From the list of tools."},
         body_example={"args": {"path": "game/scene"}},
-        refusals=(400, 401, 403, 404, 409, 413, 415, 429),
+        refusals=tuple(_REFUSALS), tell_refusal=_refusal,
     )  # fmt: skip
     async def post(self, request: Request, **path: str) -> HttpResponse:
         """Checks the arguments, asks policy, and answers with what the tool answered.

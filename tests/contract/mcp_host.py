@@ -173,6 +173,14 @@ def error_in_s2(answer: Mapping[str, Any]) -> dict[str, Any]:
     return error
 
 
+def error_in_s4(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same of a workspace tool."""
+    told = _refusal(answer)
+    assert set(told) == {"error"}
+    error: dict[str, Any] = told["error"]
+    return error
+
+
 def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
     result = answer["result"]
     assert result["isError"] is True, result

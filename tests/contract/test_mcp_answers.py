@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from decisions.errors import NotReady
 from decisions.principals import Principal
 from mcp_server.incoming import Incoming
-from mcp_server.local_door import NotReady
 from mcp_server.tools import Call, Tool
 from runs.contract import NO_INPUT, RUN_ID_INPUT
-from tests.contract.mcp_host import Host, OpenDoor, StdioHost, error_of, structured
+from tests.contract.mcp_host import (
+    Host,
+    OpenDoor,
+    StdioHost,
+    error_in_s4,
+    error_of,
+    structured,
+)
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -87,6 +95,26 @@ def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
     host.close()
     assert (wrong["errorCode"], right["errorCode"]) == ("INVALID_PARAMETER", "EXECUTION_ERROR")
     assert right["retryable"] is True
+
+
+@pytest.mark.parametrize("language", ["EN", "ZH"])
+def test_a_workspace_tool_whose_stack_is_away_says_so_in_its_own_words(
+    principal: Principal, settings: Any, language: str
+) -> None:
+    class ClosedDoor(OpenDoor):
+        async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+            raise NotReady("The stack is not there.")
+
+    settings.CONTINUITY_MCP_TOOLSETS = ["workspace"]
+    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)
+    host = StdioHost(ClosedDoor(principal))
+    error = error_in_s4(host.call("get_runtime_info", {}))
+    host.close()
+    assert (error["code"], error["recoverable"]) == ("E_TIMEOUT", True)
+    assert ("manage.py doctor" in error["hint"], error["hint"].isascii()) == (
+        True,
+        language == "EN",
+    )
 
 
 def test_a_missing_scope_is_a_refusal(principal: Principal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -129,6 +130,31 @@ def test_a_file_that_is_no_text_any_more_cannot_be_compared_or_overwritten(
     answer = boss.post(page_of(folder, newest.id, "preview"), follow=True)
     assert "Not restored" in answer.content.decode()
     assert (written.root / SCENE).read_bytes() == b"\x89PNG\0"
+
+
+def test_where_the_file_cannot_be_shown_no_line_is_said_to_be_gone(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    newest = list_snapshots(written.state)[0]
+    (written.root / SCENE).write_text("雪乃: 第 1 句;\n", "utf-16")
+    page = boss.get(page_of(folder, newest.id))
+    assert (page.context["rows"], "Nothing can be compared" in page.content.decode()) == ([], True)
+
+
+def test_a_file_that_was_forbidden_since_is_neither_listed_nor_shown_nor_put_back(
+    boss: Client, folder: ExecutionTarget, written: Workspace
+) -> None:
+    newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
+    boss.post(page_of(folder, newest.id, "preview"))
+    narrowed = json.dumps({"policies": {"forbiddenDirs": ["Scene"]}})
+    (written.root / "continuity.workspace.json").write_text(narrowed)
+    assert newest.id not in boss.get(page_of(folder)).content.decode()
+    assert boss.get(page_of(folder, newest.id)).status_code == 404
+    for deed in ("preview", "restore"):
+        answer = boss.post(page_of(folder, newest.id, deed), follow=True)
+        assert (answer.status_code, "forbidden" in answer.content.decode()) == (200, True)
+        assert "雪乃" not in answer.content.decode()
+    assert (written.root / SCENE).read_text() == before
 
 
 def test_a_folder_that_is_gone_says_so(

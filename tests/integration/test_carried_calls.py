@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from decisions.errors import ConfirmationRequired
+from decisions.errors import ConfirmationRequired, Conflict
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
@@ -20,7 +20,8 @@ from decisions.threads import in_long_thread, in_thread
 from runners import registry
 from runners.base import ToolCall, ToolContext, ToolResult
 from runners.invoke import invoke
-from runs.models import Run, RunStep
+from runners.s4 import FailedCall
+from runs.models import OpenCall, Run, RunStep
 from runs.services import submit_run
 from runs.tools import calls
 from runs.tools.calls import Answered, AskedCall, call_tool
@@ -152,3 +153,62 @@ def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
     place.work()
     place.close()
     assert left[1] <= 5 < left[0]
+
+
+def about_calls() -> list[tuple[str, dict[str, Any]]]:
+    """Return what the audit log tells of the calls themselves, oldest first."""
+    rows = AuditEntry.objects.filter(action__startswith="tool.", resource_type="tool")
+    return list(rows.order_by("id").values_list("action", "metadata"))
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_carried_call_is_told_before_its_run_begins(principal: Principal) -> None:
+    async def look() -> list[tuple[str, dict[str, Any]]]:
+        calling = await handed_in(principal)
+        seen = await in_thread(about_calls)
+        calling.cancel()
+        await asyncio.wait({calling})
+        return seen
+
+    ((action, begun),) = asyncio.run(look())
+    assert (action, begun["runId"]) == ("tool.called", Run.objects.get().id)
+    assert [told["callId"] for _, told in about_calls()] == [begun["callId"]] * 2
+    assert not OpenCall.objects.exists()
+
+
+@pytest.mark.usefixtures("carried", "worker")
+@pytest.mark.parametrize(
+    ("name", "args", "code"),
+    [
+        ("read_file", {"path": "game/scene/absent.txt"}, "E_NOT_FOUND"),
+        ("write_to_file", {"path": LONG, "content": "", "dryRun": False}, "E_POLICY_VIOLATION"),
+    ],
+)
+def test_the_log_tells_the_code_that_the_caller_reads(
+    principal: Principal, name: str, args: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(FailedCall) as failed:
+        made(principal, name, args=args)
+    (begun, _), (ended, told) = about_calls()
+    assert (begun, ended) == ("tool.called", "tool.failed")
+    assert failed.value.error["errorCode"] == told["code"] == code
+
+
+@pytest.mark.usefixtures("carried", "worker")
+def test_each_call_with_one_key_has_rows_of_its_own(principal: Principal) -> None:
+    first, again = (made(principal, "get_runtime_info", key="k") for _ in range(2))
+    assert first.run_id == again.run_id
+    told = [(action, told["callId"], told["runId"]) for action, told in about_calls()]
+    assert told == [
+        (action, one.call_id, first.run_id)
+        for one in (first, again)
+        for action in ("tool.called", "tool.succeeded")
+    ]
+
+
+@pytest.mark.usefixtures("carried", "worker")
+def test_a_key_that_was_used_for_another_call_leaves_one_row(principal: Principal) -> None:
+    made(principal, "list_files", args={"path": "game"}, key="k")
+    with pytest.raises(Conflict):
+        made(principal, "list_files", args={"path": "."}, key="k")
+    assert about_calls()[2:] == [("tool.refused", {"tool": "list_files", "code": "E_CONFLICT"})]

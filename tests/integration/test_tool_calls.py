@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import OperationalError
 
 from decisions.confirmations import confirm, refuse
 from decisions.models import AuditEntry, Decision
@@ -109,6 +110,7 @@ def test_over_rest_a_waiting_call_is_202_and_its_key_names_it(
     assert (done.status_code, done.json()["output"]) == (200, {"count": 1})
     again = api.post(url, json={"args": args, "idempotencyKey": "one"})
     assert (again.status_code, again.json()["error"]["code"]) == (409, "E_CONFLICT")
+    assert audited("tool.refused") == [{"tool": "replace_in_file", "code": "E_CONFLICT"}]
     assert Decision.objects.count() == 2
 
 
@@ -124,6 +126,29 @@ def test_a_body_that_is_no_call_is_refused_in_the_tools_words(
     head = {"Content-Type": "application/json"}
     answer = api.post("/api/v1/tools/write_to_file/call", content=body, headers=head)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "E_BAD_ARGS")
+
+
+def test_another_method_is_told_in_the_tools_words(api: httpx.Client, project: Path) -> None:
+    answer = api.get("/api/v1/tools/read_file/call")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    error = answer.json()["error"]
+    assert (error["code"], error["recoverable"]) == ("E_UNSUPPORTED", True)
+    assert error["hint"] == "请使用响应头 Allow 所列的方法。"
+    problem = refusal(api.get("/api/v1/tools/page_open/call"), 405)
+    assert problem["errorCode"] == "METHOD_NOT_ALLOWED"
+
+
+def test_a_database_that_is_away_is_a_reason_to_try_again(
+    api: httpx.Client, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr("runs.tools.calls.open_workspace", fail)
+    answer = api.post("/api/v1/tools/get_runtime_info/call", json={})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["recoverable"]) == (503, "E_TIMEOUT", True)
+    assert error["hint"]
 
 
 def test_reading_needs_one_scope_and_writing_the_other(

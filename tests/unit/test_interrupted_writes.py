@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from tests.support.project import Project
 
 LONG_S = 60.0
 REPLACE = ToolCall("replace_in_file", {"path": "a.txt", "find": "one", "replace": "two"})
+
+
+PREVIEW = ToolCall("write_to_file", {"path": "a.txt", "content": "two", "dryRun": True})
 
 
 class SlowDisk:
@@ -104,6 +108,34 @@ def test_a_write_whose_time_was_over_before_it_began_is_not_done(project: Projec
     assert result.error is not None
     assert (result.error["errorCode"], result.error["details"]) == ("E_TIMEOUT", {"effect": "none"})
     assert (project.root / "a.txt").read_text() == "one"
+
+
+@pytest.mark.parametrize(("seconds", "least", "most"), [(30.0, 1, 30_000), (90.0, 60_000, 60_000)])
+def test_a_preview_whose_time_is_over_did_nothing_and_says_how_long_it_had(
+    project: Project, monkeypatch: pytest.MonkeyPatch, seconds: float, least: int, most: int
+) -> None:
+    clock, has_it, may_go_on, at_once = Clock(), threading.Event(), threading.Event(), Sandbox.read
+
+    def read(*args: Any, **more: Any) -> bytes:
+        has_it.set()
+        assert may_go_on.wait(LONG_S)
+        return at_once(*args, **more)
+
+    monkeypatch.setattr(Sandbox, "read", read)
+
+    async def call() -> ToolResult:
+        calling = asyncio.ensure_future(invoke(PREVIEW, project.context(seconds)))
+        await asyncio.to_thread(has_it.wait, LONG_S)
+        clock.ahead_s = 90.0
+        await asyncio.wait({calling})
+        may_go_on.set()
+        return calling.result()
+
+    with asyncio.Runner(loop_factory=lambda: clock) as runner:
+        error = runner.run(call()).error or {}
+    assert (error["errorCode"], error["details"]) == ("E_TIMEOUT", {"effect": "none"})
+    (limit_ms,) = map(int, re.findall(r"within (\d+) ms", error["message"]))
+    assert least <= limit_ms <= most
 
 
 def test_a_read_that_is_interrupted_ends_at_once_as_an_interrupt(project: Project) -> None:

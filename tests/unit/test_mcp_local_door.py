@@ -8,7 +8,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from mcp_server.local_door import NotReady, _not_ready, _Shared
+from decisions.errors import NotReady
+from mcp_server.local_door import _not_ready, _Shared
 
 
 class Work:

@@ -10,7 +10,9 @@ import pytest
 from drf_spectacular.validation import validate_schema
 
 from config.schema import document
+from decisions.errors import NotAuthenticated
 from decisions.schemas import compile_schema
+from runners.s4 import STATUS, failed_call, told_in_s4
 
 OPEN = {"/healthz", "/readyz", "/metrics", "/api/v1/artifacts/upload/{ticket}"}
 
@@ -79,6 +81,22 @@ def test_every_example_keeps_to_its_schema(api_document: dict[str, Any]) -> None
             assert compile_schema(whole).is_valid(example["value"]), example
             checked += 1
     assert checked > 50
+
+
+@pytest.mark.parametrize("in_s4", [False, True])
+def test_a_call_of_a_tool_tells_both_shapes_of_its_errors_at_every_status(
+    api_document: dict[str, Any], in_s4: bool
+) -> None:
+    told = api_document["paths"]["/api/v1/tools/{name}/call"]["post"]["responses"]
+    errors = {status: answer for status, answer in told.items() if status != "200"}
+    assert {str(status) for status in STATUS.values()} < errors.keys()
+    failed = failed_call({"errorCode": "E_IO", "message": "no", "details": {}}, in_s4=True)
+    shown = told_in_s4(failed) if in_s4 else NotAuthenticated("no").as_dict()
+    for answer in errors.values():
+        schema = answer["content"]["application/json"]["schema"]
+        whole = compile_schema({**schema, "components": api_document["components"]})
+        assert whole.is_valid(shown)
+        assert not whole.is_valid({"ok": False})
 
 
 def test_a_path_names_its_parameters_as_the_contract_does(api_document: dict[str, Any]) -> None:

@@ -173,13 +173,19 @@ def list_of_file(state: Path, path: str) -> list[Snapshot]:
     return _newest_first(one for one in found if one.path == path)
 
 
-def read_snapshot(state: Path, snapshot_id: str) -> tuple[Snapshot, str]:
+def read_snapshot(
+    state: Path, snapshot_id: str, *, forbidden: Collection[str] = ()
+) -> tuple[Snapshot, str]:
     """Return a snapshot and its content, empty where there was no file.
+
+    Args:
+        forbidden: names that its path must not have by now.
 
     Raises:
         BadArguments: That is no snapshot's id.
         NotThere: There is none, or only half of one.
         ParseFailed: What is known about it is broken, or the content is not what it was.
+        PathDenied: Its file is forbidden by now.
         WorkspaceFailed: It cannot be read.
     """
     if SNAPSHOT_ID.fullmatch(snapshot_id) is None:
@@ -198,6 +204,8 @@ def read_snapshot(state: Path, snapshot_id: str) -> tuple[Snapshot, str]:
         raise ParseFailed(f"What is known about {snapshot_id} is broken.", details=about)
     if not hashlib.sha256(content).hexdigest().startswith(found.content_hash):
         raise ParseFailed(f"The content of {snapshot_id} is not what it was.", details=about)
+    if not is_reachable(found.path, forbidden):
+        raise PathDenied("The file of this snapshot is forbidden by now.")
     try:
         return found, content.decode()
     except UnicodeDecodeError:
