@@ -14,7 +14,7 @@ from runners.workspace.errors import ToolDisabled
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspace.write_hints import hinting
-from runners.workspace.writing.writing import WAIT_S, preview_text, write_text
+from runners.workspace.writing.writing import WAIT_S, look_ahead, write_text
 
 REQUEST: dict[str, Any] = {
     "$id": "write_to_file.request",
@@ -100,13 +100,17 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
         raise ToolDisabled("There is no workspace here.")
     with hinting(workspace):
         if args.dry_run:
-            return await asyncio.to_thread(_preview, workspace, args)
+            return await _preview(workspace, args)
         return await unbroken(asyncio.to_thread(_write, workspace, args, ctx.seconds_left(WAIT_S)))
 
 
-def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
-    hunks = preview_text(workspace, args.path, args.content, mode=args.mode)
-    return {"applied": False, "diff": {"type": "line", "hunks": hunks}}
+async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
+    """Show what would change. Interrupted before that is known, it leaves no leave to write."""
+    preview = await asyncio.to_thread(
+        look_ahead, workspace, args.path, args.content, mode=args.mode
+    )
+    await unbroken(asyncio.to_thread(preview.remember))
+    return {"applied": False, "diff": {"type": "line", "hunks": preview.hunks}}
 
 
 def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
