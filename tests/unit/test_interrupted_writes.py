@@ -14,7 +14,7 @@ import pytest
 from runners.base import ToolCall, ToolResult
 from runners.invoke import invoke, raise_if_interrupted
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.writing import writing
+from runners.workspace.writing import line_diff, writing
 from tests.support.project import Project
 
 LONG_S = 60.0
@@ -42,7 +42,7 @@ class SlowDiff:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.has_begun, self.may_end = threading.Event(), threading.Event()
-        at_once = writing.diff_lines
+        at_once = line_diff.diff_lines
 
         def diff_lines(*args: Any) -> Any:
             self.has_begun.set()
