@@ -15,7 +15,7 @@ class WorkspacePolicy:
             forbidden along with `.env`.
         max_read_bytes: of one file, read or written.
         write_requires_diff: a write needs a preview of the same content.
-        snapshot_retention: snapshots kept of one file.
+        snapshot_retention: snapshots kept of one file, at least the newest.
         developer: `execute_command` and `browser_action` may be called.
         allowed_commands: names of package.json's scripts that may be run.
         allowed_hosts: hosts that pages may be opened on.
@@ -51,6 +51,7 @@ class Workspace:
         state: our folder for its snapshots, previews and keys; outside of the root.
         principal_id: who calls; previews are remembered for each caller.
         offered: names of the tools that the caller's door offers.
+        trouble: why the file in its root cannot be followed; nothing is allowed there then.
     """
 
     target_id: str
@@ -59,3 +60,4 @@ class Workspace:
     policy: WorkspacePolicy
     principal_id: str
     offered: tuple[str, ...] = ()
+    trouble: str = ""

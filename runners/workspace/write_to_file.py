@@ -79,9 +79,8 @@ class WriteToFile(Closed):
     content: StrictStr
     mode: Literal["overwrite", "append"] = "overwrite"
     dry_run: StrictBool = Field(alias="dryRun")
-    idempotency_key: StrictStr | None = Field(
-        default=None, alias="idempotencyKey", min_length=1, max_length=256
-    )
+    # An empty one fits the seed's schema and names nothing: it is none.
+    idempotency_key: StrictStr | None = Field(default=None, alias="idempotencyKey", max_length=256)
 
 
 @tool(
@@ -94,7 +93,7 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
     First call it with dryRun true: it returns the diff in lines and changes nothing. Then call it
     with dryRun false and the same path, content and mode within 15 minutes: it writes, unless the
     file has changed meanwhile (E_CONFLICT), and returns the snapshotId of what the file was. With
-    an idempotencyKey, writing the same twice is writing it once.
+    an idempotencyKey (256 characters at most), writing the same twice is writing it once.
     """
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
@@ -116,6 +115,7 @@ async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
 def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
     done = write_text(
         workspace, args.path, args.content, mode=args.mode, wait_s=wait_s,
-        need_preview=workspace.policy.write_requires_diff, idempotency_key=args.idempotency_key,
+        need_preview=workspace.policy.write_requires_diff,
+        idempotency_key=args.idempotency_key or None,
     )  # fmt: skip
     return {"applied": True, "snapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}

@@ -202,7 +202,8 @@ class _Change:
             raise
         finally:
             self.lock.clear()
-        snapshots.prune_snapshots(state, self.name, keep=policy.snapshot_retention)
+        # The newest stays whatever is said: the answer's snapshotId is to name something.
+        snapshots.prune_snapshots(state, self.name, keep=max(1, policy.snapshot_retention))
         return snapshot.id
 
 
