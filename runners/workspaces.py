@@ -65,13 +65,8 @@ def open_workspace(
         about = {"targetId": target.id}
         raise ToolDisabled(f"The workspace {target.name!r} is disabled.", details=about)
     root = _root_of(target)
-    policy, trouble = _settings_for(target, root, developer_target), ""
-    try:
-        policy = policy_of(policy, root)
-    except PolicyViolation as wrong:
-        if tool != _TELLS_POLICY:
-            raise
-        policy, trouble = closed_policy(policy), wrong.message
+    settings_say = _settings_for(target, root, developer_target)
+    policy, trouble = _policy(settings_say, root, is_told_only=tool == _TELLS_POLICY)
     return Workspace(
         target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
         policy=policy, offered=_usable(policy) if offered is None else offered, trouble=trouble,
@@ -225,3 +220,17 @@ def _settings_for(
     if target.is_local and (chosen_here or developer_target == target.id):
         policy = replace(policy, developer=True)
     return policy
+
+
+def _policy(
+    settings_say: WorkspacePolicy, root: Path, *, is_told_only: bool
+) -> tuple[WorkspacePolicy, str]:
+    """Return what may be done in a folder, and why its file cannot be followed where it is only
+    told; raised otherwise.
+    """
+    try:
+        return policy_of(settings_say, root), ""
+    except PolicyViolation as wrong:
+        if not is_told_only:
+            raise
+        return closed_policy(settings_say), wrong.message

@@ -22,12 +22,11 @@ from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied
 from runners.workspace.files.failures import about, failure_of, need_file
 from runners.workspace.files.globs import Globs
 from runners.workspace.files.listing import Entry, Found, entries_of, find_below
-from runners.workspace.files.opening import open_below
+from runners.workspace.files.opening import LOOK_FLAGS, open_below
 from runners.workspace.files.paths import forbidden_of, is_policy_file, shown, split_path
 from runners.workspace.files.reading import READ_FLAGS, read_open, read_side_by_side
 from runners.workspace.files.replacing import Expected, folder_for, replace_file
 
-_PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
@@ -204,7 +203,7 @@ class Sandbox:
         return parts
 
     def _look(self, parts: Sequence[str], path: str) -> os.stat_result:
-        found = self._open(parts, _PATH_ONLY, path)
+        found = self._open(parts, LOOK_FLAGS, path)
         try:
             return os.fstat(found)
         finally:
