@@ -34,7 +34,9 @@ from runners.workspace.preview.local_page import (
 from runners.workspace.preview.page_log import PageLog
 from runners.workspace.preview.preview_server import ScenePage, preview_page
 from runners.workspace.preview.scene_jump import SceneJump
+from runners.workspace.read_hints import READ_HINTS
 from runners.workspace.wording import hint
+from runners.workspace.write_hints import hinting
 
 START = "start"  # what the engine begins with: game/scene/start.txt
 SCENES = "game/scene/"
@@ -143,7 +145,10 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
     """Return a scene's name as the engine calls it: its path in the folder of scenes, no ending."""
     if path is None:
         return START
-    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
         is_file = stat.S_ISREG(sandbox.stat(path).st_mode)
         _, found, name = f"/{sandbox.name_of(path)}".rpartition(f"/{SCENES}")
     scene = name.removesuffix(".txt")
@@ -151,7 +156,9 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
         raise BadArguments(
             f"scenePath names no scene: it is a .txt file in {SCENES}.",
             details={"scenePath": path[:500]},
-        )
+            hint=hint(workspace, zh=f"请用 list_files 查看 {SCENES} 下的场景文件。",
+                      en=f"See with list_files which scenes {SCENES} has."),
+        )  # fmt: skip
     return scene
 
 
