@@ -94,7 +94,10 @@ def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
     the error of the call itself.
     """
     details = dict(error.get("details") or {})
-    code = str(details.pop("causeCode", None) or error["errorCode"])
+    cause = details.pop("causeCode", None)
+    if cause is not None:
+        details.pop("done", None)  # how many calls of its run went before: it is the only one
+    code = str(cause or error["errorCode"])
     # What no door could write out would take the error's place: half a surrogate pair of a page.
     own = storable({**error, "errorCode": code, "details": details})
     own.pop("step", None)

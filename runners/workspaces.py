@@ -20,10 +20,11 @@ from runners.models import ExecutionTarget, TargetKind
 from runners.registry import list_tools
 from runners.targets import Caller, choose_target, is_allowed_root, is_ours
 from runners.trust import TrustLevel
-from runners.workspace.errors import NotThere, ToolDisabled
+from runners.workspace.errors import NotThere, PolicyViolation, ToolDisabled
 from runners.workspace.place import Workspace, WorkspacePolicy
-from runners.workspace.policy_file import policy_of
+from runners.workspace.policy_file import closed_policy, policy_of
 
+_TELLS_POLICY = "get_runtime_info"  # and reads nothing; it should not fail (S4 §2.6)
 _NO_FOLDER = {
     "EN": "Name a targetId, or have an operator make a target of kind workspace.",
     "ZH": "请指定 targetId，或请管理员创建 workspace 类型的目标。",
@@ -40,6 +41,7 @@ def open_workspace(
     *,
     offered: tuple[str, ...] | None = None,
     developer_target: str | None = None,
+    tool: str = "",
 ) -> Workspace:
     """Return the folder that a call works in, as its tools see it.
 
@@ -51,21 +53,23 @@ def open_workspace(
             there.
         developer_target: whoever handed in the run that makes the call chose developer mode for
             this target (`developer_target_of`).
+        tool: what will be called; `get_runtime_info` may tell of a policy file that is wrong.
 
     Raises:
         NotThere: The call names a target that is not there, or is another's.
         ToolDisabled: There is no folder for this caller, or it is disabled or gone.
+        PolicyViolation: The policy file in its root cannot be followed.
     """
     target = find_target(caller, target_id)
     if not target.enabled:
-        raise ToolDisabled(
-            f"The workspace {target.name!r} is disabled.", details={"targetId": target.id}
-        )
+        about = {"targetId": target.id}
+        raise ToolDisabled(f"The workspace {target.name!r} is disabled.", details=about)
     root = _root_of(target)
-    policy = _policy(target, root, developer_target)
+    settings_say = _settings_for(target, root, developer_target)
+    policy, trouble = _policy(settings_say, root, is_told_only=tool == _TELLS_POLICY)
     return Workspace(
         target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
-        policy=policy, offered=_usable(policy) if offered is None else offered,
+        policy=policy, offered=_usable(policy) if offered is None else offered, trouble=trouble,
     )  # fmt: skip
 
 
@@ -202,9 +206,11 @@ def _developed_here() -> Path | None:
     return mine.root.resolve()
 
 
-def _policy(target: ExecutionTarget, root: Path, developer_target: str | None) -> WorkspacePolicy:
-    """Return what may be done there; developer mode is a word of the settings or of a command line
-    alone, and no row keeps it.
+def _settings_for(
+    target: ExecutionTarget, root: Path, developer_target: str | None
+) -> WorkspacePolicy:
+    """Return what may be done there, but for the file in its root; developer mode is a word of the
+    settings or of a command line alone, and no row keeps it.
     """
     policy: WorkspacePolicy = settings.WORKSPACE_POLICY
     home: Path = settings.CONTINUITY_HOME.resolve()
@@ -213,4 +219,18 @@ def _policy(target: ExecutionTarget, root: Path, developer_target: str | None) -
     chosen_here = _developed_here() == root
     if target.is_local and (chosen_here or developer_target == target.id):
         policy = replace(policy, developer=True)
-    return policy_of(policy, root)
+    return policy
+
+
+def _policy(
+    settings_say: WorkspacePolicy, root: Path, *, is_told_only: bool
+) -> tuple[WorkspacePolicy, str]:
+    """Return what may be done in a folder, and why its file cannot be followed where it is only
+    told; raised otherwise.
+    """
+    try:
+        return policy_of(settings_say, root), ""
+    except PolicyViolation as wrong:
+        if not is_told_only:
+            raise
+        return closed_policy(settings_say), wrong.message

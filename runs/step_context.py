@@ -184,7 +184,9 @@ class StepRun:
         caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
         chosen = run.options.get(DEVELOPER_TARGET)
         try:
-            workspace = open_workspace(caller, use.target_id, developer_target=chosen)
+            workspace = open_workspace(
+                caller, use.target_id, developer_target=chosen, tool=tool.name
+            )
             check_may_use(tool, workspace, trust=trust)
         except ToolFailed as failed:
             return failed

@@ -86,8 +86,9 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
     """Return the project's folder, what the tools may read, write, run and open there, and which
     tools there are.
 
-    execution and browser are there only in developer mode. Remote callers see the folder's name
-    instead of its path.
+    execution and browser are there only in developer mode, where their tools are offered. Remote
+    callers see the folder's name instead of its path. Where continuity.workspace.json cannot be
+    followed, policyTrouble says why; no other tool works then.
     """
     workspace = ctx.workspace
     if workspace is None:
@@ -104,6 +105,7 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
             "textEncoding": "utf-8",
         },
         **(_of_developer_mode(workspace, root) if policy.developer and is_local else {}),
+        **({"policyTrouble": workspace.trouble} if workspace.trouble else {}),
         "tools": list(workspace.offered),
         "server": {"name": NAME, "version": VERSION},
     }
@@ -111,16 +113,16 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
 
 def _of_developer_mode(workspace: Workspace, root: str) -> dict[str, Any]:
     policy = workspace.policy
-    return {
-        "execution": {
-            "enabled": True,
-            "allowedCommands": list(policy.allowed_commands),
-            "timeoutMs": policy.command_timeout_ms,
-            "workingDir": root,
-        },
-        "browser": {
-            "enabled": True,
-            "allowedHosts": list(policy.allowed_hosts),
-            "timeoutMs": policy.browser_timeout_ms,
-        },
+    execution = {
+        "enabled": True,
+        "allowedCommands": list(policy.allowed_commands),
+        "timeoutMs": policy.command_timeout_ms,
+        "workingDir": root,
     }
+    browser = {
+        "enabled": True,
+        "allowedHosts": list(policy.allowed_hosts),
+        "timeoutMs": policy.browser_timeout_ms,
+    }
+    told = {"execute_command": ("execution", execution), "browser_action": ("browser", browser)}
+    return dict(told[tool] for tool in told if tool in workspace.offered)

@@ -15,7 +15,7 @@ class WorkspacePolicy:
             forbidden along with `.env`.
         max_read_bytes: of one file, read or written.
         write_requires_diff: a write needs a preview of the same content.
-        snapshot_retention: snapshots kept of one file.
+        snapshot_retention: snapshots kept of one file, at least the newest.
         deleted_snapshots, deleted_snapshot_bytes: of all files that are gone together; of each for
             deleted_snapshot_days.
         developer: `execute_command` and `browser_action` may be called.
@@ -56,6 +56,7 @@ class Workspace:
         state: our folder for its snapshots, previews and keys; outside of the root.
         principal_id: who calls; previews are remembered for each caller.
         offered: names of the tools that the caller's door offers.
+        trouble: why the file in its root cannot be followed; nothing is allowed there then.
     """
 
     target_id: str
@@ -64,3 +65,4 @@ class Workspace:
     policy: WorkspacePolicy
     principal_id: str
     offered: tuple[str, ...] = ()
+    trouble: str = ""

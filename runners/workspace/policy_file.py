@@ -2,7 +2,8 @@
 
 Its shape is S4's: `{"contractVersion": "1.0.0", "mode": "cline", "policies": {…}}`. What it asks
 for beyond the settings has no effect; what it says wrongly stops every tool until it is mended, for
-a rule that nobody understood must not be taken for none.
+a rule that nobody understood must not be taken for none. Only `get_runtime_info`, which does
+nothing but tell the policy, goes on, and tells of a closed one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from runners.workspace.files.sandbox import Sandbox, text_of
 from runners.workspace.place import WorkspacePolicy
 
 FILE_BYTES = 65_536
+VERSION = r"^1\.0\.(0|[1-9][0-9]*)$"  # a second number that rises means other rules (S4 §0.1)
 DATA_DIRECTORY = ".continuity"
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=255, pattern=r"^[^/\\\x00]+$")]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -41,7 +43,7 @@ class _Policies(BaseModel):
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    contractVersion: StrictStr = Field(default="1.0.0", pattern=r"^1\.[0-9]+\.[0-9]+$")  # noqa: N815
+    contractVersion: StrictStr = Field(default="1.0.0", pattern=VERSION)  # noqa: N815
     mode: StrictStr = ""
     policies: _Policies = Field(default_factory=_Policies)
 
@@ -55,15 +57,23 @@ def policy_of(base: WorkspacePolicy, root: Path) -> WorkspacePolicy:
         PolicyViolation: The file is there and cannot be read or understood.
         NotThere, DiskFailed: The root itself cannot be opened.
     """
-    closed = replace(base, forbidden=_united(base.forbidden, (DATA_DIRECTORY,)))
+    own_shut = replace(base, forbidden=_united(base.forbidden, (DATA_DIRECTORY,)))
     with Sandbox(root, ()) as sandbox:
         try:
             data = sandbox.read(POLICY_FILE, limit=FILE_BYTES)
         except NotThere:
-            return closed
+            return own_shut
         except WorkspaceFailed as failed:
             raise _refusal(failed.message, base) from None
-    return _narrowed(closed, _read(data, base).policies)
+    return _narrowed(own_shut, _read(data, base).policies)
+
+
+def closed_policy(base: WorkspacePolicy) -> WorkspacePolicy:
+    """Return what holds where the workspace's own file cannot be followed: nothing is allowed."""
+    return replace(
+        base, forbidden=_united(base.forbidden, (DATA_DIRECTORY,)), developer=False,
+        write_requires_diff=True, allowed_commands=(), allowed_hosts=(),
+    )  # fmt: skip
 
 
 def _read(data: bytes, base: WorkspacePolicy) -> _File:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -27,12 +27,16 @@ from runners.workspace.preview.local_page import (
     LOCAL_URL,
     local_tab,
     local_url,
+    look_again,
     open_in,
     shown_page,
 )
 from runners.workspace.preview.page_log import PageLog
-from runners.workspace.preview.preview_server import preview_page
+from runners.workspace.preview.preview_server import ScenePage, preview_page
+from runners.workspace.preview.scene_jump import SceneJump
+from runners.workspace.read_hints import READ_HINTS
 from runners.workspace.wording import hint
+from runners.workspace.write_hints import hinting
 
 START = "start"  # what the engine begins with: game/scene/start.txt
 SCENES = "game/scene/"
@@ -82,7 +86,8 @@ class PreviewScene(Closed):
 async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, Any]:
     """Open a scene (`scenePath`, such as game/scene/start.txt; the start scene where it is omitted)
     in the project's preview on this machine, and return its url, what the page logged, and the line
-    that its first error names.
+    of the scene that its first error names. WebGAL's engine is led to the scene and runs its first
+    statement; logs say where the page did not say that it got there.
 
     The preview is the configured server (WebGAL Terre at http://127.0.0.1:3001); in developer mode,
     where nothing listens there, the project's own dev script, which then runs for as long as the
@@ -93,30 +98,57 @@ async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, An
         raise ToolDisabled("No workspace is set up for this caller.")
     scene = await asyncio.to_thread(_scene_name, args.scene_path, workspace)
     page = await _preview_page(workspace, ctx)
-    url = f"{page}#scene={quote(scene, safe='/')}"
+    url = f"{page.url}#scene={quote(scene, safe='/')}"
     if ctx.browser is None:
         return {"url": url}
     async with local_tab(ctx, workspace) as tab:
         with PageLog(tab.page, ctx.mask) as log:
-            seconds = _seconds(workspace, ctx)
-            answer = await open_in(tab, url, seconds=seconds)
+            async with SceneJump(tab, scene) as jump:
+                answer = await open_in(tab, url, seconds=_seconds(workspace, ctx))
+                _need_page(answer, url, log)
+                is_there = await jump.arrive(seconds=_seconds(workspace, ctx))
+                if is_there:
+                    answer = await look_again(tab, seconds=_seconds(workspace, ctx))
         shown_page(tab, workspace)
-        for warning in answer["warnings"]:
+        doubts = () if is_there else _doubts(page, scene, jump)
+        for warning in (*answer["warnings"], *doubts):
             log.note("warning", warning)
+    told: dict[str, Any] = {"url": url, "logs": log.told()}
+    return told if log.first_error_line is None else told | {"firstErrorLine": log.first_error_line}
+
+
+def _need_page(answer: Mapping[str, Any], url: str, log: PageLog) -> None:
     if (answer["httpStatus"] or 200) >= 400:
         raise PreviewFailed(
             f"The preview answers with HTTP status {answer['httpStatus']}.",
             details={"url": url, "logs": log.told()},
         )
-    told: dict[str, Any] = {"url": url, "logs": log.told()}
-    return told if log.first_error_line is None else told | {"firstErrorLine": log.first_error_line}
+
+
+def _doubts(page: ScenePage, scene: str, jump: SceneJump) -> Iterator[str]:
+    """Yield why a page that did not say that it shows the scene may show something else."""
+    if page.is_any:
+        yield (
+            "The server shows this page at any address, so it may be its own and not the game's."
+            " Put the project among WebGAL Terre's games to see it there."
+        )
+    if jump.is_engine:
+        yield f"The page did not say in time that it shows the scene {scene}."
+    elif scene != START:
+        yield (
+            f"The page did not connect as WebGAL's engine does; whether it shows the scene {scene}"
+            " and not its first one is not known."
+        )
 
 
 def _scene_name(path: str | None, workspace: Workspace) -> str:
     """Return a scene's name as the engine calls it: its path in the folder of scenes, no ending."""
     if path is None:
         return START
-    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
         is_file = stat.S_ISREG(sandbox.stat(path).st_mode)
         _, found, name = f"/{sandbox.name_of(path)}".rpartition(f"/{SCENES}")
     scene = name.removesuffix(".txt")
@@ -124,12 +156,14 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
         raise BadArguments(
             f"scenePath names no scene: it is a .txt file in {SCENES}.",
             details={"scenePath": path[:500]},
-        )
+            hint=hint(workspace, zh=f"请用 list_files 查看 {SCENES} 下的场景文件。",
+                      en=f"See with list_files which scenes {SCENES} has."),
+        )  # fmt: skip
     return scene
 
 
-async def _preview_page(workspace: Workspace, ctx: ToolContext) -> str:
-    """Return the address of the page that shows scenes, which answers."""
+async def _preview_page(workspace: Workspace, ctx: ToolContext) -> ScenePage:
+    """Return the page that shows scenes, which answers."""
     try:
         base = local_url(workspace.policy.preview_url, workspace).rstrip("/")
     except BadArguments:
@@ -141,7 +175,7 @@ async def _preview_page(workspace: Workspace, ctx: ToolContext) -> str:
             raise _nobody_there(workspace, nobody.message) from None
     limit = workspace.policy.command_timeout_ms / 1000
     seconds = min(limit, ctx.seconds_left() - RESERVE_SECONDS)
-    return (await dev_server(workspace, ctx.browser, seconds=seconds)).url
+    return ScenePage((await dev_server(workspace, ctx.browser, seconds=seconds)).url)
 
 
 def _seconds(workspace: Workspace, ctx: ToolContext) -> float:

@@ -90,7 +90,8 @@ def _validate(args: ValidateScript, workspace: Workspace, until: float) -> dict[
     with Sandbox(workspace.root, policy.forbidden) as sandbox:
         text = _text(args, sandbox, min(SCENE_BYTES, policy.max_read_bytes))
         own_name = sandbox.name_of(args.path) if args.path else None
-        found = check_script(text, Project(sandbox, own_name, until))
+        draft = "" if args.path else text
+        found = check_script(text, Project(sandbox, own_name, until, draft=draft))
     return {
         "valid": all(one.kind == "style" for one in found),
         "diagnostics": [one.as_s4(policy.language) for one in found],

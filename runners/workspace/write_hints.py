@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from runners.workspace.errors import (
+    BadArguments,
     LintFailed,
     NotText,
     NotThere,
@@ -13,6 +14,7 @@ from runners.workspace.errors import (
     PathDenied,
     PolicyViolation,
     TooLarge,
+    TooSlow,
     WorkspaceFailed,
     WriteConflict,
 )
@@ -42,6 +44,11 @@ _HINTS: Hints = {
         "See that it is a WebGAL script; begin to mend it at details.firstLine.",
     ),
     TooLarge: ("请把内容拆分成多个文件。", "Split the content into several files."),
+    TooSlow: (
+        "请缩小范围后重试，或给出更长的时间。",
+        "Ask for less at once, or give it more time.",
+    ),
+    BadArguments: ("请按照工具的参数说明修改。", "See the tool's schema and correct the argument."),
 }
 
 

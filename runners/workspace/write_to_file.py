@@ -14,7 +14,7 @@ from runners.workspace.errors import ToolDisabled
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspace.write_hints import hinting
-from runners.workspace.writing.writing import WAIT_S, preview_text, write_text
+from runners.workspace.writing.writing import WAIT_S, look_ahead, write_text
 
 REQUEST: dict[str, Any] = {
     "$id": "write_to_file.request",
@@ -79,9 +79,8 @@ class WriteToFile(Closed):
     content: StrictStr
     mode: Literal["overwrite", "append"] = "overwrite"
     dry_run: StrictBool = Field(alias="dryRun")
-    idempotency_key: StrictStr | None = Field(
-        default=None, alias="idempotencyKey", min_length=1, max_length=256
-    )
+    # An empty one fits the seed's schema and names nothing: it is none.
+    idempotency_key: StrictStr | None = Field(default=None, alias="idempotencyKey", max_length=256)
 
 
 @tool(
@@ -94,24 +93,29 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
     First call it with dryRun true: it returns the diff in lines and changes nothing. Then call it
     with dryRun false and the same path, content and mode within 15 minutes: it writes, unless the
     file has changed meanwhile (E_CONFLICT), and returns the snapshotId of what the file was. With
-    an idempotencyKey, writing the same twice is writing it once.
+    an idempotencyKey (256 characters at most), writing the same twice is writing it once.
     """
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
     with hinting(workspace):
         if args.dry_run:
-            return await asyncio.to_thread(_preview, workspace, args)
+            return await _preview(workspace, args)
         return await unbroken(asyncio.to_thread(_write, workspace, args, ctx.seconds_left(WAIT_S)))
 
 
-def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
-    hunks = preview_text(workspace, args.path, args.content, mode=args.mode)
-    return {"applied": False, "diff": {"type": "line", "hunks": hunks}}
+async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
+    """Show what would change. Interrupted before that is known, it leaves no leave to write."""
+    preview = await asyncio.to_thread(
+        look_ahead, workspace, args.path, args.content, mode=args.mode
+    )
+    await unbroken(asyncio.to_thread(preview.remember))
+    return {"applied": False, "diff": {"type": "line", "hunks": preview.hunks}}
 
 
 def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
     done = write_text(
         workspace, args.path, args.content, mode=args.mode, wait_s=wait_s,
-        need_preview=workspace.policy.write_requires_diff, idempotency_key=args.idempotency_key,
+        need_preview=workspace.policy.write_requires_diff,
+        idempotency_key=args.idempotency_key or None,
     )  # fmt: skip
     return {"applied": True, "snapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}

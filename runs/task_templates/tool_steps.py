@@ -76,7 +76,7 @@ def pinned_target(
             raise InvalidInput(f"{where}: {tool.name} runs on no target that can be named.")
         return None
     try:
-        workspace = open_workspace(Caller.of(principal), target_id)
+        workspace = open_workspace(Caller.of(principal), target_id, tool=tool.name)
         check_may_use(tool, workspace, trust=principal.trust)
     except ToolFailed as failed:
         raise _refusal(failed, tool, where) from None

@@ -148,7 +148,8 @@ def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
     workspace = None
     if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
         offered = tuple(asked.offered) if asked.offered is not None else None
-        workspace = open_workspace(Caller.of(principal), asked.target_id, offered=offered)
+        caller = Caller.of(principal)
+        workspace = open_workspace(caller, asked.target_id, offered=offered, tool=tool.name)
         check_may_use(tool, workspace, trust=principal.trust)
     elif asked.target_id is not None:
         raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")

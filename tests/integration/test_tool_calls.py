@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.db import OperationalError
 from decisions.confirmations import confirm, refuse
 from decisions.models import AuditEntry, Decision
 from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
+from decisions.principals import DEFAULT_SCOPES, Principal, create_token
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, change_target, make_target
 from runs.models import Run
@@ -244,3 +245,25 @@ def test_developer_mode_shows_what_may_be_run_and_opened(door: ToolDoor, project
     _, info = door.call("get_runtime_info", {})
     assert info["execution"]["allowedCommands"] == ["dev", "build", "lint"]
     assert info["browser"]["allowedHosts"] == ["localhost", "127.0.0.1"]
+
+
+@pytest.mark.usefixtures("developer", "project")
+def test_what_is_not_offered_is_not_told_as_enabled(web: str, settings: Any) -> None:
+    settings.CONTINUITY_MCP_TOOLSETS = ["workspace"]
+    token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
+    with closing(ToolDoor(web, token, over="mcp")) as door:
+        _, info = door.call("get_runtime_info", {})
+    assert {"execution", "browser", "execute_command"} & {*info, *info["tools"]} == set()
+
+
+@pytest.mark.usefixtures("developer")
+def test_a_policy_file_that_is_wrong_is_told_and_nothing_else_works(
+    door: ToolDoor, project: Path
+) -> None:
+    (project / "continuity.workspace.json").write_text('{"policies": {"forbidenDirs": ["x"]}}')
+    code, info = door.call("get_runtime_info", {})
+    assert (code, "forbidenDirs" in info["policyTrouble"]) == ("OK", True)
+    assert {"execution", "browser"} & set(info) == set()
+    assert door.call("list_files", {"path": "."})[0] == "E_POLICY_VIOLATION"
+    (project / "continuity.workspace.json").write_text("{}")
+    assert "policyTrouble" not in door.call("get_runtime_info", {})[1]

@@ -16,3 +16,10 @@ def test_an_error_that_holds_no_text_is_told_as_text(in_s4: bool) -> None:
     told = json.dumps(failed.as_dict(), ensure_ascii=False).encode()
     assert b"\\u0000" not in told
     assert failed.as_dict()["errorCode"] == "E_IO"
+
+
+def test_of_a_carried_call_nothing_of_its_run_is_told() -> None:
+    details = {"causeCode": "E_TIMEOUT", "done": 0, "logs": ["a"]}
+    error = {"errorCode": "STEP_EXECUTION_FAILED", "message": "m", "details": details, "step": 1}
+    told = failed_call(error, in_s4=True).as_dict()
+    assert told == {"errorCode": "E_TIMEOUT", "message": "m", "details": {"logs": ["a"]}}

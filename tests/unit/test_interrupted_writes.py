@@ -1,4 +1,6 @@
-"""A write whose time is over, or whose caller is gone, is told as what it came to."""
+"""A write whose time is over, or whose caller is gone, is told as what it came to; a preview that
+nobody was shown is none.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ import pytest
 from runners.base import ToolCall, ToolResult
 from runners.invoke import invoke, raise_if_interrupted
 from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.writing import line_diff, writing
 from tests.support.project import Project
 
 LONG_S = 60.0
+WRITE = {"path": "a.txt", "content": "two"}
 REPLACE = ToolCall("replace_in_file", {"path": "a.txt", "find": "one", "replace": "two"})
 
 
@@ -35,6 +39,26 @@ class SlowDisk:
             assert self.may_say_so.wait(LONG_S)
 
         monkeypatch.setattr(Sandbox, "replace", replace)
+
+
+class SlowDiff:
+    """A diff that is not found before it may be."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+        at_once = line_diff.diff_lines
+
+        def diff_lines(*args: Any) -> Any:
+            self.has_begun.set()
+            assert self.may_end.wait(LONG_S)
+            return at_once(*args)
+
+        monkeypatch.setattr(writing, "diff_lines", diff_lines)
+
+
+@pytest.fixture
+def diff(monkeypatch: pytest.MonkeyPatch) -> SlowDiff:
+    return SlowDiff(monkeypatch)
 
 
 @pytest.fixture
@@ -148,3 +172,41 @@ def test_a_read_that_is_interrupted_ends_at_once_as_an_interrupt(project: Projec
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(interrupted())
+
+
+def test_a_preview_that_came_too_late_does_not_permit_the_write(
+    project: Project, diff: SlowDiff
+) -> None:
+    clock = Clock()
+
+    async def call() -> ToolResult:
+        call = ToolCall("write_to_file", WRITE | {"dryRun": True})
+        calling = asyncio.ensure_future(invoke(call, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(diff.has_begun.wait, LONG_S)
+        clock.ahead_s = LONG_S
+        result = await calling
+        diff.may_end.set()
+        return result
+
+    with asyncio.Runner(loop_factory=lambda: clock) as runner:
+        result = runner.run(call())
+    assert result.error is not None
+    assert result.error["errorCode"] == "E_TIMEOUT"
+    assert project.code("write_to_file", **WRITE, dryRun=False) == "E_POLICY_VIOLATION"
+
+
+def test_a_preview_whose_caller_hung_up_does_not_permit_the_write(
+    project: Project, diff: SlowDiff
+) -> None:
+    async def hang_up() -> None:
+        call = ToolCall("write_to_file", WRITE | {"dryRun": True})
+        calling = asyncio.ensure_future(invoke(call, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(diff.has_begun.wait, LONG_S)
+        calling.cancel()
+        await asyncio.wait({calling})
+        diff.may_end.set()
+
+    asyncio.run(hang_up())  # and the thread's end
+    assert project.code("write_to_file", **WRITE, dryRun=False) == "E_POLICY_VIOLATION"
+    project.output("write_to_file", **WRITE, dryRun=True)
+    assert project.output("write_to_file", **WRITE, dryRun=False)["applied"]

@@ -80,6 +80,28 @@ def test_the_scene_itself_does_not_make_its_own_words_known(game: Workspace) -> 
     assert check(game, path="game/scene/./new.txt")["valid"] is False
 
 
+@pytest.mark.parametrize("change", ["", "雪乃:再见;\n", "end;\n"])
+def test_the_saved_version_of_a_text_does_not_make_its_words_known(
+    game: Workspace, change: str
+) -> None:
+    saved = "雪乃:早上好;\nfrobnicate:x;\n小明:你好;\n"
+    (game.root / "game/scene/new.txt").write_text(saved)
+    (game.root / "game/scene/again.txt").write_text("雪乃:早上好;\n")
+    assert check(game, content=saved + change)["valid"] is False
+    assert check(game, content=change + saved.replace(":x", ":y"))["valid"] is False
+
+
+def test_a_scene_that_has_only_some_lines_in_common_is_another(game: Workspace) -> None:
+    (game.root / "game/scene/new.txt").write_text("shore:hello;\nend;\n")
+    assert check(game, content="shore:here too;\nend;\n")["valid"] is True
+
+
+def test_of_many_scenes_alike_only_one_is_the_saved_version(game: Workspace) -> None:
+    for name in ("one", "two"):
+        (game.root / f"game/scene/{name}.txt").write_text("雪乃:你好;\n小明:你好;\nshore:hello;\n")
+    assert check(game, content="雪乃:你好;\n小明:你好;\nshore:hello;\n")["valid"] is True
+
+
 @pytest.mark.parametrize("args", [{}, {"path": "a.txt", "content": "x"}, {"path": 1}, {"file": "a"},
                                   {"path": None}, {"content": None, "path": "a"}])  # fmt: skip
 def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) -> None:

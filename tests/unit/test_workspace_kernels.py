@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from runners.workspace.files import opening
 from runners.workspace.files.opening import has_openat2
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -99,3 +100,28 @@ def test_a_user_without_privileges_is_served_where_tests_run_as_one(root: Path) 
     (root / "a/b.txt").chmod(0)
     came = tried(root, "r a/b.txt")["came"]["r a/b.txt"]
     assert came == ("inside" if os.getuid() == 0 else "E_IO")
+
+
+def test_where_it_is_not_linux_openat2_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(opening, "_openat2", lambda *how: asked.append(how))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    has_openat2.cache_clear()
+    try:
+        assert (has_openat2(), asked) == (False, [])
+    finally:
+        has_openat2.cache_clear()
+
+
+def test_without_a_way_to_look_alone_no_pipe_is_waited_for(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    script = (
+        "import os, pathlib; del os.O_PATH; from runners.workspace.files.sandbox import Sandbox;"
+        "Sandbox(pathlib.Path('.'), ()).stat('pipe')"
+    )
+    command = [sys.executable, "-c", script]
+    paths = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        command, cwd=root, env=paths, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "PathDenied: pipe is no regular file" in done.stderr

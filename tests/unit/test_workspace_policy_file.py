@@ -43,6 +43,10 @@ def test_the_seeds_example_is_understood(tmp_path: Path) -> None:
     assert policy.allowed_commands == ("dev", "build")  # not `lint`: the settings have it not
 
 
+def test_a_later_version_of_the_same_rules_is_understood(tmp_path: Path) -> None:
+    assert told(tmp_path, {"maxReadBytes": 10}, contractVersion="1.0.12").max_read_bytes == 10
+
+
 def test_each_rule_narrows(tmp_path: Path) -> None:
     policies = {"forbiddenDirs": ["secret"], "maxReadBytes": 10, "batchMaxLines": 5}
     policy = told(
@@ -86,6 +90,8 @@ def test_nothing_that_the_file_says_widens(
         '{"policies": {"maxReadBytes": "9"}}', '{"policies": {"maxReadBytes": 1.5}}',
         '{"policies": {"writeRequiresDiff": "yes"}}', '{"policies": {"sandboxRoot": "/"}}',
         '{"policies": {}, "policies": {}}', '{"developer": true}', '{"contractVersion": "2.0.0"}',
+        '{"contractVersion": "1.1.0"}', '{"contractVersion": "1.0"}',
+        '{"contractVersion": "1.0.0\\n"}',
         '{"policies": {"maxReadBytes": NaN}}', "\ufeff{}", "[" * 5000, "\x00",
     ],
 )  # fmt: skip

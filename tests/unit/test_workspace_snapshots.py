@@ -126,11 +126,12 @@ def test_of_each_file_the_newest_are_kept(tmp_path: Path) -> None:
     assert len(files_in(here.state / "snapshots")) == 8
 
 
-def test_with_no_retention_none_is_kept(tmp_path: Path) -> None:
+def test_with_no_retention_what_the_last_write_named_is_kept(tmp_path: Path) -> None:
     here = workspace_at(tmp_path, snapshot_retention=0)
-    done = write_text(here, "a.txt", "x")
-    assert SNAPSHOT_ID.fullmatch(done.snapshot_id)
-    assert files_in(here.state / "snapshots") == []
+    for content in "xy":
+        done = write_text(here, "a.txt", content)
+        assert [one.id for one in list_snapshots(here.state)] == [done.snapshot_id]
+    assert read_snapshot(here.state, done.snapshot_id)[1] == "x"
 
 
 BROKEN: dict[str, dict[str, Any]] = {

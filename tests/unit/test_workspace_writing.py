@@ -149,6 +149,13 @@ def test_a_key_used_for_something_else_is_a_conflict(here: Workspace) -> None:
     assert (here.root / "a.txt").read_text() == "y"
 
 
+def test_an_empty_key_is_none(here: Workspace) -> None:
+    write(here, "x", idempotencyKey="")
+    write(here, "y", idempotencyKey="")
+    assert (here.root / "a.txt").read_text() == "y"
+    assert {one.idempotency_key for one in list_snapshots(here.state)} == {None}
+
+
 def test_a_key_ends_after_a_day(here: Workspace) -> None:
     write(here, "x", idempotencyKey="k")
     [kept] = (here.state / "keys").iterdir()

@@ -12,12 +12,14 @@ import ctypes
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 
-_OPENAT2 = 437  # the same number on every architecture
+_OPENAT2 = 437  # the same number on every architecture of Linux; another call elsewhere
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
-_PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
+# To look at what a path names; where there is no O_PATH it is opened, and no pipe is waited for.
+LOOK_FLAGS: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 _TRIES = 32
 
 
@@ -47,9 +49,11 @@ def open_below(folder: int, parts: Sequence[str], flags: int) -> int:
 @cache
 def has_openat2() -> bool:
     """Tell whether the kernel, and what filters its calls, know openat2."""
-    root = os.open("/", _PATH_ONLY)
+    if sys.platform != "linux":
+        return False
+    root = os.open("/", LOOK_FLAGS)
     try:
-        os.close(_openat2(root, b".", _PATH_ONLY))
+        os.close(_openat2(root, b".", LOOK_FLAGS))
     except OSError:
         return False
     finally:
@@ -100,7 +104,7 @@ def _open_step_by_step(folder: int, parts: Sequence[str], flags: int) -> int:
     here = os.dup(folder)
     try:
         for part in parts[:-1]:
-            onward = _open_one(here, part, _PATH_ONLY | os.O_DIRECTORY)
+            onward = _open_one(here, part, LOOK_FLAGS | os.O_DIRECTORY)
             os.close(here)
             here = onward
         return _open_one(here, parts[-1] if parts else ".", flags)

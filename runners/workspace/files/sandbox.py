@@ -28,12 +28,11 @@ from runners.workspace.files.listing import (
     files_in_order,
     find_below,
 )
-from runners.workspace.files.opening import open_below
+from runners.workspace.files.opening import LOOK_FLAGS, open_below
 from runners.workspace.files.paths import forbidden_of, is_policy_file, shown, split_path
 from runners.workspace.files.reading import READ_FLAGS, read_open, read_side_by_side
 from runners.workspace.files.replacing import Expected, folder_for, replace_file
 
-_PATH_ONLY: int = getattr(os, "O_PATH", os.O_RDONLY)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
@@ -230,7 +229,7 @@ class Sandbox:
         return parts
 
     def _look(self, parts: Sequence[str], path: str) -> os.stat_result:
-        found = self._open(parts, _PATH_ONLY, path)
+        found = self._open(parts, LOOK_FLAGS, path)
         try:
             return os.fstat(found)
         finally:

@@ -102,6 +102,12 @@ async def open_in(tab: Tab, url: str, *, seconds: float) -> Mapping[str, Any]:
     return await Reading(TITLE_ALONE, None, end + RESERVE_SECONDS).of(tab, url)
 
 
+async def look_again(tab: Tab, *, seconds: float) -> Mapping[str, Any]:
+    """Wait until what was done to the open page has had its effect; return what `open_in` does."""
+    end = time.monotonic() + seconds
+    return await Reading(TITLE_ALONE, None, end + RESERVE_SECONDS).of_present(tab)
+
+
 def shown_page(tab: Tab, workspace: Workspace) -> None:
     """Make sure that the tab shows a page of this machine.
 

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from playwright.async_api import ConsoleMessage, Error, Page
 
 MAX_ENTRIES, MAX_CHARS = 500, 2000
-# "start.txt:12", "at line 12", "第 12 行": a line that the message itself names.
+# "start.txt:12", "at line 12", "第 12 行": a line that the message itself names. Not that of JSON
+# which the browser could not parse: "(line 1 column 8)".
 _NAMED = re.compile(
-    r"(?:\.txt:|\bline:?\s{1,3})([1-9][0-9]{0,6})\b|第\s{0,3}([1-9][0-9]{0,6})\s{0,3}行",
+    r"(?:\.txt:|\bline:?\s{1,3})([1-9][0-9]{0,6})\b(?!\s+column\b)"
+    r"|第\s{0,3}([1-9][0-9]{0,6})\s{0,3}行",
     re.IGNORECASE,
 )
-_IN_STACK = re.compile(r":([1-9][0-9]{0,6}):[0-9]+\)?$", re.MULTILINE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _NOT_LOADED = "Failed to load resource"
 
@@ -25,8 +26,9 @@ class PageLog:
 
     Attributes:
         entries: a line each, `[error] what (where)`; the first 500.
-        first_error_line: the line, 1-based, that the first error names, in a scene or else in the
-            script it comes from; None where there was none that does.
+        first_error_line: the line of a scene, 1-based, that the first error with one names; None
+            where none does. Where in the engine's own script an error was raised says nothing of
+            the scene.
     """
 
     def __init__(self, page: Page, mask: Callable[[str], str]) -> None:
@@ -65,17 +67,14 @@ class PageLog:
         where = f" ({url}:{line})" if is_script else f" ({url})" if url else ""
         self.note(message.type, message.text + where)
         if message.type == "error":
-            self._note_line(message.text, line if is_script else None)
+            self._note_line(message.text)
 
     def _on_error(self, error: Error) -> None:
         stack = error.stack or ""
-        at = _IN_STACK.search(stack)
         where = stack.partition("\n    at ")[2].partition("\n")[0]
         self.note("error", f"Uncaught {error.message}" + (f" ({where})" if where else ""))
-        self._note_line(error.message, int(at[1]) if at else None)
+        self._note_line(error.message)
 
-    def _note_line(self, text: str, line: int | None) -> None:
-        if self.first_error_line is None:
-            named = _NAMED.search(text)
-            found = next((group for group in named.groups() if group), None) if named else None
-            self.first_error_line = int(found) if found else line
+    def _note_line(self, text: str) -> None:
+        if self.first_error_line is None and (named := _NAMED.search(text)):
+            self.first_error_line = int(named[1] or named[2])

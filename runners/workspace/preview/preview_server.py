@@ -7,22 +7,37 @@ answers with its page, whatever is asked.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from runners.workspace.errors import PreviewFailed, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.place import Workspace
-from runners.workspace.preview.local_http import ask
+from runners.workspace.preview.local_http import LocalAnswer, ask
 
 TEST = "/api/test"
 PREVIEW = "/preview"
 CONFIG = "game/config.txt"
 MAX_CONFIG_BYTES = 256 * 1024
+MAX_PAGE_BYTES = 256 * 1024
 
 
-async def preview_page(base: str, workspace: Workspace, *, seconds: float) -> str:
-    """Return the address of the page for scenes at a server whose address is `base`.
+@dataclass(frozen=True, slots=True)
+class ScenePage:
+    """A page that shows scenes.
+
+    Attributes:
+        is_any: the server answers any address with it, so it may be another page (Terre's own).
+    """
+
+    url: str
+    is_any: bool = False
+
+
+async def preview_page(base: str, workspace: Workspace, *, seconds: float) -> ScenePage:
+    """Return the page for scenes at a server whose address is `base`.
 
     Raises:
         NobodyThere: Nothing listens there.
@@ -40,15 +55,28 @@ async def preview_page(base: str, workspace: Workspace, *, seconds: float) -> st
         game = f"/games/{quote(workspace.root.name)}/"
         is_terre = test.status < 300 and not test.body.lstrip().startswith(b"<")
         if is_terre and await _serves_us(base + game, workspace, left()):
-            return base + game
+            return ScenePage(base + game)
         for path in (PREVIEW, "/") if is_terre else ("/",):
             statuses[path] = (await ask(base + path, seconds=left())).status
             if statuses[path] < 400:
-                return base + path
+                return ScenePage(base + path, is_terre and await _is_any(base, path, left()))
     raise PreviewFailed(
         "The preview server answers, and has no page to show scenes on.",
         details={"previewUrl": base, "statuses": statuses},
     )
+
+
+async def _is_any(base: str, path: str, seconds: float) -> bool:
+    """Tell whether a server shows the same page at an address that nobody can have meant."""
+
+    async def page_at(where: str) -> LocalAnswer:
+        return await ask(base + where, seconds=seconds / 2, max_bytes=MAX_PAGE_BYTES)
+
+    try:
+        nowhere = await page_at(f"/{secrets.token_hex(8)}")
+        return nowhere.status < 300 and nowhere == await page_at(path)
+    except WorkspaceFailed:
+        return False  # it was only asked on the way: its page is there
 
 
 async def _serves_us(game: str, workspace: Workspace, seconds: float) -> bool:

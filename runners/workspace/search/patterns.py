@@ -50,6 +50,7 @@ def line_pattern(regex: str) -> LinePattern:
     options = re2.Options()
     options.log_errors, options.never_nl, options.never_capture = False, True, True
     try:
+        re2.compile(regex, options)  # first as it was given: an error shows what it is about
         compiled = re2.compile(f"(?m){regex}", options)
     except (re2.error, UnicodeEncodeError) as exc:
         raise _wrong(exc) from None

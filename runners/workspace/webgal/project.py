@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 
 from runners.workspace.errors import (
@@ -30,15 +31,18 @@ class Project:
 
     Args:
         script: the path of the script that is checked, if it has one.
+        draft: its text, if it has none; the scene that it is the next version of is then no other.
         until: `time.monotonic()` value after which TooSlow is raised.
     """
 
     def __init__(
-        self, sandbox: Sandbox, script: str | None = None, until: float | None = None
-    ) -> None:
+        self, sandbox: Sandbox, script: str | None = None, until: float | None = None,
+        *, draft: str = "",
+    ) -> None:  # fmt: skip
         self._until = until
         self._sandbox = sandbox
         self._script = script
+        self._draft = draft
         self._folders: dict[str, frozenset[str]] = {}
 
     def files_in(self, folder: str) -> frozenset[str]:
@@ -86,7 +90,27 @@ class Project:
                 continue  # what cannot be read says nothing
             left -= len(data)
             texts[scene] = data.decode(errors="replace")
+        if (own := _saved_version(self._draft, texts)) is not None:
+            del texts[own]
         return texts
+
+
+def _saved_version(draft: str, scenes: Mapping[str, str]) -> str | None:
+    """Return the scene that a text is most likely the next version of: the one with which it has
+    most lines in common, if they are more than half of the shorter one's.
+    """
+    lines = _lines_of(draft)
+    best, most = None, 0
+    for scene, text in scenes.items() if lines else ():
+        others = _lines_of(text)
+        common = len(lines & others)
+        if common > most and 2 * common > min(len(lines), len(others)):
+            best, most = scene, common
+    return best
+
+
+def _lines_of(text: str) -> set[str]:
+    return {line for line in map(str.strip, text.splitlines()) if line}
 
 
 def list_files_below(sandbox: Sandbox, folder: str, until: float | None = None) -> list[str]:

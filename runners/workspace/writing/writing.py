@@ -37,6 +37,29 @@ WAIT_S = 10.0  # for another writer of the same file
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """What a write would change.
+
+    Attributes:
+        hunks: the diff, in lines.
+    """
+
+    hunks: list[Hunk]
+    _workspace: Workspace
+    _write: Write
+    _was: bytes | None
+
+    def remember(self) -> None:
+        """Let this write be made in the next 15 minutes: it was shown, or is about to be.
+
+        Raises:
+            DiskFailed: It cannot be remembered.
+        """
+        with _telling(self._write.path):
+            previews.remember_preview(self._workspace.state, self._write, self._was)
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """A write that was done, now or before under the same key."""
 
@@ -52,16 +75,26 @@ def preview_text(
     Raises:
         WorkspaceFailed: As `write_text`, but for the conflicts.
     """
+    preview = look_ahead(workspace, path, content, mode=mode)
+    preview.remember()
+    return preview.hunks
+
+
+def look_ahead(
+    workspace: Workspace, path: str, content: str, *, mode: str = "overwrite"
+) -> Preview:
+    """Return what a write would change; whoever shows it then says so (`Preview.remember`).
+
+    Raises:
+        WorkspaceFailed: As `write_text`, but for the conflicts.
+    """
     data = _encoded(content, path)
     with _opened(workspace, path) as sandbox:
         name = _judged(sandbox, path)
         was = _content_of(sandbox, name, workspace.policy.max_read_bytes)
-        old = text_of(was or b"", path)
-        becomes = _becoming(workspace, path, mode, was, data)
-        write = Write(workspace.principal_id, name, mode, data)
-        with _telling(path):
-            previews.remember_preview(workspace.state, write, was)
-    return diff_lines(old, becomes.decode())
+    becomes = _becoming(workspace, path, mode, was, data)
+    hunks = diff_lines(text_of(was or b"", path), becomes.decode())
+    return Preview(hunks, workspace, Write(workspace.principal_id, name, mode, data), was)
 
 
 def write_text(
@@ -171,7 +204,8 @@ class _Change:
         finally:
             self.lock.clear()
         note_root(state, self.workspace.root)
-        snapshots.prune_snapshots(state, self.name, keep=policy.snapshot_retention)
+        # The newest stays whatever is said: the answer's snapshotId is to name something.
+        snapshots.prune_snapshots(state, self.name, keep=max(1, policy.snapshot_retention))
         return snapshot.id
 
 

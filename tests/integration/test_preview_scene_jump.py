@@ -1,0 +1,156 @@
+"""WebGAL's engine is led to the scene that is previewed: pages that speak as its versions do."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from runners.workspace.preview import scene_jump
+from tests.support.pages import Answer, PageServer
+from tests.support.project import Project
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
+
+SCENE = "game/scene/第一章/beach date.txt"
+# What an engine does with a jump: it fetches the scene, and logs what it runs of it.
+GOES = """
+let scene = '';
+let run = async (name, sentence) => {
+  const text = await (await fetch(encodeURI('/game/scene/' + name))).text();
+  scene = name;
+  console.log(`runs ${sentence} of ${name}: ${text.trim()}`);
+};
+const socket = protocol => new WebSocket(`ws://${location.host}/api/webgalsync`, protocol);
+setTimeout(() => { scene = scene || 'start.txt'; }, 50);
+"""
+EVERY_SECOND = """
+const line = socket([]);
+const say = told => line.send(JSON.stringify(told));
+line.onopen = () => { line.send('hello'); setInterval(tell, 100); };
+"""
+BARE = (
+    EVERY_SECOND
+    + """
+const tell = () => say({command: 1, sceneMsg: {scene, sentence: 0}, message: 'sync'});
+line.onmessage = e => { const told = JSON.parse(e.data);
+  if (told.command === 0) run(told.sceneMsg.scene, told.sceneMsg.sentence); };
+"""
+)
+IN_ENVELOPE = (
+    EVERY_SECOND
+    + """
+const tell = () => say({event: 'message', data: {command: 1, sceneMsg: {scene, sentence: 0}}});
+line.onmessage = e => { const told = JSON.parse(e.data).data;
+  if (told.command === 0) run(told.sceneMsg.scene, told.sceneMsg.sentence); };
+"""
+)
+# Nothing is obeyed before it is registered, and a stage is told when it has changed.
+AS_REQUESTS = """
+const line = socket('webgal-editor-preview-sync.v1');
+const say = told => line.send(JSON.stringify(told));
+const tell = () => say({kind: 'event', type: 'stage.snapshot.updated',
+  payload: {sceneName: scene, sentenceId: 0, stageState: {}}});
+let registered = false;
+line.onopen = () => say({kind: 'request', type: 'session.register-preview', requestId: 'r1',
+  payload: {}});
+line.onmessage = async e => { const told = JSON.parse(e.data);
+  if (told.kind === 'response' && told.requestId === 'r1') { registered = true; tell(); return; }
+  if (!registered || told.type !== 'preview.command.sync-scene') return;
+  say({kind: 'response', type: told.type, requestId: told.requestId, payload: {}});
+  await run(told.payload.sceneName, told.payload.sentenceId); tell(); };
+"""
+
+
+@pytest.fixture
+def terre(
+    shown_game: Project, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> PageServer:
+    """A server that answers as WebGAL Terre does, with a scene."""
+    shown_game.write(SCENE, "雪乃: 海风真舒服呢;\n")
+    shown_game.policy = {"preview_url": page_server.url(""), "browser_timeout_ms": 60_000}
+    monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 60.0)
+    page_server.add("/api/test", Answer(b"API Test OK", mime="text/plain"))
+    for name in ("start.txt", "%E7%AC%AC%E4%B8%80%E7%AB%A0/beach%20date.txt"):
+        page_server.add(f"/game/scene/{name}", Answer(b"a line;", mime="text/plain"))
+    return page_server
+
+
+def shows(terre: PageServer, script: str) -> None:
+    terre.add("/preview", f"<title>P</title><h1>Scene</h1><script>{GOES}{script}</script>")
+
+
+def logs(game: Project, **args: Any) -> list[str]:
+    return [line.split(" (http")[0] for line in game.output("preview_scene", **args)["logs"]]
+
+
+@pytest.mark.parametrize("engine", [BARE, IN_ENVELOPE, AS_REQUESTS])
+def test_an_engine_is_led_to_the_scene(shown_game: Project, terre: PageServer, engine: str) -> None:
+    shows(terre, engine)
+    runs = logs(shown_game, scenePath=SCENE)
+    assert set(runs) == {"[log] runs 1 of 第一章/beach date.txt: a line;"}
+    assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}  # on the same tab
+
+
+def test_an_engine_whose_own_first_scene_comes_late_is_led_again(
+    shown_game: Project, terre: PageServer
+) -> None:
+    shows(
+        terre, "const goes = run; let n = 0; run = (...to) => n++ ? goes(...to) : 0;" + IN_ENVELOPE
+    )
+    assert "[log] runs 1 of 第一章/beach date.txt: a line;" in logs(shown_game, scenePath=SCENE)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [("", "did not connect as WebGAL's engine does"),
+     ("socket([]).onopen = e => e.target.send('Terre is here')", "did not say in time"),
+     ("const s = socket([]); s.onopen = () => ['[', '7', '[]', 'null', '{\"data\": []}',"
+      " '{\"kind\": \"request\"}', '{\"data\": {\"sceneMsg\": {\"scene\": 7}}}']"
+      ".forEach(m => s.send(m))", "did not say in time")],
+)  # fmt: skip
+def test_a_page_that_is_not_seen_to_show_the_scene_is_doubted(
+    shown_game: Project, terre: PageServer, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 1.0)
+    shows(terre, script)
+    [doubt] = logs(shown_game, scenePath=SCENE)
+    assert doubt.startswith("[warning] The page")
+    assert said in doubt
+
+
+def test_the_start_scene_of_a_page_that_is_no_engine_is_not_doubted(
+    shown_game: Project, terre: PageServer
+) -> None:
+    shows(terre, "")
+    assert logs(shown_game) == []
+
+
+def test_a_page_that_the_server_shows_at_any_address_is_doubted(
+    shown_game: Project, terre: PageServer
+) -> None:
+    shows(terre, "")
+    terre.pages = AnyPage(terre.pages)
+    assert logs(shown_game)[0].startswith("[warning] The server shows this page at any address")
+    shows(terre, IN_ENVELOPE)  # here it is the game after all
+    assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}
+
+
+class AnyPage(dict[str, Any]):
+    """Pages of a server that shows its one page wherever it has nothing else."""
+
+    def get(self, path: str, default: Any = None) -> Any:
+        is_nowhere = re.fullmatch(r"/[0-9a-f]{16}", path)
+        return self["/preview"] if is_nowhere else super().get(path, default)
+
+
+def test_what_is_opened_there_later_speaks_to_its_own_server(
+    shown_game: Project, terre: PageServer
+) -> None:
+    shows(terre, IN_ENVELOPE)
+    logs(shown_game, scenePath=SCENE)
+    url = terre.add("/editor", f"<title>E</title><script>{GOES}socket([])</script>")
+    shown_game.output("browser_action", action="open", url=url)
+    until(lambda: terre.hits["/api/webgalsync"] == 1)
