@@ -143,7 +143,8 @@ async def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> N
 def _awaited(ticket: Ticket | None, mime_type: str) -> ArtifactUpload:
     upload = ticket and ArtifactUpload.objects.filter(id=ticket.upload_id).first()
     if not upload:
-        raise ArtifactNotFound("There is no upload at this address, or its time is over.")
+        told = "There is no upload at this address, or its time is over."
+        raise ArtifactNotFound(told, next_actions=[])
     if upload.artifact_id is not None:
         raise Conflict(f"The upload {upload.id} is complete.")
     if mime_type != upload.mime_type:
@@ -183,9 +184,10 @@ def _upload(principal: Principal, upload_id: str) -> ArtifactUpload:
     found = ArtifactUpload.objects.filter(id=upload_id, workspace_id=principal.workspace_id)
     upload = found.first()
     if upload is None:
-        raise ArtifactNotFound(f"There is no upload {upload_id[:64]}.")
+        raise ArtifactNotFound(f"There is no upload {upload_id[:64]}.", next_actions=[])
     if upload.artifact_id is None and upload.expires_at <= datetime.now(UTC):
-        raise ArtifactExpired(f"The time to complete the upload {upload_id} is over.")
+        told = f"The time to complete the upload {upload_id} is over."
+        raise ArtifactExpired(told, next_actions=[])
     return upload
 
 

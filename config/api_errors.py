@@ -1,5 +1,6 @@
-"""Errors as answers of the REST door: one shape {errorCode, message, details, retryable, recovery}
-for all of them, but for calls whose seed has a shape of its own (`ApiView.tell_refusal`).
+"""Errors as answers of the REST door: one shape {errorCode, message, details, retryable, recovery,
+nextActions?} for all of them, but for calls whose seed has a shape of its own
+(`ApiView.tell_refusal`).
 """
 
 from __future__ import annotations

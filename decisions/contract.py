@@ -211,6 +211,7 @@ LIST_OBJECTS_OUTPUT = answer(
     {"items": {"type": "array", "items": ITEM}, "count": {"type": "integer", "minimum": 0}}
 )
 PUT_OBJECT_OUTPUT = answer({"ok": {"const": True}, "item": ITEM})
+LATEST_SHELL_OUTPUT = answer({"item": {**ITEM, "type": ["object", "null"]}})
 OUTCOME_OUTPUT = answer(
     {
         "decision_id": DECISION_ID,

@@ -41,6 +41,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from decisions.next_actions import NextAction, next_actions_after
+
 
 class Refused(Exception):
     """A call that is answered with a reason instead of being done."""
@@ -50,22 +52,25 @@ class Refused(Exception):
     retryable: ClassVar[bool] = False
     recovery: ClassVar[str] = "Check the call and its preconditions, then submit it again."
 
-    def __init__(self, message: str, *, details: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, *, details: dict[str, Any] | None = None,
+        next_actions: list[NextAction] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.message = message
         self.details = details or {}
+        known = next_actions_after(self.code)
+        self.next_actions = known if next_actions is None else next_actions
 
     def as_dict(self) -> dict[str, Any]:
         """Return the one error shape of every door: errorCode, message, details, retryable,
-        recovery.
+        recovery, and nextActions where there are any.
         """
-        return {
-            "errorCode": self.code,
-            "message": self.message,
-            "details": self.details,
-            "retryable": self.retryable,
-            "recovery": self.recovery,
-        }
+        told = {
+            "errorCode": self.code, "message": self.message, "details": self.details,
+            "retryable": self.retryable, "recovery": self.recovery,
+        }  # fmt: skip
+        return told | ({"nextActions": self.next_actions} if self.next_actions else {})
 
 
 class InvalidInput(Refused):

@@ -86,6 +86,17 @@ def list_objects(
     return {"items": items, "count": len(items)}
 
 
+def get_latest_shell(*, principal: Principal, user_id: str) -> dict[str, Any]:
+    """Answer `GET /user/{user_id}/objects/shell/latest`: {item}, null for a user who has no Shell.
+
+    Raises:
+        Forbidden, ForbiddenUser: As `owner_of`.
+    """
+    owner = owner_of(principal, user_id, scope="continuity:read")
+    shell = current_versions(owner, ObjectType.SHELL).first()
+    return {"item": None if shell is None else item_of(shell)}
+
+
 def current_versions(owner: Owner, object_type: str | None = None) -> Any:
     """Return a queryset of what a user has now, with the objects, the last written first."""
     found = ObjectVersion.objects.select_related("object").filter(

@@ -38,6 +38,19 @@ PROBLEM = component(
             "details": {"type": "object"},
             "retryable": {"type": "boolean", "description": "The same call may succeed later."},
             "recovery": {"type": "string", "description": "What the caller can do."},
+            "nextActions": {
+                "type": "array",
+                "description": "Calls that help, by the names of their MCP tools; often there.",
+                "items": {
+                    "type": "object",
+                    "required": ["tool", "args", "reason"],
+                    "properties": {
+                        "tool": {"type": "string"},
+                        "args": {"type": "object"},
+                        "reason": {"type": "string"},
+                    },
+                },
+            },
         },
     },
 )

@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_USER}/state", user_views.StateView.as_view()),
     path(f"{_USER}/objects", user_views.ObjectsView.as_view()),
     path(f"{_USER}/objects/shell", user_views.ShellView.as_view()),
+    path(f"{_USER}/objects/shell/latest", user_views.LatestShellView.as_view()),
     path(f"{_USER}/objects/success-path", user_views.SuccessPathView.as_view()),
     path("confirm/<str:confirmation_id>/<str:signature>", confirm_page, name="confirm_link"),
     path("api/v1/audit", AuditView.as_view()),

@@ -93,6 +93,25 @@ class ShellView(_WritingView):
         return self.written(objects.put_shell(principal=principal_of(request), call=call))
 
 
+class LatestShellView(ContinuityView):
+    """GET /user/{user_id}/objects/shell/latest."""
+
+    scopes = {"GET": "continuity:read"}
+
+    @continuity_operation(
+        "getLatestShell", "The Shell as it is now", path=_IN_PATH,
+        answer=component("ContinuityLatestShell", contract.LATEST_SHELL_OUTPUT), refusals=_READ,
+    )  # fmt: skip
+    def get(self, request: Request, **path: str) -> HttpResponse:
+        """The user's one Shell in its newest version, which the header ETag names for a write with
+        `If-Match`; `item` is null for a user who has none yet.
+        """
+        asked = self.arguments(_STATE)
+        answer = objects.get_latest_shell(principal=principal_of(request), **asked)
+        item = answer["item"]
+        return json_answer(answer, headers={"ETag": f'"{item["version"]}"'} if item else None)
+
+
 class SuccessPathView(_WritingView):
     """POST /user/{user_id}/objects/success-path."""
 

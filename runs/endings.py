@@ -15,21 +15,22 @@ from django.db import DataError, IntegrityError
 
 from artifacts.services import RESULT, KeptBlob, keep_blob
 from decisions.ids import new_id
+from decisions.next_actions import NextAction, next_action
 from decisions.storable import storable, storable_text
 from runners.base import Effect
 from runs import journal
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
 from runs.journal import Ending
-from runs.models import Run, RunStatus, RunStep
+from runs.models import Run, RunStatus, RunStep, StepStatus
 from runs.shortening import RESULT_BYTES, shorten_result
-from runs.task_templates.outcomes import next_actions
+from runs.task_templates.outcomes import MORE_TIME, next_actions
 from runs.task_templates.registry import Conclusion
 
 log = logging.getLogger(__name__)
 WARNINGS_MAX, WARNING_CHARACTERS = 50, 500
 RECOVERIES = {
-    "RUN_TIMEOUT": "Raise timeoutMs, make the batch smaller, or split the task.",
+    "RUN_TIMEOUT": MORE_TIME,
     "RUN_CANCELED": "The expected end after a cancel; submit again if the work is still wanted.",
     "EXECUTION_ERROR": "Check the script's or step's preconditions; do with less if necessary.",
     "STEP_EXECUTION_FAILED": "Retry or mend the failed step alone.",
@@ -67,6 +68,25 @@ def out_of_time(timeout_ms: int, *, done: int, total: int) -> dict[str, Any]:
     )
 
 
+def canceled(run: Run, *, by: str, reason: str) -> dict[str, Any]:
+    """Return the columns that the end of a run has that was canceled as it stands: the error, with
+    the step under way, and the same submit again where nothing can have been sent.
+    """
+    told = f"Canceled by {by} while {run.status}." + (f" {reason}" if reason else "")
+    steps = RunStep.objects.filter(run_id=run.id)
+    under_way = steps.filter(status=StepStatus.STARTED).order_by("index").first()
+    at = {"step": {"step": under_way.index, "name": under_way.name}} if under_way else {}
+    error = error_object(
+        "RUN_CANCELED", told, actor=by, reason=reason or "cancel was asked for",
+        details={"statusBefore": run.status, "doneSteps": run.done_steps}, **at,
+    )  # fmt: skip
+    # Not "was begun": a step may begin between this look and the cancel.
+    is_harmless = run.status == RunStatus.QUEUED or not steps.filter(effect=Effect.ONCE).exists()
+    actions = next_actions(error, template_id=run.template_id, inputs=run.inputs,
+                           again=is_harmless and not run.holds_secrets)  # fmt: skip
+    return {"error": error, "result_summary": told[:500], "next_actions": storable(actions)}
+
+
 def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -> Ending:
     """Return the ending that a template's conclusion amounts to, its result shortened within the
     template's result `schema`. Blocks on the artifact storage.
@@ -78,7 +98,8 @@ def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -
         whole = result
         blobs, result = _kept(whole, "result.json", schema)
         if result is not whole:
-            actions.append(_read_on(blobs[0].artifact_id))
+            told = "The result is shortened here; this lists what the whole one holds."
+            actions.append(_read_on(blobs[0].artifact_id, told))
     if error is not None:
         items = (error.get("details") or {}).get("items")
         if items is not None:
@@ -114,13 +135,18 @@ def failed(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None
 def timed_out(
     run: Run, steps: Iterable[RunStep], error: Mapping[str, Any], conclusion: Conclusion
 ) -> Ending:
-    """Return the ending of a run whose time is over, with the call that would go on."""
+    """Return the ending of a run whose time is over, with the calls that would go on: what it had
+    got is no result, but can be read.
+    """
     changed_something = any(step.effect == Effect.ONCE and step.attempts for step in steps)
     again = not changed_something and not run.holds_secrets
     actions = conclusion.next_actions or next_actions(
         error, template_id=run.template_id, inputs=run.inputs, again=again
     )
-    return replace(failed(error, partial=conclusion.result), next_actions=storable(list(actions)))
+    ending = failed(error, partial=conclusion.result)
+    kept = [_read_on(blob.artifact_id, "This lists what had been done by then.")
+            for blob in ending.blobs]  # fmt: skip
+    return replace(ending, next_actions=storable([*actions, *kept]))
 
 
 def fail_over_defect(
@@ -161,9 +187,5 @@ def _kept(
     return (blob,), shorten_result(value, RESULT_BYTES, blob.artifact_id, schema)
 
 
-def _read_on(artifact_id: str) -> dict[str, Any]:
-    return {
-        "tool": "read_page_content",
-        "args": {"artifactId": artifact_id, "outline": True},
-        "reason": "The result is shortened here; this lists what the whole one holds.",
-    }
+def _read_on(artifact_id: str, reason: str) -> NextAction:
+    return next_action("read_page_content", reason, artifactId=artifact_id, outline=True)

@@ -100,7 +100,7 @@ class Execution:
                 self._fail_lost_steps()
                 self._work()
         except SessionNotFound as missing:
-            self._fail_all(missing.as_dict() | {"at": now_ms()})
+            self._fail_all(step_lines.kept(missing) | {"at": now_ms()})
         except Stopped as stopped:
             self._stop(stopped.reason)
         except TimedOut:
@@ -239,15 +239,13 @@ class Execution:
             return [self.under_way.paused(row, over.step_run)]
         self.limiter.record(seconds)
         mask = self.belongings.masker.value
-        error = mask(step_lines.error_of(over.future, self.run.id))
+        error = mask(step_lines.error_of(over.future, self.run, ends_at=self._deadline))
         if error is None:
             output = mask(over.future.result())
             return [step_lines.succeeded(row, output, over.step_run, duration_ms)]
-        if (
-            error.get("retryable")
-            and self.tries[index] <= self.template.step_retries
-            and row.effect != Effect.ONCE
-        ):
+        tries_left = self.tries[index] <= self.template.step_retries and row.effect != Effect.ONCE
+        is_late = error["errorCode"] == "RUN_TIMEOUT" or time.monotonic() >= self._deadline
+        if tries_left and error.get("retryable") and not is_late:
             self.todo.appendleft(index)
             self.told.add(step_lines.retrying(row, error))
             return []

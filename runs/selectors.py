@@ -11,8 +11,9 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from artifacts.selectors import CHUNK_MAX, artifact_ids_of
+from decisions.next_actions import NextAction, next_action, next_actions_after
 from decisions.principals import Principal
-from runs.models import TERMINAL, Run, RunEvent, RunStatus
+from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus
 from runs.sessions.lease import user_of
 from runs.shortening import shorten_result
 from runs.slots import count_free_slots
@@ -163,11 +164,22 @@ def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
     extras = {
         "waitingFor": run.waiting_for,
         "resultSummary": run.result_summary,
-        "nextActions": run.next_actions,
+        "nextActions": _next_actions(run),
         "warnings": run.warnings,
         "retryOf": run.retry_of,
     }
     return shown | {name: value for name, value in extras.items() if value}
+
+
+def _next_actions(run: Run) -> Sequence[NextAction]:
+    """Return the calls that the run's end named; after a bad end that named none, one that helps
+    with its code, or tells what happened.
+    """
+    if run.next_actions or run.status not in RETRIABLE:
+        return list(run.next_actions)
+    told = "See step by step what was done and how it ended."
+    look = next_action("subscribe_task_run_events", told, runId=run.id)
+    return next_actions_after((run.error or {}).get("errorCode", "")) or [look]
 
 
 def to_ms(at: datetime) -> int:

@@ -19,9 +19,9 @@ from decisions.models import Confirmation
 from decisions.principals import Principal
 from runs import outbox
 from runs.changes import NewEvent, Transition
-from runs.endings import error_object
+from runs.endings import canceled
 from runs.failpoints import hit
-from runs.models import ACTIVE, APPROVED, TERMINAL, Run, RunStatus, RunStep, StepStatus
+from runs.models import ACTIVE, APPROVED, RETRIABLE, TERMINAL, Run, RunStatus, RunStep, StepStatus
 from runs.open_calls import CarriedCall
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
@@ -179,14 +179,7 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
         if run.status in TERMINAL:
             told = f"The run had already ended: {run.status}."
             return {"success": False, "runId": run.id, "status": run.status, "reason": told}
-        error = error_object(
-            "RUN_CANCELED",
-            f"Canceled by {principal.id} while {run.status}." + (f" {reason}" if reason else ""),
-            actor=principal.id,
-            reason=reason or "cancel was asked for",
-            details={"statusBefore": run.status, "doneSteps": run.done_steps},
-        )
-        values = {"error": error, "result_summary": error["message"][:500]}
+        values = canceled(run, by=principal.id, reason=reason)
         # Its epoch too: a worker that comes to ask a person meanwhile raises it, and its question,
         # which was not there to be withdrawn, would stay open.
         guard = {"status": RunStatus(run.status), "epoch": run.epoch}
@@ -245,7 +238,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
 
 
 def _check_retriable(old: Run) -> None:
-    if old.status in ACTIVE or old.status == RunStatus.SUCCEEDED:
+    if old.status not in RETRIABLE:
         raise Conflict(
             f"Only a run that failed or was canceled can be retried; this one is {old.status}."
         )

@@ -5,6 +5,7 @@ event that tells it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
@@ -14,13 +15,17 @@ from decisions.errors import Refused
 from decisions.ids import new_id
 from decisions.storable import storable
 from runners.base import Effect
-from runners.errors import ToolBroken, ToolFailed
+from runners.browser.vocabulary import RESERVE_SECONDS
+from runners.errors import NavigationTimeout, ToolBroken, ToolFailed
 from runs.changes import NewEvent, StepChange
-from runs.models import RunStep, StepStatus
+from runs.models import Run, RunStep, StepStatus
 from runs.step_context import CallFailed, NeedsPerson, StepRun
+from runs.task_templates.matches import match_of
+from runs.task_templates.outcomes import MORE_TIME
 from runs.task_templates.registry import StepView
 
 log = logging.getLogger(__name__)
+TIMER_SECONDS = 0.25  # that a timer may be early
 
 
 def about(row: RunStep) -> dict[str, Any]:
@@ -62,6 +67,8 @@ def succeeded(
     for key in ("title", "pageType"):
         if isinstance(output.get(key), str):
             data[key] = output[key][:200]
+    if (match := match_of(output)) is not None:
+        data["match"] = match
     if output.get("warnings"):
         data["warnings"] = list(output["warnings"])[:5]
     return StepChange(
@@ -120,10 +127,28 @@ def person_needed(future: Future[Mapping[str, Any]]) -> NeedsPerson | None:
     return error if isinstance(error, NeedsPerson) else None
 
 
-def error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, Any] | None:
+def kept(error: ToolFailed | Refused) -> dict[str, Any]:
+    """Return an error as a step keeps it: what helps is the run's to tell."""
+    return {name: what for name, what in error.as_dict().items() if name != "nextActions"}
+
+
+def error_of(
+    future: Future[Mapping[str, Any]], run: Run, *, ends_at: float
+) -> Mapping[str, Any] | None:
     """Return why a step's try failed, or None. A defect of ours is logged in full and told by its
-    id alone.
+    id alone; a wait on a page that the run's end (`ends_at`, in `time.monotonic()` seconds) cut
+    short is the run's timeout, not the page's.
     """
+    error = _error_of(future, run.id)
+    left_s = ends_at - time.monotonic()
+    is_cut = left_s <= RESERVE_SECONDS + TIMER_SECONDS
+    if error is None or error["errorCode"] != NavigationTimeout.code or not is_cut:
+        return error
+    message = f"The run's {run.timeout_ms} ms were over before this: {error['message']}"
+    return {**error, "errorCode": "RUN_TIMEOUT", "message": message, "recovery": MORE_TIME}
+
+
+def _error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, Any] | None:
     try:
         error = future.exception()
     except CancelledError:
@@ -133,7 +158,7 @@ def error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, Any
     if isinstance(error, CallFailed):
         return error.error
     if isinstance(error, ToolFailed | Refused):
-        return error.as_dict()
+        return kept(error)
     error_id = new_id("err_")
     log.error("a step ended over a defect", exc_info=error,
               extra={"runId": run_id, "errorId": error_id})  # fmt: skip

@@ -20,6 +20,7 @@ from decisions.errors import (
     TrustNotAllowed,
 )
 from decisions.keys import macs
+from decisions.next_actions import SEE_TEMPLATE, next_action
 from decisions.principals import Principal
 from decisions.schemas import check
 from runners.models import BrowserSession
@@ -148,6 +149,7 @@ def _judged(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, A
         check(template.inputs_validator, inputs, where="inputs")
         return _plain(template, inputs)
     except InvalidInput as refusal:
+        refusal.next_actions = [next_action("list_task_templates", SEE_TEMPLATE)]
         if template.example_inputs:
             refusal.details = {**refusal.details, "exampleInputs": template.example_inputs[0]}
         raise

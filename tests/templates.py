@@ -76,7 +76,8 @@ class Stepwise(TaskTemplate):
         done = sum(step.succeeded for step in steps)
         if not done:
             error = dict(steps[0].error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "-"})
-            return Conclusion(RunStatus.FAILED, error=error, summary="none")
+            at = {"step": steps[0].index, "name": steps[0].name}
+            return Conclusion(RunStatus.FAILED, error={**error, "step": at}, summary="none")
         status = RunStatus.SUCCEEDED if done == len(steps) else RunStatus.PARTIAL_SUCCESS
         return Conclusion(status, result={"done": done}, summary=f"{done} done")
 

@@ -10,15 +10,12 @@ from typing import Any
 
 from runners.browser.failures import ContextLost, is_unreadable
 from runners.browser.tab import Tab
-from runners.browser.vocabulary import ExtractOptions, WaitCondition
+from runners.browser.vocabulary import RESERVE_SECONDS, ExtractOptions, WaitCondition
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, ToolFailed
 
 PARSE_SECONDS = 30.0
 IDLE_SECONDS = 3.0
 ANSWER_SECONDS = 6.0  # for the reading itself, on a machine under load
-RESERVE_SECONDS = (
-    2.0  # kept back from the caller's time, so that a page that never rests is still read
-)
 MAX_DOCUMENTS = 8
 GRACE_SECONDS = 0.1  # a form is sent by a task of its own, a moment after its button is pressed
 

@@ -9,6 +9,9 @@ from pydantic.config import JsonDict
 
 from runners.base import Closed
 
+# Of a caller's time, kept back from waits, so that a page that never rests is still read.
+RESERVE_SECONDS = 2.0
+
 
 def _whole_number(value: object) -> object:
     """Take 5 and 5.0 (JSON Schema counts both as integers), not true, "5" or 5.5."""

@@ -18,7 +18,17 @@ from decisions.models import AuditEntry, Token, Workspace
 from decisions.wording import duration, one_line, pretty_json
 from runs.admin import result_view, waterfall
 from runs.admin.run_columns import is_waiting, state_pill, took_ms
-from runs.models import ACTIVE, Run, RunEvent, RunStatus, RunStep, Slot, StepStatus, Worker
+from runs.models import (
+    ACTIVE,
+    RETRIABLE,
+    Run,
+    RunEvent,
+    RunStatus,
+    RunStep,
+    Slot,
+    StepStatus,
+    Worker,
+)
 from runs.task_templates.registry import get_template
 
 STEPS = 100  # on a page of the waterfall
@@ -69,7 +79,7 @@ def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         "workspace": workspace_label(place) if place else run.workspace_id,
         "retried_as": Run.objects.filter(retry_of=run.id).values_list("id", flat=True).first(),
         "may_cancel": run.status in ACTIVE,
-        "may_retry": run.status not in (*ACTIVE, RunStatus.SUCCEEDED) and not run.holds_secrets,
+        "may_retry": run.status in RETRIABLE and not run.holds_secrets,
         "error": _error(run),
         "actions": [
             {"tool": action.get("tool", ""), "args": one_line(action.get("args") or {}),

@@ -2,7 +2,15 @@
 
 from runs.models.journal import UNDONE, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
-from runs.models.run import ACTIVE, APPROVED, DEVELOPER_TARGET, TERMINAL, Run, RunStatus
+from runs.models.run import (
+    ACTIVE,
+    APPROVED,
+    DEVELOPER_TARGET,
+    RETRIABLE,
+    TERMINAL,
+    Run,
+    RunStatus,
+)
 from runs.models.totals import RunTotal, RunTotalChange
 from runs.models.webhooks import (
     UNDER_WAY,
@@ -16,6 +24,7 @@ __all__ = [
     "ACTIVE",
     "APPROVED",
     "DEVELOPER_TARGET",
+    "RETRIABLE",
     "TERMINAL",
     "UNDER_WAY",
     "UNDONE",

@@ -23,6 +23,7 @@ TERMINAL = frozenset(
     {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.PARTIAL_SUCCESS, RunStatus.CANCELED}
 )
 ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
+RETRIABLE = frozenset({RunStatus.FAILED, RunStatus.CANCELED})
 # Of a run that carries a direct call, in its options: the decision by which a person let it pass.
 APPROVED = "decisionId"
 # In a run's options: the target for which the process that took it in is in developer mode.

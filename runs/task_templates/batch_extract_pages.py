@@ -119,9 +119,9 @@ class BatchExtractPages(TaskTemplate):
         )
         actions = _read_again(self.template_id, inputs, steps)
         if not succeeded:
-            error = common_error(items)
+            error = common_error(items, steps)
             actions = actions or next_actions(
-                error, template_id=self.template_id, inputs=inputs, again=False
+                error, template_id=self.template_id, inputs=inputs, again=True
             )
             return Conclusion(RunStatus.FAILED, error=error, summary=summary, next_actions=actions)
         return Conclusion(
@@ -158,7 +158,8 @@ def _read_again(
         return []
     args = {"templateId": template_id, "inputs": {**inputs, "urls": urls},
             "options": {"mode": "async", "timeoutMs": LONGEST_MS}}  # fmt: skip
-    reason = f"Read the {len(urls)} that are missing again; the others are in this run's result."
+    kept = "" if len(urls) == len(steps) else "; what was read stays with this run"
+    reason = f"Read the {len(urls)} that are missing again{kept}."
     return [{"tool": "run_task_template", "args": args, "reason": reason}]
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StrictStr, model_validator
 from runners.base import Closed, Effect
 from runners.browser.vocabulary import Locator, WaitCondition
 from runs.models import RunStatus
+from runs.task_templates.outcomes import warnings_of
 from runs.task_templates.registry import (
     Conclusion,
     StepContext,
@@ -196,7 +197,7 @@ class LoginKeepSession(TaskTemplate):
                "inputs": {"urls": [checked["url"]]}}  # fmt: skip
         return Conclusion(
             RunStatus.SUCCEEDED, result=result, summary=f"{said}; the session {session_id} is kept",
-            warnings=[text for step in steps for text in (step.output or {}).get("warnings", [])],
+            warnings=warnings_of(steps),
             next_actions=[_action(use, "Read pages as the one who is logged in.")],
         )  # fmt: skip
 

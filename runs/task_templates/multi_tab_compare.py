@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from runners.base import Closed
 from runners.browser.vocabulary import Whole
 from runs.models import RunStatus
-from runs.task_templates.outcomes import common_error, warnings_of_items
+from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
 from runs.task_templates.page_inputs import CONTENT, PAGE_INFO, Extract
 from runs.task_templates.registry import (
     Conclusion,
@@ -173,8 +173,10 @@ class MultiTabCompare(TaskTemplate):
         ]  # fmt: skip
         succeeded = sum(step.succeeded for step in reads)
         if not succeeded:
-            error = common_error(items)
-            return Conclusion(RunStatus.FAILED, error=error, summary="No page could be read")
+            error = common_error(items, reads)
+            actions = next_actions(error, template_id=self.template_id, inputs=inputs, again=True)
+            return Conclusion(RunStatus.FAILED, error=error, summary="No page could be read",
+                              next_actions=actions)  # fmt: skip
         diffs = (last.output or {}).get("diffs", [])
         told = [f"{one['field']} differs" for one in diffs] or ["no difference"]
         warnings = warnings_of_items(reads)

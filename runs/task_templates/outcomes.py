@@ -6,11 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
+from decisions.next_actions import SEE_TEMPLATE, NextAction, next_action, next_actions_after
 from runs.models import RunStatus
+from runs.task_templates.matches import doubts_of
 from runs.task_templates.registry import Conclusion, StepView
 
 RECOVERY = "Retry or mend the failed step alone."
+MORE_TIME = "Raise timeoutMs, make the batch smaller, or split the task."
 LONGEST_MS = 600_000
+AGAIN_BYTES = 8192  # of inputs that an answer repeats
 # S0 §5: what keeps its own code; any other ends a run as STEP_EXECUTION_FAILED (runs.md).
 OWN_CODES = frozenset({
     "ELEMENT_NOT_FOUND", "NAVIGATION_TIMEOUT", "PAGE_CRASHED", "INVALID_PARAMETER",
@@ -33,7 +39,7 @@ def run_error(step: StepView, **details: Any) -> dict[str, Any]:
     if code not in OWN_CODES:
         told, code = {"causeCode": code, **told}, "STEP_EXECUTION_FAILED"
     return {**error, "errorCode": code, "details": told,
-            "step": {"step": step.index, "name": step.name}}  # fmt: skip
+            "step": _named(step)}  # fmt: skip
 
 
 def ends_with(
@@ -55,36 +61,45 @@ def ends_with(
 
 def next_actions(
     error: Mapping[str, Any], *, template_id: str, inputs: Mapping[str, Any], again: bool
-) -> list[dict[str, Any]]:
+) -> list[NextAction]:
     """Return the calls that would help after this error, each ready to be made."""
     code, details = error["errorCode"], error.get("details") or {}
     url = details.get("url") or inputs.get("startUrl")
     if code == "ELEMENT_NOT_FOUND" and _is_web(url):
         return [_read(url, "See which elements the page has, then mend the locator.")]
-    if code in ("NAVIGATION_TIMEOUT", "PAGE_CRASHED", "RUN_TIMEOUT") and again:
-        args = {"templateId": template_id, "inputs": dict(inputs),
-                "options": {"mode": "async", "timeoutMs": LONGEST_MS}}  # fmt: skip
-        return [{"tool": "run_task_template", "args": args, "reason": "Try again with more time."}]
+    if again and error.get("retryable"):
+        return _once_more(code, template_id, inputs)
     if code == "INVALID_PARAMETER":
-        reason = "See what the template takes, then correct the parameter named in the message."
-        return [{"tool": "list_task_templates", "args": {}, "reason": reason}]
-    if not again and _is_web(url):
-        return [_read(url, "See at the site what came of it before anything is sent again.")]
-    return []
+        return [next_action("list_task_templates", SEE_TEMPLATE)]
+    if (known := next_actions_after(code)) or again or not _is_web(url):
+        return known
+    return [_read(url, "See at the site what came of it before anything is sent again.")]
+
+
+def _once_more(code: str, template_id: str, inputs: Mapping[str, Any]) -> list[NextAction]:
+    """Return the same submit again, where its inputs are short enough to be told."""
+    if len(orjson.dumps(inputs)) > AGAIN_BYTES:
+        return []
+    late = code in ("NAVIGATION_TIMEOUT", "PAGE_CRASHED", "RUN_TIMEOUT")
+    reason = "Try again with more time." if late else "Submit the same once more."
+    options = {"mode": "async", "timeoutMs": LONGEST_MS}
+    return [next_action("run_task_template", reason, templateId=template_id, inputs=dict(inputs),
+                        options=options)]  # fmt: skip
 
 
 def _is_web(url: object) -> bool:
     return isinstance(url, str) and url.startswith(("http://", "https://"))
 
 
-def _read(url: object, reason: str) -> dict[str, Any]:
-    args = {"templateId": "batch_extract_pages", "inputs": {"urls": [url]}}
-    return {"tool": "run_task_template", "args": args, "reason": reason}
+def _read(url: object, reason: str) -> NextAction:
+    inputs = {"urls": [url]}
+    return next_action("run_task_template", reason, templateId="batch_extract_pages", inputs=inputs)
 
 
 def warnings_of(steps: Sequence[StepView]) -> list[str]:
     """Return what the steps of a run on one page warn of, each once."""
-    told = [warning for step in steps for warning in (step.output or {}).get("warnings", [])]
+    outputs = [step.output or {} for step in steps]
+    told = [text for left in outputs for text in (*doubts_of(left), *left.get("warnings", ()))]
     return _some(list(dict.fromkeys(told)))
 
 
@@ -103,10 +118,20 @@ def _some(told: list[str]) -> list[str]:
     return told[:WARNINGS] + ([f"… and {more} more warnings"] if more > 0 else [])
 
 
-def common_error(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def common_error(items: Sequence[Mapping[str, Any]], steps: Sequence[StepView]) -> dict[str, Any]:
     """Return the error of a run none of whose pages was read: their common code, else
-    STEP_EXECUTION_FAILED.
+    STEP_EXECUTION_FAILED; `step` is the first that failed.
     """
+    broken = failed_step(steps)
+    error = _common_error(items)
+    return error if broken is None else error | {"step": _named(broken)}
+
+
+def _named(step: StepView) -> dict[str, Any]:
+    return {"step": step.index, "name": step.name}
+
+
+def _common_error(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     errors = [item["error"] or {} for item in items]
     codes = Counter(error.get("errorCode", "STEP_EXECUTION_FAILED") for error in errors)
     first = errors[0]

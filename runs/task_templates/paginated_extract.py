@@ -141,12 +141,13 @@ class PaginatedExtract(TaskTemplate):
         if step.input["page"] == 1:
             await ctx.call("open_page", {"url": step.input["url"]})
             before: list[str] = []
+            pressed: Mapping[str, Any] = {}
         else:
-            await ctx.call("click_element", {"locator": asked["next"]})
+            pressed = await ctx.call("click_element", {"locator": asked["next"]})
             before = [(done.output or {}).get("fingerprint", "") for done in ctx.earlier]
             args["unlike"] = before[-1]
         read = await ctx.call("read_current_page", args)
-        told = {"fingerprint": read["fingerprint"]}
+        told = {"fingerprint": read["fingerprint"], "match": pressed.get("match")}
         if read["fingerprint"] in before:
             return {**told, "stop": "repeated_page", "warnings": []}
         told |= {key: read.get(key) for key in READ}

@@ -11,7 +11,7 @@ from decisions.errors import InvalidInput
 from decisions.objects import find_success_path
 from decisions.principals import Principal
 from decisions.success_paths import fill_in, slots_of
-from runners.base import Closed, Tool
+from runners.base import Closed, Effect, Tool
 from runs.models import RunStatus
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
@@ -140,7 +140,10 @@ class ReplaySuccessPath(ToolSteps):
         broken = failed_step(steps)
         if broken is not None:
             done = sum(step.succeeded for step in steps)
-            return ends_with(broken, template_id=self.template_id, inputs=inputs, done=done)
+            again = all(step.effect == Effect.READ for step in steps)
+            return ends_with(
+                broken, template_id=self.template_id, inputs=inputs, again=again, done=done
+            )
         results = [
             {"step": step.index, "name": step.name, "tool": step.input["tool"],
              "output": step.output or {}}

@@ -133,7 +133,7 @@ class SearchExtract(TaskTemplate):
         if inputs.get("openResult"):
             opened = await ctx.call("click_element", {"locator": inputs["openResult"]})
         read = await ctx.call("read_current_page", extract_of(inputs))
-        return {**read, "result": opened.get("match")}
+        return {**read, "match": opened.get("match")}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return what was read in the end."""
@@ -143,7 +143,7 @@ class SearchExtract(TaskTemplate):
         read = steps[-1].output
         if read is None:  # the run's time was up before
             return Conclusion(RunStatus.FAILED)
-        opened = read.get("result") is not None
+        opened = read.get("match") is not None
         result = {
             "success": True,
             "finalPage": final_page(read),

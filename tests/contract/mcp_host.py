@@ -20,6 +20,7 @@ from mcp_server.incoming import Incoming
 from mcp_server.server import ContinuityServer, Door
 from mcp_server.stdio import gated_stdio
 from mcp_server.wire import Wire
+from tests.support.rest import SHAPE
 
 PATIENCE_S = 60.0
 INITIALIZE: dict[str, Any] = {
@@ -162,7 +163,8 @@ def structured(answer: Mapping[str, Any]) -> dict[str, Any]:
 def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error of a refused call, in the one shape that errors have."""
     error = _refusal(answer)
-    assert set(error) == {"errorCode", "message", "details", "retryable", "recovery"}
+    assert set(error) - {"nextActions"} == SHAPE
+    assert error.get("nextActions") != []
     return error
 
 

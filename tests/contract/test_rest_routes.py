@@ -55,6 +55,7 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{USER}/state": {"GET": "continuity:read"},
     f"{USER}/objects": {"GET": "continuity:read"},
     f"{USER}/objects/shell": {"POST": "continuity:write"},
+    f"{USER}/objects/shell/latest": {"GET": "continuity:read"},
     f"{USER}/objects/success-path": {"POST": "continuity:write"},
 }
 OPEN = {

@@ -6,6 +6,7 @@ The 16 codes come from real causes; those that only a page can have are in page_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -150,8 +151,11 @@ def step(what: str, **options: Any) -> Callable[[Surface], Answer]:
 
 
 def canceled(surface: Surface) -> Answer:
-    """Cancel a run and look at it."""
-    run_id = surface.run("sleep:30", mode="async")["runId"]
+    """Cancel a run whose step is under way, and look at it."""
+    run_id, seen = surface.run("sleep:5", mode="async")["runId"], 0
+    while not seen:
+        events = surface.call("subscribe_task_run_events", runId=run_id, waitMs=55_000)["events"]
+        seen = sum(event["type"] == "step.started" for event in events)
     surface.call("cancel_task_run", runId=run_id)
     return surface.call("get_task_run", runId=run_id)
 
@@ -159,11 +163,11 @@ def canceled(surface: Surface) -> Answer:
 BATCH = "batch_extract_pages"
 CASES: Mapping[str, Callable[[Surface], Answer]] = {
     "SESSION_NOT_FOUND": submit(templateId=BATCH, sessionId="sess_unknown"),
-    "INVALID_PARAMETER": submit(templateId=BATCH, options={"timeoutMs": 0}),
+    "INVALID_PARAMETER": submit(templateId=BATCH, inputs={"urls": []}),
     "EXECUTION_ERROR": step("bug"),
     "TEMPLATE_NOT_FOUND": submit(templateId="unknown"),
     "RUN_NOT_FOUND": lambda surface: surface.call("get_task_run", runId="run_unknown"),
-    "RUN_TIMEOUT": step("sleep:30", timeoutMs=300),
+    "RUN_TIMEOUT": step("sleep:5", timeoutMs=2000),
     "RUN_CANCELED": canceled,
     "STEP_EXECUTION_FAILED": step("fail"),
     "TEMPLATE_VERSION_UNSUPPORTED": submit(templateId=BATCH, options={"templateVersion": "2.0.0"}),
@@ -190,17 +194,22 @@ def test_each_of_the_16_error_codes_that_needs_no_page_has_a_case(
     web: str, principal: Any, code: str, over: str
 ) -> None:
     trust: TrustLevel = "remote" if code == "TRUST_LEVEL_NOT_ALLOWED" else "local"
-    surface = Surface(web, create_token(name="case", trust=trust), over=over)
-    try:
-        error = CASES[code](surface)["error"]
-    except Refusal as refused:
-        error = refused.error
-    finally:
-        surface.close()
-    assert error["errorCode"] == code
-    assert error["message"]
-    assert error["recovery"]
-    assert isinstance(error["retryable"], bool)
+    token = create_token(name="case", trust=trust)
+    with closing(Surface(web, token, over=over)) as surface:
+        try:
+            run = CASES[code](surface)
+            error, actions = run["error"], run["nextActions"]
+            assert error["step"]["name"]
+        except Refusal as refused:
+            error = refused.error
+            actions = error["nextActions"]
+        assert (error["errorCode"], type(error["retryable"])) == (code, bool)
+        assert error["message"]
+        assert error["recovery"]
+        assert actions
+        for action in actions:
+            assert action["reason"]
+            surface.call(action["tool"], **action["args"])  # raises where it is refused
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runs.models import RunStep
+from runs.models import RunEvent, RunStep
 from tests.integration.workers import error_of
 from tests.support.template_sites import CarryOut, Site, css, words
 
@@ -37,6 +37,20 @@ def test_a_result_is_opened_in_the_same_tab_and_read(carry_out: CarryOut, site: 
     assert run.result["resultOpened"] is True
     assert run.result["finalPage"]["url"] == site.url("/article?n=2")
     assert "Read me to the end" in str(run.result["content"])
+
+
+def test_what_was_taken_for_what_was_meant_is_told_with_its_score(
+    carry_out: CarryOut, site: Site
+) -> None:
+    run = carry_out("search_extract", **asked(site, openResult=css("li.result a")))
+    events = RunEvent.objects.filter(run=run, type="step.succeeded").order_by("seq")
+    told = {event.data["name"]: event.data.get("match") for event in events}
+    assert told["enter the query"]["label"] == "Search articles"
+    assert 0.5 <= told["enter the query"]["score"] <= 1
+    opened = told["open a result and read it"]
+    assert opened["equals"] > 1
+    doubt = f"{opened['equals']} elements fit as well as “{opened['label']}”; the first was taken."
+    assert doubt in run.warnings
 
 
 def test_the_button_may_be_named(carry_out: CarryOut, site: Site) -> None:
@@ -80,6 +94,17 @@ def test_results_that_do_not_come_are_a_timeout(carry_out: CarryOut, site: Site)
         "wait for the results",
     )
     assert run.next_actions[0]["args"]["inputs"]["query"] == "queues 队列"
+
+
+def test_a_wait_that_the_runs_end_cuts_short_is_the_runs_timeout(
+    carry_out: CarryOut, site: Site
+) -> None:
+    never = {"type": "selector", "value": ".never", "timeoutMs": 60_000}
+    run = carry_out("search_extract", **asked(site, waitForResults=never), timeout_ms=6000)
+    error = error_of(run)
+    assert (run.status, error["errorCode"]) == ("failed", "RUN_TIMEOUT"), error
+    assert "6000 ms" in error["message"]
+    assert run.next_actions[0]["args"]["options"]["timeoutMs"] > 6000
 
 
 def test_an_address_that_is_none_of_the_web_is_refused(carry_out: CarryOut, site: Site) -> None:

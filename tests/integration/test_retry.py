@@ -58,12 +58,12 @@ def test_a_canceled_run_can_be_retried_to_its_end(
     assert fresh(run_id).status == "canceled"
 
 
-@pytest.mark.parametrize("status", ["queued", "running", "succeeded"])
+@pytest.mark.parametrize("status", ["queued", "running", "succeeded", "partial_success"])
 def test_a_run_that_has_not_ended_badly_is_not_retried(
     make_run: Callable[..., Run], principal: Principal, status: str
 ) -> None:
     run = make_run(status=status)
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match=f"failed or was canceled can be retried; .* {status}"):
         retry_run(principal=principal, run_id=run.id)
     assert Run.objects.count() == 1
 

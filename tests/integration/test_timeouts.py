@@ -40,6 +40,8 @@ def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
     steps = RunStep.objects.filter(run=run).order_by("index")
     assert [step.status for step in steps] == ["succeeded", "failed", "pending"]
     kept = Artifact.objects.get(run_id=run.id)
+    assert run.next_actions[-1]["tool"] == "read_page_content"
+    assert run.next_actions[-1]["args"]["artifactId"] == kept.id
     whole = read_chunk(principal=principal, artifact_id=kept.id)
     assert orjson.loads(whole["data"]) == {"done": 1}
 

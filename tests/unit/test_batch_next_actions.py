@@ -40,3 +40,16 @@ def test_pages_that_no_try_can_read_are_not_offered_again() -> None:
 def test_a_list_that_would_fill_the_answer_is_not_offered() -> None:
     many = [step(index, LATE) for index in range(AGAIN_URLS + 1)]
     assert offered(step(99, succeeded=True), *many) == []
+
+
+def test_the_reason_speaks_of_pages_that_were_read_only_where_there_are_any() -> None:
+    [some] = offered(step(0, succeeded=True), step(1, LATE))
+    [none] = offered(step(0, LATE), step(1))
+    assert some["reason"] == "Read the 1 that are missing again; what was read stays with this run."
+    assert none["reason"] == "Read the 2 that are missing again."
+
+
+def test_a_batch_sends_nothing_so_nobody_is_told_to_look_what_came_of_it() -> None:
+    gone = {"errorCode": "NAVIGATION_FAILED", "message": "gone", "retryable": False}
+    gone["details"] = {"url": "https://pages.example/0"}
+    assert offered(step(0, gone)) == []

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from runners.base import ToolContext
 from runners.browser.address import DEFAULT_PORTS, check_address
 from runners.browser.loopback import LoopbackOnly
-from runners.browser.reading import RESERVE_SECONDS, Reading
+from runners.browser.reading import Reading
 from runners.browser.session import BrowserSession
 from runners.browser.tab import Tab
-from runners.browser.vocabulary import ExtractOptions
+from runners.browser.vocabulary import RESERVE_SECONDS, ExtractOptions
 from runners.errors import (
     AddressNotAllowed,
     ElementNotFound,

@@ -1,0 +1,53 @@
+"""GET /user/{user_id}/objects/shell/latest: the one Shell, its ETag, and who may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.support.continuity import SHELL
+from tests.support.rest import refusal_in_s2, told
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+SHELLS = "/api/v1/user/alice/objects/shell"
+LATEST = f"{SHELLS}/latest"
+
+
+@pytest.fixture
+def api(client_with: Callable[..., httpx.Client]) -> httpx.Client:
+    """A caller that may do everything for alice, and for alice alone."""
+    return client_with(users=["alice"])
+
+
+def test_the_latest_shell_is_the_newest_version_and_its_etag_is_what_a_write_names(
+    api: httpx.Client,
+) -> None:
+    for confidence in ("high", "low"):
+        newest = told(api.post(SHELLS, json={**SHELL, "confidence": confidence}))["item"]
+    answer = api.get(LATEST)
+    assert (told(answer), newest["version"]) == ({"item": newest}, 2)
+    for status in (200, 412):  # the same tag again names what is there no more
+        written = api.post(SHELLS, json=SHELL, headers={"If-Match": answer.headers["ETag"]})
+        assert written.status_code == status, written.text
+
+
+def test_a_user_without_a_shell_has_none_and_no_etag(api: httpx.Client) -> None:
+    answer = api.get(LATEST)
+    assert told(answer) == {"item": None}
+    assert "ETag" not in answer.headers
+
+
+def test_another_users_shell_and_a_query_are_refused_in_s2s_shape(api: httpx.Client) -> None:
+    foreign = refusal_in_s2(api.get(LATEST.replace("alice", "bob")), 403)
+    assert foreign["code"] == "forbidden_user"
+    assert refusal_in_s2(api.get(LATEST, params={"version": 1}), 400)["code"] == "validation_error"
+
+
+def test_the_openapi_document_says_what_the_call_answers(api: httpx.Client) -> None:
+    document = told(api.get("/api/schema", headers={"Accept": "application/json"}))
+    described = document["paths"]["/api/v1/user/{user_id}/objects/shell/latest"]["get"]
+    assert described["operationId"] == "getLatestShell"
+    item = document["components"]["schemas"]["ContinuityLatestShell"]["properties"]["item"]
+    assert item["type"] == ["object", "null"]

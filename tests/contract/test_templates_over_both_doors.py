@@ -1,0 +1,91 @@
+"""Templates that work on pages, submitted over REST and over MCP, to their success."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from decisions.objects import put_success_path
+from decisions.principals import Principal
+from tests.contract.surface import Answer, Surface
+from tests.support.continuity import PATH
+from tests.support.login_site import PASSWORD, USERNAME
+from tests.support.template_sites import Site, words
+
+pytest_plugins = [
+    "tests.support.rest_fixtures", "tests.support.login_fixtures",
+    "tests.support.template_fixtures",
+]  # fmt: skip
+SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}
+WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 30_000}
+THANKS = {"type": "textIncludes", "value": "Thank you", "timeoutMs": 30_000}
+Run = Callable[..., Answer]
+
+
+@pytest.fixture(params=["mcp", "rest"])
+def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Surface]:
+    """Each door, for a caller of trust local."""
+    made = Surface(web, token, over=request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(surface: Surface, worker: None, browser_closed: None) -> Run:
+    """Submit a run and wait for its end: `run("paginated_extract", startUrl=…)`."""
+
+    def make(template_id: str, session_id: str | None = None, **inputs: Any) -> Answer:
+        place = {"sessionId": session_id} if session_id else {}
+        handle = surface.call(
+            "run_task_template", templateId=template_id, inputs=inputs,
+            options={"mode": "async", "timeoutMs": 200_000}, **place,
+        )  # fmt: skip
+        ended = handle
+        while ended["status"] in ("queued", "running"):
+            ended = surface.call("wait_task_run", runId=handle["runId"], waitMs=55_000)
+        assert ended["status"] == "succeeded", ended
+        return dict(ended["result"])
+
+    return make
+
+
+def test_a_list_is_read_page_by_page(run: Run, site: Site) -> None:
+    pagination = {"next": words("next page"), "maxPages": 2}
+    result = run("paginated_extract", startUrl=site.url("/list"), pagination=pagination)
+    assert [page["title"] for page in result["pages"]] == ["List 1", "List 2"]
+    assert result["stoppedReason"] == "max_pages"
+
+
+def test_a_form_is_sent_once_and_its_answer_read(run: Run, site: Site) -> None:
+    fields = [{"name": "name", "value": "Ada 王", "locator": words("your name")}]
+    contact = site.url("/contact")
+    result = run("submit_and_verify", startUrl=contact, fields=fields, successIndicator=THANKS)
+    assert (result["success"], result["indicatorMatched"]) == (True, True)
+    ((path, sent),) = site.server.forms
+    assert (path, sent["name"]) == ("/sent", "Ada 王")
+
+
+def test_pages_are_compared(run: Run, site: Site) -> None:
+    urls = [site.url("/article"), site.url("/sent")]
+    result = run("multi_tab_compare", urls=urls)
+    assert result["summary"]["succeeded"] == 2
+    assert "title" in {one["field"] for one in result["diffs"]}
+
+
+def test_a_login_is_kept_for_the_next_run(run: Run, members_site: str) -> None:
+    login = {"username": USERNAME, "password": PASSWORD}
+    kept = run("login_keep_session", startUrl=f"{members_site}/login", credentials=login,
+               fields=SELECTORS, successIndicator=WELCOME)  # fmt: skip
+    assert (kept["success"], kept["loginState"]) == (True, "authenticated")
+    read = run("batch_extract_pages", session_id=kept["sessionId"], urls=[kept["finalUrl"]])
+    assert read["items"][0]["title"] == kept["title"]
+
+
+def test_a_success_path_is_replayed(run: Run, site: Site, principal: Principal) -> None:
+    written = put_success_path(principal=principal, call={**PATH, "user_id": "alice"})
+    object_id = written["item"]["object_id"]
+    result = run("replay_success_path", objectId=object_id, slots={"url": site.url("/article")})
+    assert (result["objectId"], result["version"]) == (object_id, 1)
+    assert "Read me to the end" in str(result["results"][0]["output"])

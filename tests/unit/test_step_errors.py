@@ -1,0 +1,43 @@
+"""Why a step failed, as its journal keeps it: whose time was over, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from decisions.errors import SessionNotFound
+from runners.errors import ElementNotFound, NavigationTimeout
+from runs.models import Run
+from runs.step_lines import error_of
+
+RUN = Run(id="run_1", timeout_ms=4000)
+
+
+def told(error: Exception, *, left_s: float) -> dict[str, Any]:
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return dict(error_of(future, RUN, ends_at=time.monotonic() + left_s) or {})
+
+
+def test_a_wait_that_the_runs_end_cut_short_is_the_runs_timeout() -> None:
+    error = told(NavigationTimeout("It did not come.", details={"url": "u"}), left_s=1.99)
+    assert (error["errorCode"], error["details"], error["retryable"]) == (
+        "RUN_TIMEOUT", {"url": "u"}, True,
+    )  # fmt: skip
+    assert error["message"] == "The run's 4000 ms were over before this: It did not come."
+    assert "timeoutMs" in error["recovery"]
+
+
+@pytest.mark.parametrize(
+    ("error", "left_s"), [(NavigationTimeout("late"), 600), (ElementNotFound("none"), 1)]
+)
+def test_any_other_failure_stays_the_pages_own(error: Any, left_s: float) -> None:
+    assert told(error, left_s=left_s)["errorCode"] == error.code
+
+
+def test_what_helps_is_told_by_the_run_alone() -> None:
+    assert "nextActions" in SessionNotFound("gone").as_dict()
+    assert "nextActions" not in told(SessionNotFound("gone"), left_s=9)

@@ -1,0 +1,42 @@
+"""What is told of the element that a step took for the one that was meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runs.task_templates.matches import doubts_of, match_of
+from runs.task_templates.outcomes import warnings_of
+from runs.task_templates.registry import StepView
+
+GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": "next", "equals": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({}, []), ({"equals": 3}, ["3 elements fit as well as “Next”; the first was taken."]),
+     ({"score": 0.55}, ["“Next” was taken, which fits only by 0.55 of 1."])],
+)  # fmt: skip
+def test_doubts_are_told_of_a_poor_match_and_of_one_among_equals(
+    change: dict[str, Any], said: list[str]
+) -> None:
+    assert doubts_of({"match": GOOD | change}) == said
+
+
+def test_a_match_is_told_in_its_own_fields_with_its_texts_cut() -> None:
+    match = match_of({"output": {"match": GOOD | {"matched": "#a" * 900, "value": "s3cret"}}})
+    assert match == GOOD | {"matched": "#a" * 100}
+
+
+@pytest.mark.parametrize(
+    "output", [{}, {"match": None}, {"match": "all"}, {"match": {"score": "high"}}, {"output": "x"}]
+)
+def test_what_is_no_match_is_not_told_as_one(output: dict[str, Any]) -> None:
+    assert (match_of(output), doubts_of(output)) == (None, [])
+
+
+def test_the_same_doubt_on_every_page_is_told_once() -> None:
+    output = {"match": GOOD | {"equals": 2}, "warnings": ["slow"]}
+    steps = [StepView(n, f"read page {n}", {}, True, output, None) for n in range(9)]
+    assert warnings_of(steps) == ["2 elements fit as well as “Next”; the first was taken.", "slow"]
