@@ -71,11 +71,13 @@ class ApiView(APIView):
 
     Attributes:
         scopes: the scope that each method needs.
+        audited_path: what of the path the audit row of a missing scope tells, and under which name.
         body_limit: bytes of a body.
         tell_refusal: the body of an answer that refuses, in the words of the call's own seed.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {}
+    audited_path: ClassVar[Mapping[str, str]] = {}
     body_limit: ClassVar[int] = BODY_LIMIT
     tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(Refused.as_dict)
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]

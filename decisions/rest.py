@@ -24,7 +24,9 @@ from rest_framework.throttling import BaseThrottle
 from decisions.arguments import read_json
 from decisions.audit import Deed, record
 from decisions.errors import Forbidden, NotAuthenticated, TooManyRequests
+from decisions.logs import redact
 from decisions.principals import Principal, authenticate, throttle_key
+from decisions.storable import storable_text
 from decisions.throttle import CallCounter
 
 if TYPE_CHECKING:
@@ -122,17 +124,21 @@ class HasScope(BasePermission):
         try:
             principal.require(scopes.get(method, "none that exists"))
         except Forbidden as refusal:
-            _record_refusal(request, principal, refusal)
+            named: Mapping[str, str] = getattr(view, "audited_path", {})
+            _record_refusal(request, principal, refusal, named)
             raise
         return True
 
 
-def _record_refusal(request: Request, principal: Principal, refusal: Forbidden) -> None:
+def _record_refusal(
+    request: Request, principal: Principal, refusal: Forbidden, named: Mapping[str, str]
+) -> None:
     match = request.resolver_match
-    route = match.route if match else ""
+    route, path = (match.route, match.kwargs) if match else ("", {})
+    shown = {name: storable_text(redact(str(path[part])[:64])) for part, name in named.items()}
     record(
         Deed("access.refused", principal.id, "route", route, principal.tenant_id,
-             principal.workspace_id, {"method": request.method, **refusal.details})
+             principal.workspace_id, {"method": request.method, **shown, **refusal.details})
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 
-from decisions.errors import Refused
+from decisions.errors import Refused, ToolNotFound
 from decisions.principals import Principal
 from decisions.schemas import check, whole_numbers
 from decisions.threads import in_thread
@@ -32,6 +33,7 @@ from mcp_server.incoming import Incoming, incoming_of
 from mcp_server.progress import Reporter
 from mcp_server.tools import Call, Tool, load_toolsets
 from runners.product import NAME, VERSION
+from runs.tools.refusals import record_refusal
 
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
 _RUNTIME = (
@@ -128,12 +130,16 @@ class ContinuityServer(Server[dict[str, Any]]):
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = self.tools.get(params.name)
+        tool, incoming = self.tools.get(params.name), incoming_of(ctx.request)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:64]}")
-        reporter, incoming = Reporter(ctx.session), incoming_of(ctx.request)
+            told = f"Unknown tool: {params.name[:64]}"
+            await self._record_refusal(params.name, ToolNotFound(told), incoming)
+            raise MCPError(types.INVALID_PARAMS, told)
+        reporter = Reporter(ctx.session)
         try:
             if incoming.refused is not None:
+                if tool.audits_refusals:
+                    await self._record_refusal(tool.name, incoming.refused, incoming)
                 raise incoming.refused
             return success(await self._answer(tool, params.arguments or {}, incoming, reporter))
         except Refused as refused:
@@ -142,6 +148,12 @@ class ContinuityServer(Server[dict[str, Any]]):
             return malfunction(tool.name, error, tell=tool.tell_refusal)
         finally:
             reporter.close()
+
+    async def _record_refusal(self, name: str, refusal: Refused, incoming: Incoming) -> None:
+        """Tell the audit log of a refused call; whoever cannot be admitted is not told of."""
+        with suppress(Refused):
+            principal = await self._door.admit(incoming, needs_stack=False)
+            await in_thread(record_refusal, principal=principal, name=name, refusal=refusal)
 
     async def _list_resources(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None

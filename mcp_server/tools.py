@@ -60,6 +60,7 @@ class Tool:
         open_world: it acts on things outside this installation.
         needs_stack: a worker has to live for it to be of use.
         checks_itself: its handler checks the arguments, against more than `input_schema` says.
+        audits_refusals: a call that the gate refused, before its handler, is an audit row too.
         tell_refusal: a refusal in the words of the tool's own seed.
     """
 
@@ -75,6 +76,7 @@ class Tool:
     open_world: bool = False
     needs_stack: bool = False
     checks_itself: bool = False
+    audits_refusals: bool = False
     tell_refusal: Callable[[Refused], dict[str, Any]] = Refused.as_dict
 
     @cached_property

@@ -37,6 +37,7 @@ def _tool(tool: RunnersTool) -> Tool:
         open_world=tool.developer or tool.uses_browser,
         needs_stack=tool.uses_browser,
         checks_itself=True,
+        audits_refusals=True,
         tell_refusal=told_in_s4,
     )
 

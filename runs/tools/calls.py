@@ -28,12 +28,13 @@ from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
-from runners.s4 import FailedCall, failed_call
+from runners.s4 import failed_call
 from runners.targets import Caller
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
 from runs.tools.carried import hand_in, wait_for
+from runs.tools.refusals import record_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +122,31 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
 
     A call that a worker carries begins with its run, in one transaction.
     """
+    try:
+        admitted = _checked(principal, asked)
+    except Refused as refusal:
+        record_refusal(principal=principal, name=asked.name, refusal=refusal)
+        raise
+    if not admitted.tool.uses_browser:
+        approval = admit_call(admitted.use)
+        with transaction.atomic():
+            begin(approval)
+            record(_deed("tool.called", principal, admitted.tool, _about(admitted)))
+    return admitted
+
+
+def _checked(principal: Principal, asked: AskedCall) -> _Admitted:
     tool = get_tool(asked.name)
     if tool is None:
         raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
     principal.require(scope_of(tool))
     try:
-        admitted = _checked(principal, tool, asked)
-    except (ToolFailed, InvalidInput) as wrong:
-        refusal = _refusal_of(wrong, tool)
-        told = {"tool": tool.name, "code": _code_of(refusal)}
-        record(_deed("tool.refused", principal, tool, told))
-        raise refusal from None
-    if not tool.uses_browser:
-        approval = admit_call(admitted.use)
-        with transaction.atomic():
-            begin(approval)
-            record(_deed("tool.called", principal, tool, _about(admitted)))
-    return admitted
+        return _for_tool(principal, tool, asked)
+    except ToolFailed as failed:
+        raise failed_call(failed.as_dict(), in_s4=tool.kind == "workspace") from None
 
 
-def _checked(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
+def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
     workspace = None
     if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
         offered = tuple(asked.offered) if asked.offered is not None else None
@@ -152,16 +158,6 @@ def _checked(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
     target_id = workspace.target_id if workspace is not None else None
     use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key, is_own=True)
     return _Admitted(tool, use, workspace, new_id("call_"))
-
-
-def _refusal_of(wrong: ToolFailed | Refused, tool: Tool) -> Refused:
-    if isinstance(wrong, ToolFailed):
-        return failed_call(wrong.as_dict(), in_s4=tool.kind == "workspace")
-    return wrong
-
-
-def _code_of(refusal: Refused) -> str:
-    return str(refusal.error["errorCode"]) if isinstance(refusal, FailedCall) else refusal.code
 
 
 def _context(principal: Principal, admitted: _Admitted, asked: AskedCall) -> ToolContext:

@@ -11,13 +11,16 @@ from rest_framework.request import Request
 
 from decisions.api_view import ApiView, json_answer, principal_of
 from decisions.arguments import Arguments
+from decisions.errors import Refused
 from decisions.gate import CALL_LIMIT
 from decisions.openapi import component, operation
+from decisions.threads import in_thread
 from runners.registry import is_workspace_tool
 from runners.s4 import told_in_s4
 from runs.tools import contract
 from runs.tools.calls import AskedCall, call_tool
 from runs.tools.listing import list_callable_tools
+from runs.tools.refusals import record_refusal
 
 _NOTHING = Arguments({"type": "object", "properties": {}, "additionalProperties": False})
 _CALL = Arguments(contract.CALL_INPUT)
@@ -48,6 +51,7 @@ class CallView(ApiView):
     """POST /tools/{name}/call."""
 
     scopes = {"POST": "tools:read"}  # the call itself asks for tools:write where it changes things
+    audited_path = {"name": "tool"}
     body_limit = CALL_LIMIT
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
@@ -69,9 +73,17 @@ class CallView(ApiView):
         decision, and the same call with the same `idempotencyKey` then performs it. Errors of
         workspace tools are `{"error": {"code": "E_…", …}}`, all others as everywhere.
         """
-        asked = await self.arguments_of_body(_CALL)
+        asked = await self._asked(request)
         call = AskedCall(
             asked["name"], asked.get("args", {}), target_id=asked.get("targetId"),
             timeout_ms=asked.get("timeoutMs"), key=asked.get("idempotencyKey", ""),
         )  # fmt: skip
         return json_answer((await call_tool(principal=principal_of(request), asked=call)).as_dict())
+
+    async def _asked(self, request: Request) -> dict[str, Any]:
+        try:
+            return await self.arguments_of_body(_CALL)
+        except Refused as refusal:
+            principal, name = principal_of(request), str(self.kwargs["name"])
+            await in_thread(record_refusal, principal=principal, name=name, refusal=refusal)
+            raise

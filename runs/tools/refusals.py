@@ -1,0 +1,35 @@
+"""What the audit log tells of direct calls that are refused before anything begins: one row each,
+whatever was sent.
+
+Of the arguments nothing is told. What policy or a person denies has a row of its own
+(`decisions.deeds`), and what no caller could be named for (no token, too many calls) has none.
+"""
+
+from __future__ import annotations
+
+from decisions.audit import Deed, record
+from decisions.errors import Refused
+from decisions.logs import redact
+from decisions.principals import Principal
+from decisions.storable import storable_text
+from runners.registry import is_workspace_tool
+from runners.s4 import FailedCall, told_in_s4
+
+NAME_CHARACTERS = 64  # of a tool that may not exist: its name is whatever the caller sent
+
+
+def record_refusal(*, principal: Principal, name: str, refusal: Refused) -> None:
+    """Write who was refused a call of which tool, and with which code; commits."""
+    shown = storable_text(redact(name[:NAME_CHARACTERS]))
+    told = {"tool": shown, "code": _code_told(name, refusal)}
+    if "scope" in refusal.details:
+        told["scope"] = refusal.details["scope"]
+    place = principal.tenant_id, principal.workspace_id
+    record(Deed("tool.refused", principal.id, "tool", shown, *place, told))
+
+
+def _code_told(name: str, refusal: Refused) -> str:
+    """Return the code that the caller reads."""
+    if is_workspace_tool(name):
+        return str(told_in_s4(refusal)["error"]["code"])
+    return str(refusal.error["errorCode"]) if isinstance(refusal, FailedCall) else refusal.code

@@ -1,0 +1,131 @@
+"""Direct calls of tools that are refused before anything begins: one row of the audit log each, at
+both doors, that says who, which tool and which code, and nothing of the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.models import AuditEntry
+from decisions.principals import create_token
+from tests.support.tool_door import DOORS, ToolDoor
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+
+SECRET = "hunter2-of-nobody"
+WRITE = {"path": "game/scene/new.txt", "content": SECRET, "dryRun": True}
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def rows() -> Callable[[], list[AuditEntry]]:
+    """What the log tells since the test began, without the token that was made."""
+    begun = set(AuditEntry.objects.values_list("id", flat=True))
+
+    def since() -> list[AuditEntry]:
+        new = AuditEntry.objects.exclude(id__in=begun).exclude(action="token.created")
+        assert SECRET not in str(list(new.values_list("resource_id", "metadata")))
+        return list(new.order_by("id"))
+
+    return since
+
+
+def told(row: AuditEntry) -> tuple[str, str, dict[str, Any]]:
+    return row.action, row.resource_id, row.metadata
+
+
+@pytest.mark.parametrize("over", DOORS)
+def test_a_missing_scope_is_told(
+    over: str, web: str, project: Path, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    token = create_token(name="reader", trust="local", scopes=frozenset({"tools:read"}))
+    door = ToolDoor(web, token, over=over)
+    assert door.call("write_to_file", WRITE)[0] == "E_POLICY_VIOLATION"
+    door.close()
+    (row,) = rows()
+    why = {"tool": "write_to_file", "code": "E_POLICY_VIOLATION", "scope": "tools:write"}
+    assert told(row) == ("tool.refused", "write_to_file", why)
+    assert row.actor.startswith("token:")
+
+
+def test_a_token_without_any_scope_of_tools_is_told_with_the_tool(
+    client_with: Callable[..., httpx.Client], project: Path, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    nobody = client_with(scopes={"runs:write"})
+    answer = nobody.post("/api/v1/tools/write_to_file/call", json={"args": WRITE})
+    assert answer.status_code == 403
+    (row,) = rows()
+    assert (row.action, row.metadata["tool"]) == ("access.refused", "write_to_file")
+
+
+def test_a_tool_that_is_not_there_is_told(
+    door: ToolDoor, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    if door.over == "mcp":
+        assert door.call("no_such_tool", WRITE)[0] == "RPC_-32602"
+    else:
+        url = "/api/v1/tools/no_such_tool/call"
+        assert door.client.post(url, json={"args": WRITE}).status_code == 404
+    (row,) = rows()
+    why = {"tool": "no_such_tool", "code": "TOOL_NOT_FOUND"}
+    assert told(row) == ("tool.refused", "no_such_tool", why)
+
+
+def test_what_looks_like_a_secret_in_a_tools_name_is_not_kept(
+    api: httpx.Client, project: Path, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    key = "sk-" + "a1" * 20
+    assert api.post(f"/api/v1/tools/{key}/call", json={}).status_code == 404
+    assert api.post(f"/api/v1/tools/{'x' * 3000}%00/call", json={}).status_code == 400
+    first, second = rows()
+    assert (first.resource_id, second.resource_id) == ("***", "x" * 64)
+
+
+@pytest.mark.parametrize(
+    "args", [WRITE | {"dryRun": SECRET}, b'{"path":"a","path":"hunter2-of-nobody"}']
+)
+def test_wrong_arguments_are_told_without_what_they_were(
+    door: ToolDoor, args: Any, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    assert door.call("write_to_file", args)[0] == "E_BAD_ARGS"
+    (row,) = rows()
+    why = {"tool": "write_to_file", "code": "E_BAD_ARGS"}
+    assert told(row) == ("tool.refused", "write_to_file", why)
+
+
+@pytest.mark.parametrize("body", ["[1]", '{"args": [], "x": 1}', "{", '{"timeoutMs": 0}'])
+def test_a_body_that_is_no_call_is_told_too(
+    api: httpx.Client, project: Path, body: str, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    answer = api.post("/api/v1/tools/write_to_file/call", content=body, headers=JSON)
+    assert answer.status_code == 400
+    (row,) = rows()
+    assert told(row)[2] == {"tool": "write_to_file", "code": "E_BAD_ARGS"}
+
+
+def test_what_is_not_for_callers_of_this_trust_is_told(
+    client_with: Callable[..., httpx.Client], project: Path, rows: Callable[[], list[AuditEntry]],
+    developer: None,
+) -> None:  # fmt: skip
+    remote = client_with(trust="remote")
+    url = "/api/v1/tools/execute_command/call"
+    answer = remote.post(url, json={"args": {"scriptName": "lint"}})
+    (row,) = rows()
+    code = answer.json()["error"]["code"]
+    assert told(row) == ("tool.refused", "execute_command", {"tool": "execute_command",
+                                                             "code": code})  # fmt: skip
+
+
+def test_a_flood_writes_a_row_a_call_and_no_more(
+    api: httpx.Client, project: Path, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    big = {"args": {"path": "x" * 500_000, "content": 1}}
+    for _ in range(5):
+        assert api.post("/api/v1/tools/write_to_file/call", json=big).status_code == 400
+    assert len(rows()) == 5
+    assert max(len(str(row.metadata)) for row in rows()) < 200
