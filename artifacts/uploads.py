@@ -58,8 +58,7 @@ def start_upload(
             has none.
 
     Raises:
-        InvalidInput: Larger than this installation takes.
-        TooManyUploads: OPEN_MAX are open.
+        InvalidInput, TooManyUploads: Larger than this installation takes; OPEN_MAX are open.
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     principal.require("artifacts:write")
@@ -77,8 +76,7 @@ def start_upload(
         workspace_id=principal.workspace_id, expires_at__gt=now, artifact_id__isnull=True
     )
     facts = {"sizeBytes": size_bytes, "sha256": sha256, "mimeType": mime_type}
-    use = use_of(principal, "start_artifact_upload", {"name": upload.name, **facts})
-    approval = admit_call(use)
+    approval = admit_call(use_of(principal, "start_artifact_upload", {"name": name, **facts}))
     with transaction.atomic():
         begin(approval)
         if len(opened.values("id")[:OPEN_MAX]) >= OPEN_MAX:
