@@ -19,8 +19,10 @@ from artifacts.models import Artifact, ArtifactUpload
 from artifacts.selectors import describe
 from artifacts.upload_places import Ticket, make_ticket, place_of
 from decisions.audit import Deed, record
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
 from decisions.ids import new_id
+from decisions.models import Confirmation
 from decisions.portions import AT_ONCE, until_done
 from decisions.principals import Principal
 from decisions.storable import storable_text
@@ -56,8 +58,8 @@ def start_upload(
             has none.
 
     Raises:
-        InvalidInput: Larger than this installation takes.
-        TooManyUploads: OPEN_MAX are open.
+        InvalidInput, TooManyUploads: Larger than this installation takes; OPEN_MAX are open.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     principal.require("artifacts:write")
     most = settings.UPLOAD_MAX_BYTES
@@ -74,7 +76,9 @@ def start_upload(
         workspace_id=principal.workspace_id, expires_at__gt=now, artifact_id__isnull=True
     )
     facts = {"sizeBytes": size_bytes, "sha256": sha256, "mimeType": mime_type}
+    approval = admit_call(use_of(principal, "start_artifact_upload", {"name": name, **facts}))
     with transaction.atomic():
+        begin(approval)
         if len(opened.values("id")[:OPEN_MAX]) >= OPEN_MAX:
             raise TooManyUploads(f"{OPEN_MAX} uploads of this workspace are open.")
         upload.save(force_insert=True)
@@ -162,6 +166,7 @@ async def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, 
         ArtifactExpired: Its time is over.
         NothingSent: The bytes are not there yet.
         InvalidInput: They are not those that were announced; they are gone then.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     return await to_its_end(_complete(principal, upload_id))
 
@@ -169,12 +174,15 @@ async def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, 
 async def _complete(principal: Principal, upload_id: str) -> dict[str, Any]:
     upload = await in_thread(_upload, principal, upload_id)
     if upload.artifact_id is None:
+        # Before the bytes are read: those that were sent stay there while a person is asked.
+        use = use_of(principal, "complete_artifact_upload", {"uploadId": upload.id})
+        approval = await in_thread(admit_call, use)
         try:
             await in_long_thread(_take_in, upload)
         except FileNotFoundError:
             await in_thread(_require_complete, upload)
         else:
-            await in_thread(_make_artifact, principal, upload)
+            await in_thread(_make_artifact, principal, upload, approval)
             await in_long_thread(blob_storage().delete, place_of(upload.id))
     return await in_thread(lambda: describe(Artifact.objects.get(id=upload.artifact_id)))
 
@@ -220,7 +228,9 @@ def _take_in(upload: ArtifactUpload) -> None:
     )
 
 
-def _make_artifact(principal: Principal, upload: ArtifactUpload) -> None:
+def _make_artifact(
+    principal: Principal, upload: ArtifactUpload, approval: Confirmation | None
+) -> None:
     """Write the row, once: of two who complete at the same time both get the first one's."""
     now = datetime.now(UTC)
     row = Artifact(
@@ -232,6 +242,7 @@ def _make_artifact(principal: Principal, upload: ArtifactUpload) -> None:
     with transaction.atomic():
         mine = ArtifactUpload.objects.filter(id=upload.id, artifact_id__isnull=True)
         if mine.update(artifact_id=row.id):
+            begin(approval)
             row.save(force_insert=True)
             record(_deed("artifact.uploaded", principal, upload, {"artifactId": row.id}))
     upload.refresh_from_db()

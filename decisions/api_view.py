@@ -16,10 +16,10 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from decisions.arguments import Arguments, read_json
-from decisions.errors import Refused
+from decisions.errors import Refused, is_about_access
 from decisions.gate import BODY_LIMIT
 from decisions.principals import Principal
-from decisions.rest import AlwaysJSON, JSONRenderer
+from decisions.rest import AlwaysJSON, JSONRenderer, record_refusal
 from decisions.threads import in_thread
 
 Handler = Callable[..., Any]
@@ -72,12 +72,15 @@ class ApiView(APIView):
     Attributes:
         scopes: the scope that each method needs.
         audited_path: what of the path the audit row of a missing scope tells, and under which name.
+        audits_refusals: a refusal for want of a right, or for what is not there where something was
+            to be changed, leaves an audit row; else its service tells of it.
         body_limit: bytes of a body.
         tell_refusal: the body of an answer that refuses, in the words of the call's own seed.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {}
     audited_path: ClassVar[Mapping[str, str]] = {}
+    audits_refusals: ClassVar[bool] = True
     body_limit: ClassVar[int] = BODY_LIMIT
     tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(Refused.as_dict)
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
@@ -102,7 +105,18 @@ class ApiView(APIView):
                 return cast(HttpResponseBase, await handler(self.request, **kwargs))
             return await in_thread(self._admit_and_answer, handler)
         except Exception as error:  # noqa: BLE001  (as DRF's own dispatch: the handler logs what it does not know)
+            if isinstance(error, Refused) and self._is_told(error):
+                principal = principal_of(self.request)
+                await in_thread(record_refusal, self.request, principal, error, self.audited_path)
             return self.handle_exception(error)
+
+    def _is_told(self, refusal: Refused) -> bool:
+        """Tell whether the audit log has to be told of a refusal of a known caller."""
+        if refusal.is_recorded or not self.audits_refusals:
+            return False
+        # By the scope: what reads a body in order to answer it is a read too.
+        reads = self.scopes.get(str(self.request.method), ":read").endswith(":read")
+        return is_about_access(refusal, reads=reads) and isinstance(self.request.auth, Principal)
 
     async def admit(self) -> None:
         """Refuse the call here if it may not be made."""

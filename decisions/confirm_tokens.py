@@ -6,12 +6,14 @@ Whatever fails reads the same, and takes about the same time.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
 
 from decisions.audit import Deed, record
 from decisions.confirmations import TOKENS, bound, confirm, settle
+from decisions.deeds import Ruling, ToolUse, denial, record_denial, rule_on, use_of
 from decisions.errors import (
     ConfirmTokenInvalid,
     Conflict,
@@ -38,9 +40,12 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
         ConfirmTokenInvalid: Anything is not as it has to be: all read the same.
         InvalidInput: No token came, and the credential lacks the scope.
         Forbidden: It lacks continuity:write.
+        PolicyDenied: A rule says deny of this call, or confirm.
     """
     principal.require("continuity:write")
     decision_id, user_id = call["decision_id"], call["user_id"]
+    about = {"decision_id": decision_id, "user_id": user_id}
+    _admit(use_of(principal, "continuity_confirm_decision", about))
     token = call.get("confirm_token")
     if token is not None:
         confirm_with_token(
@@ -54,6 +59,22 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
         "ok": True, "decision_id": decision_id, "user_id": user_id, "confirmed": True,
         "message": "The decision is confirmed; it may be acted on once.",
     }  # fmt: skip
+
+
+def _admit(use: ToolUse) -> None:
+    """Let the call pass, or refuse it. Nobody is asked whether an answer may be given: where a rule
+    wants that, people give it themselves, in the inbox, by a signed link or by command, which no
+    rule closes.
+    """
+    ruling = rule_on(use)
+    if ruling.decision == "allow":
+        return
+    verdict = ruling.verdict
+    if ruling.decision == "confirm":
+        verdict = replace(verdict, reason="people confirm this themselves, in the inbox")
+    ruling = Ruling(verdict, "deny")
+    record_denial(use, ruling)
+    raise denial(use, ruling)
 
 
 def _confirm_by_scope(principal: Principal, decision_id: int, user_id: str) -> None:

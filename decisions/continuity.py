@@ -40,4 +40,6 @@ def require_user(principal: Principal, user_id: str) -> None:
         Deed("access.refused", principal.id, "user", user_id, principal.tenant_id,
              principal.workspace_id, {"errorCode": ForbiddenUser.code})
     )  # fmt: skip
-    raise ForbiddenUser("This credential may not act for this user_id.")
+    refusal = ForbiddenUser("This credential may not act for this user_id.")
+    refusal.is_recorded = True
+    raise refusal

@@ -61,6 +61,7 @@ class Refused(Exception):
         self.details = details or {}
         known = next_actions_after(self.code)
         self.next_actions = known if next_actions is None else next_actions
+        self.is_recorded = False  # the audit log tells of it already
 
     def as_dict(self) -> dict[str, Any]:
         """Return the one error shape of every door: errorCode, message, details, retryable,
@@ -300,3 +301,10 @@ class ConfirmationRequired(Refused):
     http_status = 202
     retryable = True
     recovery = "Have a person confirm it, then make the same call with the same key again."
+
+
+def is_about_access(refusal: Refused, *, reads: bool) -> bool:
+    """Tell whether a refusal is one that the audit log tells of: for want of a right; and, of a
+    call that would have changed something, for what is not there for this caller.
+    """
+    return isinstance(refusal, Forbidden) or (not reads and isinstance(refusal, NotFound))

@@ -16,6 +16,7 @@ from decisions.masking import Masker
 _NAME = r"(?i:password|passwd|secret|token|api[_-]?key)"
 _HEADER = r"(?i:(?:proxy-)?authorization|(?:set-)?cookie)"
 _IS = r"(?:\\*[\"'])?\s*[=:]\s*"
+_NO_PRINCIPAL = r"(?!(?<=token:)tok_[0-9a-hjkmnp-tv-z]{26}\b)"  # `token:tok_…` only names a token
 _QUOTED = r"\\*\"[^\"\r\n]*\"|\\*'[^'\r\n]*'"
 # Bearer tokens of ours and of others, whole headers, passwords in addresses and in key=value texts.
 _SECRETS = re.compile(
@@ -26,7 +27,7 @@ _SECRETS = re.compile(
     rf"|{_HEADER}{_IS}(?:{_QUOTED}|[^\"'\r\n]+)"
     rf"|(?i:bearer)\s+\S+"
     rf"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
-    rf"|{_NAME}{_IS}(?:{_QUOTED}|[^\s\"',;&}}\])]+)"
+    rf"|{_NAME}{_IS}{_NO_PRINCIPAL}(?:{_QUOTED}|[^\s\"',;&}}\])]+)"
 )
 _HOLDS_SECRET = re.compile(rf"[\w-]*{_NAME}|{_HEADER}")
 # What json leaves as it is and terminals or line readers do not, and what no UTF-8 can hold.

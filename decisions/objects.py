@@ -15,6 +15,7 @@ import orjson
 from django.db import transaction
 
 from decisions.audit import Deed, record
+from decisions.deeds import ToolUse, admit_call, begin, use_of
 from decisions.errors import IdempotencyConflict, InvalidInput, VersionConflict
 from decisions.models import ObjectType, ObjectVersion, UserObject
 from decisions.owner import Owner, owner_of
@@ -53,8 +54,10 @@ def put_shell(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any
         InvalidInput: Inferred without evidence, a blank key, too large.
         VersionConflict: It is not in the version that if_match names.
         IdempotencyConflict: The key came with another call within 24 hours.
+        PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`.
     """
-    return _put(principal, ObjectType.SHELL, SHELL_NAME, shell_payload, call)
+    writing = _checked(principal, ObjectType.SHELL, SHELL_NAME, shell_payload, call)
+    return _put(writing, use_of(principal, "continuity_put_shell", call, key=writing.key or ""))
 
 
 def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,12 +68,14 @@ def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[s
 
     Raises:
         InvalidInput: Also a slot without its definition, or without success criteria.
-        Forbidden, ForbiddenUser, VersionConflict, IdempotencyConflict: As `put_shell`.
+        Refused: Any other of its kinds that `put_shell` names.
     """
     name = str(call["name"]).strip()
     if not name:
         raise InvalidInput("name: it is blank.")
-    return _put(principal, ObjectType.SUCCESS_PATH, name, path_payload, call)
+    writing = _checked(principal, ObjectType.SUCCESS_PATH, name, path_payload, call)
+    use = use_of(principal, "continuity_put_success_path", call, key=writing.key or "")
+    return _put(writing, use)
 
 
 def list_objects(
@@ -139,13 +144,13 @@ def item_of(version: ObjectVersion) -> dict[str, Any]:
     }
 
 
-def _put(
+def _checked(
     principal: Principal,
     object_type: ObjectType,
     name: str,
     payload_of: Callable[[Mapping[str, Any]], dict[str, Any]],
     call: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> _Writing:
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     key = call.get("idempotency_key")
     if key is not None and not key.strip():
@@ -153,13 +158,22 @@ def _put(
     payload = payload_of(call)
     if len(orjson.dumps(payload)) > MAX_PAYLOAD:
         raise InvalidInput(f"The object has more than {MAX_PAYLOAD} bytes of JSON.")
-    writing = _Writing(
+    return _Writing(
         owner, object_type, name, payload, call["confidence"], call["validity"],
         key, _digest_of(call), call.get("if_match"), principal.id,
     )  # fmt: skip
-    with transaction.atomic():
-        owner.lock()
-        version = _written_before(writing) or _write(writing)
+
+
+def _put(writing: _Writing, use: ToolUse) -> dict[str, Any]:
+    version = _written_before(writing)
+    if version is None:  # what was done already is not asked about again
+        approval = admit_call(use)
+        with transaction.atomic():
+            writing.owner.lock()
+            version = _written_before(writing)
+            if version is None:
+                begin(approval)
+                version = _write(writing)
     return {"ok": True, "item": item_of(version)}
 
 

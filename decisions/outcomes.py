@@ -17,6 +17,7 @@ import orjson
 from django.db import transaction
 
 from decisions.audit import Deed, record
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import (
     DecisionNotConfirmed,
     InvalidInput,
@@ -54,20 +55,27 @@ def report_outcome(*, principal: Principal, call: Mapping[str, Any]) -> dict[str
         OutcomeNotFound: No such decision of this user waits for an outcome.
         OutcomeReported: It has another outcome.
         DecisionNotConfirmed: It is high-risk, and nobody said yes.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     failure = call.get("failure_type")
     if failure and call["outcome_status"] == OutcomeStatus.SUCCESS:
         raise InvalidInput("failure_type: a success has none.")
+    # A decision has one outcome: that is the key under which a person's yes to this is known again.
+    use = use_of(principal, "continuity_report_outcome", call, key=str(call["decision_id"]))
+    approval = admit_call(use)
     try:
         with transaction.atomic():
-            return _report(owner, principal, call)
+            return _report(owner, principal, call, approval)
     except (OutcomeNotFound, OutcomeReported, DecisionNotConfirmed) as refusal:
         _record(owner, principal, call, "outcome.refused", why=refusal.code)
+        refusal.is_recorded = True
         raise
 
 
-def _report(owner: Owner, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
+def _report(
+    owner: Owner, principal: Principal, call: Mapping[str, Any], approval: Confirmation | None
+) -> dict[str, Any]:
     owner.lock()
     outcome = Outcome.objects.select_related("decision").filter(
         decision_id=call["decision_id"], workspace_id=owner.workspace_id, user_id=owner.user_id
@@ -80,6 +88,7 @@ def _report(owner: Owner, principal: Principal, call: Mapping[str, Any]) -> dict
             raise OutcomeReported(NOT_PENDING)
         return record_of(outcome)
     _require_confirmed(outcome.decision)
+    begin(approval)
     _write(outcome, call, digest=digest, by=principal.id)
     told = {"status": outcome.status, "failureType": outcome.failure_type,
             "systemCaused": outcome.system_caused}  # fmt: skip

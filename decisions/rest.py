@@ -23,16 +23,17 @@ from rest_framework.throttling import BaseThrottle
 
 from decisions.arguments import read_json
 from decisions.audit import Deed, record
-from decisions.errors import Forbidden, NotAuthenticated, TooManyRequests
+from decisions.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
 from decisions.logs import redact
 from decisions.principals import Principal, authenticate, throttle_key
 from decisions.storable import storable_text
-from decisions.throttle import CallCounter
+from decisions.throttle import CallCounter, FewRows
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 _calls = CallCounter()
+_unknown_tokens = FewRows()
 
 
 def bearer_of(request: HttpRequest | Request) -> str | None:
@@ -83,8 +84,24 @@ def caller_of(request: HttpRequest | Request) -> Principal | None:
     secret = bearer_of(request)
     if secret is None:
         return None
-    principal = authenticate(secret)
+    try:
+        principal = authenticate(secret)
+    except NotAuthenticated:
+        _record_unknown(request)
+        raise
     return principal if is_local_call(request) else principal.at_trust("remote")
+
+
+def _record_unknown(request: HttpRequest | Request) -> None:
+    """Write that a token came which is none here: from where and to which door, and at most a few
+    rows a minute, each with how many such calls it stands for. Of the token nothing is told.
+    """
+    count = _unknown_tokens.take()
+    if count:
+        told = {"errorCode": NotAuthenticated.code, "calls": count,
+                "peer": request.META.get("REMOTE_ADDR", "")}  # fmt: skip
+        path = storable_text(redact(request.path[:128]))
+        record(Deed("access.refused", "unknown", "route", path, "", "", told))
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -125,20 +142,26 @@ class HasScope(BasePermission):
             principal.require(scopes.get(method, "none that exists"))
         except Forbidden as refusal:
             named: Mapping[str, str] = getattr(view, "audited_path", {})
-            _record_refusal(request, principal, refusal, named)
+            record_refusal(request, principal, refusal, named)
             raise
         return True
 
 
-def _record_refusal(
-    request: Request, principal: Principal, refusal: Forbidden, named: Mapping[str, str]
+def record_refusal(
+    request: Request, principal: Principal, refusal: Refused, named: Mapping[str, str]
 ) -> None:
+    """Write who was refused which call over REST; of what was sent only what `named` says of the
+    path, and of the refusal the scope, or else the code. Commits.
+    """
+    refusal.is_recorded = True
+    scope = refusal.details.get("scope")
+    why = {"scope": scope} if scope else {"errorCode": refusal.code}
     match = request.resolver_match
     route, path = (match.route, match.kwargs) if match else ("", {})
     shown = {name: storable_text(redact(str(path[part])[:64])) for part, name in named.items()}
     record(
         Deed("access.refused", principal.id, "route", route, principal.tenant_id,
-             principal.workspace_id, {"method": request.method, **shown, **refusal.details})
+             principal.workspace_id, {"method": request.method, **shown, **why})
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 
-from decisions.errors import Refused, ToolNotFound
+from decisions.errors import Refused, ToolNotFound, is_about_access
 from decisions.principals import Principal
 from decisions.schemas import check, whole_numbers
 from decisions.threads import in_thread
@@ -143,6 +143,8 @@ class ContinuityServer(Server[dict[str, Any]]):
                 raise incoming.refused
             return success(await self._answer(tool, params.arguments or {}, incoming, reporter))
         except Refused as refused:
+            if not tool.audits_refusals and is_about_access(refused, reads=tool.read_only):
+                await self._record_refusal(tool.name, refused, incoming)
             return refusal(refused, tell=tool.tell_refusal)
         except Exception as error:  # noqa: BLE001  (the door's one place: log, answer, live on)
             return malfunction(tool.name, error, tell=tool.tell_refusal)
@@ -151,6 +153,8 @@ class ContinuityServer(Server[dict[str, Any]]):
 
     async def _record_refusal(self, name: str, refusal: Refused, incoming: Incoming) -> None:
         """Tell the audit log of a refused call; whoever cannot be admitted is not told of."""
+        if refusal.is_recorded:
+            return
         with suppress(Refused):
             principal = await self._door.admit(incoming, needs_stack=False)
             await in_thread(record_refusal, principal=principal, name=name, refusal=refusal)
@@ -176,10 +180,13 @@ class ContinuityServer(Server[dict[str, Any]]):
         self, ctx: ServerRequestContext[Any], selector: Callable[..., Any], **asked: Any
     ) -> Any:
         """Return what a selector of resources answers; its refusals become protocol errors."""
+        incoming = incoming_of(ctx.request)
         try:
-            principal = await self._door.admit(incoming_of(ctx.request), needs_stack=False)
+            principal = await self._door.admit(incoming, needs_stack=False)
             return await in_thread(selector, principal=principal, **asked)
         except Refused as refused:
+            if is_about_access(refused, reads=True):
+                await self._record_refusal(ctx.method, refused, incoming)
             raise resource_error(refused, ctx.protocol_version) from None
         except Exception as error:  # noqa: BLE001  (as above: log, answer, live on)
             raise resource_malfunction(error) from None

@@ -198,10 +198,12 @@ def _check_trust(principal: Principal, template: TaskTemplate) -> None:
         Deed("run.refused", principal.id, "template", template.template_id, principal.tenant_id,
              principal.workspace_id, {"errorCode": TrustNotAllowed.code, **details})
     )  # fmt: skip
-    raise TrustNotAllowed(
+    refusal = TrustNotAllowed(
         f"{template.template_id} is not for callers of trust level {principal.trust}.",
         details=details,
     )
+    refusal.is_recorded = True
+    raise refusal
 
 
 def _mode(

@@ -25,7 +25,7 @@ urlpatterns = [
     path("sessions/<id:sessionId>", session_views.SessionView.as_view()),
     path("sessions/<id:sessionId>/clone", session_views.CloneView.as_view()),
     path("tools", tool_views.ToolsView.as_view()),
-    path("tools/<id:name>/call", tool_views.CallView.as_view()),
+    path("tools/<id:name>/call", tool_views.CallView.as_view(audits_refusals=False)),
     path("webhooks", webhook_views.WebhooksView.as_view()),
     path("webhooks/<id:webhookId>", webhook_views.WebhookView.as_view()),
     path("webhooks/<id:webhookId>/enable", webhook_views.EnableView.as_view()),

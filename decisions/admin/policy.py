@@ -33,7 +33,8 @@ class RuleForm(forms.Form):
     verdict = forms.ChoiceField(choices=RuleVerdict.choices, widget=UnfoldAdminSelectWidget)
     tool = forms.CharField(
         max_length=128, initial="*", widget=UnfoldAdminTextInputWidget,
-        help_text="A tool's name, such as submit_form or run_task_template; * is every tool.",
+        help_text="A tool's name, such as submit_form or run_task_template; * is every one."
+        " Calls that only read runs, artifacts or state are not asked about: scopes rule those.",
     )  # fmt: skip
     target_id = forms.CharField(
         max_length=128, required=False, label="Target", widget=UnfoldAdminTextInputWidget,

@@ -30,8 +30,9 @@ from decisions.chat.intake import MAX_QUESTIONS
 from decisions.chat.protocol import Answer, ask_back, decide
 from decisions.chat.responder import is_built_in, reply_of
 from decisions.chat.since import look_since
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import IdempotencyConflict, InvalidInput
-from decisions.models import ChatAnswer
+from decisions.models import ChatAnswer, Confirmation
 from decisions.owner import Owner, owner_of
 from decisions.principals import Principal
 from decisions.threads import in_thread, to_its_end
@@ -48,6 +49,7 @@ async def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, An
         Forbidden, ForbiddenUser: As `owner_of`.
         InvalidInput: A blank key or message, or a message of more than 64 KiB.
         IdempotencyConflict: The key came with another body within 24 hours.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     return await to_its_end(_chat(principal, call))
 
@@ -70,11 +72,12 @@ def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswe
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     check_message(call["message"])
     asked = call_of(owner, call)
+    approval = admit_call(use_of(principal, "continuity_chat", call, key=call["idempotency_key"]))
     try:
         # Most keys are new, so that is what is tried first; again only where another message of the
         # session, or of the key, got in before.
         while True:
-            written = _write(owner, principal, draft_of(owner, call), asked)
+            written = _write(owner, principal, draft_of(owner, call), asked, approval)
             if written is not None:
                 return written
             stored = find_answer(asked)
@@ -88,7 +91,7 @@ def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswe
 
 
 def _write(
-    owner: Owner, principal: Principal, draft: Draft, asked: Call
+    owner: Owner, principal: Principal, draft: Draft, asked: Call, approval: Confirmation | None
 ) -> tuple[ChatAnswer, Answer] | None:
     """Write a draft and its answer; nothing where the key was taken, or the conversation went on,
     since it was made. Commits.
@@ -100,6 +103,7 @@ def _write(
         taken = since.answered_at is not None and is_alive(since.answered_at)
         if taken or since.said_at != turn.seen_at:
             return None
+        begin(approval)
         if since.last_event_id != draft.last_event_id:
             draft = with_what_came_since(owner, draft)
         if draft.judged is None:

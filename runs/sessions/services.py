@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit import Deed, record
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
 from decisions.ids import new_id
 from decisions.principals import Principal
@@ -56,10 +57,17 @@ def session_object(row: BrowserSession) -> dict[str, Any]:
 
 
 def create_session(*, principal: Principal, name: str | None = None) -> dict[str, Any]:
-    """Make an empty session; the first run that names it opens it."""
+    """Make an empty session; the first run that names it opens it.
+
+    Raises:
+        InvalidInput: The name is blank.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+    """
     principal.require("sessions:write")
     row = new_session(principal, _name(name) if name is not None else NAMELESS)
+    approval = admit_call(use_of(principal, "create_session", {"name": row.name}))
     with transaction.atomic():
+        begin(approval)
         write_new(row, actor=principal.id)
     return session_object(row)
 
@@ -77,11 +85,15 @@ def rename_session(*, principal: Principal, session_id: str, name: str) -> dict[
     Raises:
         NoSuchSession: As `get_session`.
         InvalidInput: The name is blank.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     principal.require("sessions:write")
     row = _own(principal, session_id)
     told = {"name": _name(name), "before": row.name}
+    asked = {"sessionId": row.id, "name": told["name"]}
+    approval = admit_call(use_of(principal, "rename_session", asked))
     with transaction.atomic():
+        begin(approval)
         renamed = BrowserSession.objects.filter(id=row.id, closed_at__isnull=True)
         if not renamed.update(name=told["name"]):
             raise _missing(session_id)
@@ -98,10 +110,13 @@ def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
     Raises:
         NoSuchSession: As `get_session`.
         Conflict: A run uses it; details.runId names it.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     principal.require("sessions:write")
     row = _own(principal, session_id)
+    approval = admit_call(use_of(principal, "close_session", {"sessionId": row.id}))
     with transaction.atomic():
+        begin(approval)
         locked = locked_row(row.id)
         if locked is None:
             raise _missing(session_id)
@@ -123,6 +138,7 @@ def clone_session(
 
     Raises:
         NoSuchSession: As `get_session`.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     principal.require("sessions:write")
     row = _own(principal, session_id)
@@ -133,7 +149,10 @@ def clone_session(
         sealed_state=row.sealed_state, cookies=row.cookies, saved_at=row.saved_at,
         logged_in_until=row.logged_in_until, used_at=datetime.now(UTC),
     )  # fmt: skip
+    asked = {"sessionId": row.id, "name": clone.name}
+    approval = admit_call(use_of(principal, "clone_session", asked))
     with transaction.atomic():
+        begin(approval)
         if locked_row(row.id) is None:
             raise _missing(session_id)
         write_new(clone, actor=principal.id, clonedFrom=row.id)

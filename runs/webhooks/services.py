@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from decisions.audit import Deed, record
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
 from decisions.ids import new_id
 from decisions.keys import seal
@@ -38,6 +39,7 @@ def create_webhook(
         InvalidInput: No http(s) address.
         TrustNotAllowed: Not a public one, and the caller is remote.
         Conflict: The workspace has MAX_WEBHOOKS.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`, here and of every change below.
     """
     principal.require("runs:write")
     if confirmations:
@@ -49,7 +51,11 @@ def create_webhook(
         every_run=every_run, tells_confirmations=confirmations, secret=seal(secret.encode()),
         created_by=principal.id, created_at=datetime.now(UTC),
     )  # fmt: skip
+    asked = {"url": hook.url, "name": hook.name, "everyRun": every_run,
+             "confirmations": confirmations}  # fmt: skip
+    approval = admit_call(use_of(principal, "create_webhook", asked))
     with transaction.atomic():
+        begin(approval)
         if Webhook.objects.filter(workspace_id=principal.workspace_id).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
         hook.save(force_insert=True)
@@ -91,7 +97,9 @@ def delete_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
         WebhookNotFound: Unknown, or another workspace's.
     """
     hook = _own(principal, webhook_id)
+    approval = admit_call(use_of(principal, "delete_webhook", {"webhookId": hook.id}))
     with transaction.atomic():
+        begin(approval)
         hook.delete()
         _record(principal, "deleted", hook, webhook_id=webhook_id)
     return {"success": True, "webhookId": webhook_id}
@@ -105,7 +113,9 @@ def enable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     """
     principal.require("runs:write")
     hook = _webhook(principal, webhook_id)
+    approval = admit_call(use_of(principal, "enable_webhook", {"webhookId": hook.id}))
     with transaction.atomic():
+        begin(approval)
         off = Webhook.objects.filter(id=hook.id, disabled_at__isnull=False)
         if off.update(disabled_at=None, disabled_because=""):
             _record(principal, "enabled", hook)
@@ -120,7 +130,10 @@ def disable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
         WebhookNotFound: Unknown, or another workspace's.
     """
     hook = _own(principal, webhook_id)
-    deliveries.disable(hook.id, actor=principal.id, because=f"disabled by {principal.id}")
+    approval = admit_call(use_of(principal, "disable_webhook", {"webhookId": hook.id}))
+    with transaction.atomic():
+        begin(approval)
+        deliveries.disable(hook.id, actor=principal.id, because=f"disabled by {principal.id}")
     hook.refresh_from_db()
     return webhook_object(hook)
 
@@ -158,8 +171,11 @@ def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) 
     hook = _webhook(principal, webhook_id)
     if hook.disabled_at is not None:
         raise Conflict("The webhook is disabled; enable it first.")
+    asked = {"webhookId": hook.id, "deliveryId": delivery_id}
+    approval = admit_call(use_of(principal, "replay_webhook_delivery", asked))
     now = datetime.now(UTC)
     with transaction.atomic():
+        begin(approval)
         again = _deliveries(hook).filter(id=delivery_id)
         if not again.update(
             status=DeliveryStatus.PENDING, attempts=0, epoch=F("epoch") + 1, next_try_at=now,

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from decisions.audit import Deed, record
 from decisions.bundle_check import check_bundle
+from decisions.ids import new_id
 from decisions.models import AuditEntry, AuditSeal, Token
 from decisions.principals import Principal, create_token
 from decisions.sealer import Sealer
@@ -47,6 +48,14 @@ def test_entries_are_found_by_what_they_tell(boss: Client, tell: Callable[..., A
         assert ids_in(boss, query) == [lost.id], query
     assert ids_in(boss, "?outcome=refused") == [refused.id]
     assert ids_in(boss, "?q=token:tok_1") == [refused.id]
+
+
+def test_the_token_that_did_it_is_named(boss: Client, tell: Callable[..., AuditEntry]) -> None:
+    actor = f"token:{new_id('tok_')}"
+    told = tell("run.refused", "template", "t", actor=actor, asked=actor)
+    for page in (LIST, f"{LIST}{told.id}/change/"):
+        assert actor.partition(":")[2] in boss.get(page).content.decode(), page
+        assert "***" not in boss.get(page).content.decode(), page
 
 
 def test_fifty_entries_take_as_many_queries_as_one_and_none_counts(

@@ -26,6 +26,7 @@ def written() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     handler.close()
 
 
+TOKEN_ID = "tok_01m81hk07saam9720p08pwkyvf"
 SECRETS = {
     "our token": ("token cty_abcdefgh12345678 was used", "cty_abcdefgh12345678"),
     "a bearer": ("Authorization: Bearer abc.def-ghi", "abc.def-ghi"),
@@ -44,6 +45,12 @@ SECRETS = {
     "an api key with a hyphen": ("x-api-key: sk-12345", "sk-12345"),
     "a secret": ("client_secret=hunter2", "hunter2"),
     "a database address": ("postgresql://postgres:hunter2@db:5432/x", "hunter2"),
+    "a token that begins as the ids of ours": (
+        "?token=tok_1MqLFy2eZvKYlo2C",
+        "tok_1MqLFy2eZvKYlo2C",
+    ),
+    "what follows the id of a token": (f"token:{TOKEN_ID}x8f3", f"{TOKEN_ID}x8f3"),
+    "a token of another make": ("token:tok_visa_4242", "tok_visa_4242"),
     "a redis address": ("redis://:hunter2@localhost/0", "hunter2"),
 }
 
@@ -58,7 +65,7 @@ def test_secrets_are_taken_out(what: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["12 tokens used", "the password was wrong", "http://example.test:8000/a@b", "a cookie jar",
-     "run_01 ended", "漢字"],
+     "run_01 ended", "漢字", f"token:{TOKEN_ID} was made", f"'token:{TOKEN_ID}'"],
 )  # fmt: skip
 def test_ordinary_words_stay(text: str) -> None:
     assert redact(text) == text

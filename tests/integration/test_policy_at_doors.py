@@ -1,0 +1,233 @@
+"""Every call at every door that changes something asks policy first, under its own name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from django.urls import get_resolver
+
+from decisions.confirmations import confirm
+from decisions.models import (
+    AuditEntry,
+    Confirmation,
+    ConfirmationStatus,
+    Decision,
+    DecisionKind,
+    Outcome,
+    UserObject,
+)
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal, authenticate
+from runners.models import BrowserSession
+from runs.models import Webhook, WebhookDelivery
+from runs.sessions.services import create_session
+from runs.webhooks.services import create_webhook, disable_webhook
+from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.support.continuity import PATH, SHELL, decide, decision_of
+from tests.support.rest import submission
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+URL = "https://hooks.example.test/x"
+BYTES = b"a,b"
+
+
+@dataclass(frozen=True)
+class Write:
+    """A call of REST that changes something; `{…}` in its path and body stands for a fact."""
+
+    tool: str
+    route: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "POST"
+
+    def send(self, client: httpx.Client, facts: Mapping[str, str]) -> httpx.Response:
+        path = self.route
+        for name, value in facts.items():
+            path = path.replace(f"{{{name}}}", value)
+        return client.request(self.method, f"/api/v1/{path}", json=dict(self.body))
+
+
+CHAT = {"user_id": "alice", "message": "Read the notes of the release.", "idempotency_key": "k"}
+UPLOAD = {"name": "a.csv", "mimeType": "text/csv", "sizeBytes": len(BYTES),
+          "sha256": hashlib.sha256(BYTES).hexdigest()}  # fmt: skip
+OUTCOME = {"outcome_status": "success", "outcome_note": "done"}
+WRITES = (
+    Write("run_task_template", "runs", submission(mode="async")),
+    Write("run_task_template", "runs/{failedRun}/retry"),
+    Write("cancel_task_run", "runs/{run}/cancel"),
+    Write("create_session", "sessions", {"name": "mine"}),
+    Write("rename_session", "sessions/{session}", {"name": "other"}, "PATCH"),
+    Write("clone_session", "sessions/{session}/clone"),
+    Write("close_session", "sessions/{session}", method="DELETE"),
+    Write("create_webhook", "webhooks", {"url": URL}),
+    Write("disable_webhook", "webhooks/{hook}/disable"),
+    Write("enable_webhook", "webhooks/{offHook}/enable"),
+    Write("replay_webhook_delivery", "webhooks/{hook}/deliveries/{delivery}/replay"),
+    Write("delete_webhook", "webhooks/{hook}", method="DELETE"),
+    Write("start_artifact_upload", "artifacts/uploads", UPLOAD),
+    Write("complete_artifact_upload", "artifacts/uploads/{upload}/complete"),
+    Write("continuity_chat", "chat", CHAT),
+    Write("continuity_report_outcome", "decision/{decided}/outcome?user_id=alice", OUTCOME),
+    Write("continuity_put_shell", "user/alice/objects/shell", SHELL),
+    Write("continuity_put_success_path", "user/alice/objects/success-path", PATH),
+)
+BY_TOOL = {write.tool: write for write in WRITES}
+ELSEWHERE = {  # what changes nothing, or is asked about in a test of its own
+    "page-content": "reads",
+    "runs/{}/answer": "below", "tools/{}/call": "test_call_tools",
+    "decision/{}/confirm": "below", "artifacts/upload/{}": "the bytes of a start_artifact_upload",
+}  # fmt: skip
+
+
+@pytest.fixture
+def facts(
+    principal: Principal, api: httpx.Client, make_run: Callable[..., Any]
+) -> Mapping[str, str]:
+    """What the calls are about, there before any rule is."""
+    hook = create_webhook(principal=principal, url=URL)["webhookId"]
+    off = create_webhook(principal=principal, url=URL)["webhookId"]
+    disable_webhook(principal=principal, webhook_id=off)
+    now, told = datetime.now(UTC), make_run(status="succeeded")
+    delivery = WebhookDelivery.objects.create(
+        id="dlv_1", webhook_id=hook, run_id=told.id, event="run.succeeded", created_at=now,
+        settled_at=now, next_try_at=now, status="failed",
+    )  # fmt: skip
+    upload = api.post("/api/v1/artifacts/uploads", json=UPLOAD).json()
+    assert httpx.put(upload["url"], content=BYTES, headers=upload["headers"]).is_success
+    mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
+    return {
+        "run": make_run().id, "failedRun": make_run(status="failed").id, "hook": hook,
+        "session": create_session(principal=mine)["sessionId"], "offHook": off,
+        "delivery": delivery.id, "upload": upload["uploadId"],
+        "decided": str(decide(principal).decision_id),
+    }  # fmt: skip
+
+
+def written() -> list[int]:
+    """How much there is of everything that the calls write."""
+    tables = BrowserSession, Webhook, WebhookDelivery, UserObject, Decision
+    reported = Outcome.objects.filter(status__isnull=False)
+    deeds = AuditEntry.objects.exclude(action="policy.denied")
+    return [*(table.objects.count() for table in tables), reported.count(), deeds.count()]
+
+
+def names_of(pattern: Any) -> Iterator[tuple[str, type]]:
+    for each in pattern.url_patterns:
+        if hasattr(each, "url_patterns"):
+            for route, view in names_of(each):
+                yield str(each.pattern) + route, view
+        elif hasattr(each.callback, "view_class"):
+            yield str(each.pattern), each.callback.view_class
+
+
+def test_every_call_that_changes_something_is_in_the_table() -> None:
+    def blank(route: str) -> str:
+        return re.sub(r"<[^>]*>|\{[^}]*\}|alice", "{}", route.partition("?")[0])
+
+    found = {
+        (blank(route).removeprefix("api/v1/"), method)
+        for route, view in names_of(get_resolver())
+        for method in ("POST", "PUT", "PATCH", "DELETE")
+        if route.startswith("api/v1/") and hasattr(view, method.lower())
+    }
+    known = {(blank(write.route), write.method) for write in WRITES}
+    assert {call for call in found if call[0] not in ELSEWHERE} == known
+
+
+@pytest.mark.parametrize("write", WRITES, ids=lambda write: f"{write.method} {write.route}")
+def test_what_a_rule_denies_is_not_done(
+    write: Write, api: httpx.Client, facts: Mapping[str, str]
+) -> None:
+    make_rule(RuleSays("deny", tool="*", reason="closed"), actor="t")
+    before = written()
+    answer = write.send(api, facts)
+    assert answer.status_code == 403, answer.text
+    told = answer.json()
+    assert told.get("errorCode", told.get("code", "")).upper() == "POLICY_DENIED"
+    assert written() == before
+    assert AuditEntry.objects.get(action="policy.denied").resource_id == write.tool
+
+
+@pytest.mark.parametrize("tool", BY_TOOL)
+def test_what_a_person_confirmed_is_done_once(
+    tool: str, api: httpx.Client, facts: Mapping[str, str]
+) -> None:
+    make_rule(RuleSays("confirm", tool=tool), actor="t")
+    write = BY_TOOL[tool]
+    assert [write.send(api, facts).status_code for _ in range(2)] == [202, 202]
+    asked = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
+    assert asked.decision.tool == tool
+    confirm(decision_id=asked.decision_id, by="admin:ann", how="admin")
+    assert write.send(api, facts).is_success
+    asked.refresh_from_db()
+    assert asked.used_at is not None
+
+
+def test_what_was_done_under_a_key_is_answered_again_whatever_the_rules_say_now(
+    api: httpx.Client, facts: Mapping[str, str]
+) -> None:
+    for tool, again in (("continuity_put_shell", 200), ("continuity_report_outcome", 200)):
+        keyed = {"idempotency_key": "k"} if tool == "continuity_put_shell" else {}
+        write = Write(tool, BY_TOOL[tool].route, {**BY_TOOL[tool].body, **keyed})
+        make_rule(RuleSays("confirm", tool=tool), actor="t")
+        assert write.send(api, facts).status_code == 202
+        asked = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
+        confirm(decision_id=asked.decision_id, by="admin:ann", how="admin")
+        first = write.send(api, facts).json()
+        second = write.send(api, facts)
+        assert (second.status_code, second.json()) == (again, first)
+
+
+def test_an_answer_to_a_run_is_asked_about(api: httpx.Client, make_run: Callable[..., Any]) -> None:
+    run = make_run(waiting_for={"type": "answer", "question": "Which?"}, ready=False)
+    make_rule(RuleSays("deny", tool="answer_task_run"), actor="t")
+    answer = api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "this"})
+    assert answer.status_code == 403
+
+
+MCP = {
+    "continuity_chat": CHAT,
+    "continuity_put_shell": {**SHELL, "user_id": "alice"},
+    "continuity_put_success_path": {**PATH, "user_id": "alice"},
+    "continuity_confirm_decision": {"decision_id": 1, "user_id": "alice", "confirm_token": "x"},
+    "continuity_report_outcome": {**OUTCOME, "decision_id": 1, "user_id": "alice"},
+}
+
+
+@pytest.mark.parametrize("tool", MCP)
+def test_over_mcp_the_same_is_asked(tool: str, token: str) -> None:
+    make_rule(RuleSays("deny", tool=tool), actor="t")
+    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+        result = host.call(tool, json.dumps(MCP[tool]).encode())["result"]
+    assert result["isError"]
+    assert json.loads(result["content"][0]["text"])["code"] == "policy_denied"
+    assert not UserObject.objects.exists()
+
+
+@pytest.mark.parametrize("verdict", ["deny", "confirm"])
+def test_no_rule_keeps_people_from_confirming(
+    verdict: str, principal: Principal, api: httpx.Client
+) -> None:
+    decision = decision_of(principal, mode="confirm")
+    Confirmation.objects.create(
+        decision=decision, delivery="out_of_band", created_at=datetime.now(UTC),
+        expires_at=datetime(2100, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+    make_rule(RuleSays(verdict, tool="*"), actor="t")
+    call = {"user_id": "alice", "confirm_token": "x"}
+    answer = api.post(f"/api/v1/decision/{decision.pk}/confirm", json=call)
+    assert (answer.status_code, answer.json()["code"]) == (403, "policy_denied")
+    assert Decision.objects.count() == 1, "nobody is asked whether an answer may be given"
+    confirm(decision_id=decision.pk, by="admin:ann", how="admin")
+    assert Confirmation.objects.get(decision=decision).status == ConfirmationStatus.CONFIRMED
+    assert decision.kind == DecisionKind.CHAT

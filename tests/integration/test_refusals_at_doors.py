@@ -1,0 +1,135 @@
+"""Calls that are refused for want of a right, or for what is not there: one row each, at every
+door; tokens that are none leave a few rows a minute, whoever floods.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions import rest
+from decisions.models import AuditEntry
+from decisions.principals import Principal, authenticate, create_token
+from decisions.throttle import ROWS_A_MINUTE, FewRows
+from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.support.rest import submission
+
+pytest_plugins = ["tests.support.rest_fixtures"]
+
+
+@pytest.fixture
+def reader(principal: Principal) -> Iterator[StdioHost]:
+    """A host over MCP whose token has the scope runs:read alone."""
+    token = create_token(name="reader", trust="local", scopes=frozenset({"runs:read"}))
+    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+        yield host
+
+
+def rows() -> list[AuditEntry]:
+    return list(AuditEntry.objects.filter(action__endswith="refused").order_by("id"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "scope"),
+    [
+        ("run_task_template", {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}},
+         "runs:write"),
+        ("get_artifact", {"artifactId": "art_1"}, "artifacts:read"),
+        ("continuity_get_state", {"user_id": "alice"}, "continuity:read"),
+        ("continuity_put_shell", {"user_id": "alice", "social_interface": {}, "narratives": {},
+         "confidence": "high", "validity": "long", "source": "user"}, "continuity:write"),
+    ],
+)  # fmt: skip
+def test_over_mcp_a_missing_scope_is_told(
+    reader: StdioHost, tool: str, args: dict[str, Any], scope: str
+) -> None:
+    assert reader.call(tool, json.dumps(args).encode())["result"]["isError"]
+    (row,) = rows()
+    assert (row.action, row.resource_id, row.metadata["scope"]) == ("tool.refused", tool, scope)
+    assert row.actor.startswith("token:")
+
+
+def test_a_resource_without_its_scope_is_told(reader: StdioHost) -> None:
+    asked = {"uri": "continuity://artifacts/art_1"}
+    assert "error" in reader.request("resources/read", asked)
+    (row,) = rows()
+    assert (row.resource_id, row.metadata["scope"]) == ("resources/read", "artifacts:read")
+
+
+def test_a_user_that_is_not_ones_own_is_told_once_over_mcp(principal: Principal) -> None:
+    token = create_token(name="bobs", trust="local", users=["bob"])
+    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+        host.call("continuity_get_state", b'{"user_id": "alice"}')
+    (row,) = rows()
+    assert (row.action, row.resource_id) == ("access.refused", "alice")
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [({"templateId": "no_such"}, "TEMPLATE_NOT_FOUND"), ({"sessionId": "sess_x"},
+     "SESSION_NOT_FOUND")],
+)  # fmt: skip
+def test_a_submit_for_what_is_not_there_is_told_at_both_doors(
+    api: httpx.Client, token: str, changed: dict[str, Any], code: str
+) -> None:
+    call = {**submission(), **changed}
+    assert api.post("/api/v1/runs", json=call).json()["errorCode"] == code
+    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+        host.call("run_task_template", json.dumps(call).encode())
+    over_rest, over_mcp = rows()
+    assert over_rest.metadata == {"method": "POST", "errorCode": code}
+    assert over_mcp.metadata == {"tool": "run_task_template", "code": code}
+    assert "no_such" not in str([row.metadata for row in rows()])
+
+
+def test_a_template_that_is_not_for_this_trust_is_told_once(
+    client_with: Callable[..., httpx.Client],
+) -> None:
+    call = {**submission(), "templateId": "call_tools", "inputs": {"calls": []}}
+    remote = client_with(trust="remote")
+    code = remote.post("/api/v1/runs", json=call).json()["errorCode"]
+    assert (len(rows()), code in ("TRUST_LEVEL_NOT_ALLOWED", "FORBIDDEN")) in (
+        (1, True),
+        (0, False),
+    )
+
+
+def test_a_scope_that_only_the_service_asks_for_is_told(api: httpx.Client) -> None:
+    hook = {"url": "https://hooks.example.test/", "confirmations": True}
+    assert api.post("/api/v1/webhooks", json=hook).status_code == 403
+    (row,) = rows()
+    assert (row.action, row.metadata["scope"]) == ("access.refused", "confirm")
+
+
+def test_reading_what_is_not_there_and_plain_wrong_input_leave_no_row(api: httpx.Client) -> None:
+    assert api.get("/api/v1/artifacts/art_x").status_code == 404
+    assert api.post("/api/v1/runs", json={"templateId": 1}).status_code == 400
+    assert not rows()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/runs", "/mcp"])
+def test_a_flood_of_wrong_tokens_writes_a_few_rows_and_no_token(
+    anonymous: httpx.Client, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rest, "_unknown_tokens", FewRows())
+    for number in range(12):
+        bad = {"Authorization": f"Bearer cty_hunter2hunter2_{number}"}
+        assert anonymous.post(path, headers=bad, json={}).status_code == 401
+    told = rows()
+    assert 1 <= len(told) <= 2 * ROWS_A_MINUTE  # the minute may end meanwhile
+    assert {(row.actor, row.resource_id) for row in told} == {("unknown", path)}
+    assert "hunter2" not in str([row.metadata for row in told])
+
+
+def test_a_row_says_how_many_calls_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("decisions.throttle.time.monotonic", lambda: now[0])
+    few = FewRows()
+    assert [few.take() for _ in range(ROWS_A_MINUTE + 4)] == [1] * ROWS_A_MINUTE + [0] * 4
+    now[0] = 61.0
+    assert few.take() == 5
