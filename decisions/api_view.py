@@ -16,7 +16,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from decisions.arguments import Arguments, read_json
-from decisions.errors import Refused, is_about_access
+from decisions.audit import is_about_access
+from decisions.errors import Refused
 from decisions.gate import BODY_LIMIT
 from decisions.principals import Principal
 from decisions.rest import AlwaysJSON, JSONRenderer, record_refusal

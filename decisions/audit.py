@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from decisions.errors import Forbidden, NotFound, Refused
 from decisions.keys import mac, mac_matches
 from decisions.models import AuditEntry
 
@@ -115,3 +116,10 @@ def is_genuine(entry: AuditEntry) -> bool:
 def is_mac_of(message: bytes, given: str) -> bool:
     """Tell whether our writer gave this MAC to a row of these canonical bytes."""
     return mac_matches(_PURPOSE, message, given)
+
+
+def is_about_access(refusal: Refused, *, reads: bool) -> bool:
+    """Tell whether a refusal is one that the audit log tells of: for want of a right; and, of a
+    call that would have changed something, for what is not there for this caller.
+    """
+    return isinstance(refusal, Forbidden) or (not reads and isinstance(refusal, NotFound))

@@ -33,8 +33,7 @@
     ├── PolicyDenied          a policy rule, or a person, said no
     └── ConfirmationRequired  a person has to say yes first
 
-A door maps these to its own vocabulary (config/api_errors.py, mcp_server/answers.py); `code` is
-S0's where it has one.
+A door maps these to its own words (config/api_errors.py, mcp_server/answers.py); codes are S0's.
 """
 
 from __future__ import annotations
@@ -67,10 +66,8 @@ class Refused(Exception):
         """Return the one error shape of every door: errorCode, message, details, retryable,
         recovery, and nextActions where there are any.
         """
-        told = {
-            "errorCode": self.code, "message": self.message, "details": self.details,
-            "retryable": self.retryable, "recovery": self.recovery,
-        }  # fmt: skip
+        told = {"errorCode": self.code, "message": self.message, "details": self.details,
+                "retryable": self.retryable, "recovery": self.recovery}  # fmt: skip
         return told | ({"nextActions": self.next_actions} if self.next_actions else {})
 
 
@@ -301,10 +298,3 @@ class ConfirmationRequired(Refused):
     http_status = 202
     retryable = True
     recovery = "Have a person confirm it, then make the same call with the same key again."
-
-
-def is_about_access(refusal: Refused, *, reads: bool) -> bool:
-    """Tell whether a refusal is one that the audit log tells of: for want of a right; and, of a
-    call that would have changed something, for what is not there for this caller.
-    """
-    return isinstance(refusal, Forbidden) or (not reads and isinstance(refusal, NotFound))

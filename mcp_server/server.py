@@ -17,7 +17,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 
-from decisions.errors import Refused, ToolNotFound, is_about_access
+from decisions.audit import is_about_access
+from decisions.errors import Refused, ToolNotFound
 from decisions.principals import Principal
 from decisions.schemas import check, whole_numbers
 from decisions.threads import in_thread
