@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from artifacts.selectors import open_content
+from decisions.audit import Deed
 from decisions.confirmations import confirm
 from decisions.deeds import use_of
 from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
@@ -23,6 +24,7 @@ from runners.models import ExecutionTarget
 from runners.targets import TargetSays, make_target
 from runs.claims import LeaseLost
 from runs.models import Run, RunStep
+from runs.open_calls import CarriedCall
 from runs.services import retry_run, submit_run
 from runs.shortening import RESULT_BYTES
 from runs.worker import WorkerPlace
@@ -169,9 +171,12 @@ def test_an_approved_call_is_carried_under_a_newer_key(
     make_rule(RuleSays("confirm", tool="get_runtime_info"), actor="test")
     target_id = ExecutionTarget.objects.get().id
     use = use_of(principal, "get_runtime_info", {}, target_id=target_id, key="k", is_own=True)
+    place_ids = principal.tenant_id, principal.workspace_id
+    opening = Deed("tool.called", principal.id, "tool", "get_runtime_info", *place_ids)
     carried: dict[str, Any] = {
         "principal": principal, "template_id": "call_tools", "options": {"mode": "async"},
-        "inputs": {"calls": [call("get_runtime_info")]}, "carries": use,
+        "inputs": {"calls": [call("get_runtime_info")]},
+        "carries": CarriedCall(use, "call_1", opening),
     }  # fmt: skip
     with pytest.raises(ConfirmationRequired):
         submit_run(**carried)

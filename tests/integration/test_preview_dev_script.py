@@ -70,6 +70,7 @@ def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project
     game.output("preview_scene")
     for process in servers_of(game):
         process.kill()
+    until(lambda: not servers_of(game))
     assert "served by dev" in game.output("preview_scene")["logs"][0]
 
 
