@@ -34,7 +34,8 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
     yield env
     # A start that is still under way would come up after `down`: join it first.
     for command in (["up", "--background"], ["down"]):
-        subprocess.run([sys.executable, MANAGE, *command], env=env, capture_output=True, check=True)
+        ended = subprocess.run([sys.executable, MANAGE, *command], env=env, capture_output=True)
+        assert ended.returncode == 0, ended.stderr.decode()
 
 
 def supervisor_of(env: dict[str, str]) -> int:

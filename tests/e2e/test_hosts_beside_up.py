@@ -1,0 +1,52 @@
+"""Two agent hosts and a person's `up` on one home: one stack, and more runs than it has slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from tests.integration.mcp_process import call, connected
+from tests.own_home import OwnHome, own_home
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+RUNS_EACH = 4
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[OwnHome]:
+    with own_home(tmp_path / "home", CONTINUITY_TEMPLATE_MODULES="tests.templates") as mine:
+        yield mine
+
+
+async def hand_in(client: Client, seconds: float) -> list[str]:
+    job: dict[str, Any] = {
+        "templateId": "test_stepwise", "inputs": {"do": [f"sleep:{seconds}"]},
+        "options": {"mode": "async"},
+    }  # fmt: skip
+    return [(await call(client, "run_task_template", **job))["runId"] for _ in range(RUNS_EACH)]
+
+
+async def test_two_hosts_and_an_up_share_one_stack_and_its_slots(home: OwnHome) -> None:
+    up = home.start("up")
+    await anyio.to_thread.run_sync(up.address)
+    supervisor = home.info.pid
+    async with connected(home.env) as one, connected(home.env, mode="legacy") as two:
+        runs = await hand_in(one, 3.0) + await hand_in(two, 3.0)
+        waits = await call(one, "list_task_runs", status="queued")
+        assert 1 <= waits["total"] <= len(runs) - 5
+        for run_id in runs:  # either host sees what the other handed in
+            run = await call(two, "wait_task_run", runId=run_id, waitMs=55_000)
+            assert run["status"] == "succeeded"
+        assert (await call(one, "list_task_runs", status="succeeded"))["total"] == len(runs)
+        assert home.info.pid == supervisor
+    assert home.info.mode == "foreground"
