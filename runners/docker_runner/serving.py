@@ -1,0 +1,59 @@
+"""Serve the runner on a socket until it is told to end; commands under way end with it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+
+import uvicorn
+
+from runners.docker_runner.app import RunnerApp
+from runners.docker_runner.errors import CannotStart
+
+HEAD_MAX_BYTES = 64 * 1024
+KEEP_ALIVE_S = 120  # a gateway keeps its connections; one that closes under a call fails it
+GRACE_S = 3  # for calls under way, before they are ended
+_BACKLOG = 512
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on the address.
+
+    Raises:
+        CannotStart: It is taken, or no address of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        told = error.strerror if isinstance(error, OSError) else "that is no port"
+        raise CannotStart(
+            f"{host}:{port} cannot be listened on ({told}). Choose another with --port or --host."
+        ) from None
+    return listener
+
+
+def serve(app: RunnerApp, listener: socket.socket) -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    config = uvicorn.Config(
+        app,
+        http="h11",  # it bounds a request's head
+        h11_max_incomplete_event_size=HEAD_MAX_BYTES,
+        loop="asyncio",
+        lifespan="on",
+        log_level="warning",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
