@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -16,18 +16,17 @@ import orjson
 from pydantic import ValidationError
 
 from runners.docker_runner.catalogue import TOOLS
-from runners.docker_runner.envelope import MAX_BYTES, Envelope, read_envelope, wrong_in
+from runners.docker_runner.envelope import Envelope, read_envelope, wrong_in
 from runners.docker_runner.errors import RunnerBroken, ToolUnknown, WrongArguments, error_of
 from runners.docker_runner.gatekeeper import Gatekeeper, check_content
+from runners.docker_runner.incoming import Incoming, Receive
 from runners.docker_runner.isolation.base import Isolation, IsolationName, Place
 from runners.docker_runner.offered import Hands
 from runners.docker_runner.progress import Progress, ProgressiveAnswer, Send, send_json
 from runners.docker_runner.refusals import (
-    BodyTooLarge,
     Busy,
     NoSuchPath,
     Refusal,
-    UnreadBody,
     WrongMethod,
 )
 from runners.docker_runner.usage import usage
@@ -35,9 +34,7 @@ from runners.errors import ToolFailed
 
 SERVICE = "continuity-docker-runner"
 MAX_CALLS = 64
-BODY_S = 30.0
 Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 log = logging.getLogger(__name__)
 
 
@@ -62,6 +59,7 @@ class RunnerApp:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
+        body = Incoming(headers, receive)
         try:
             self._gatekeeper.check_origin(headers)
             if scope["path"] == "/health":
@@ -71,11 +69,17 @@ class RunnerApp:
                 _need_method(scope, "POST")
                 self._gatekeeper.check_token(headers)
                 check_content(headers)
-                await self._take(headers, receive, send)
+                await self._take(body, send)
             else:
                 raise NoSuchPath("Served are GET /health and POST /execute.")
         except Refusal as refusal:
+            await body.discard()  # or who still sends sees a broken connection and no answer
             await _refuse(send, refusal)
+        except Exception:
+            broken = _broken()
+            log.exception("a call let out an exception, %s", broken.details["errorId"])
+            with contextlib.suppress(RuntimeError):  # an answer that has begun can only be cut off
+                await send_json(send, 500, {"ok": False, "error": error_of(broken)})
 
     def _health(self, scope: Scope, headers: Mapping[bytes, bytes]) -> dict[str, Any]:
         """Return the runner's state; where its folder lies is told on its own machine alone."""
@@ -87,13 +91,12 @@ class RunnerApp:
             "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }  # fmt: skip
 
-    async def _take(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _take(self, body: Incoming, send: Send) -> None:
         if self._running >= MAX_CALLS:
             raise Busy(f"{MAX_CALLS} calls are under way, which is as many as there may be.")
         self._running += 1
         try:
-            envelope = read_envelope(await _read_body(headers, receive))
-            await self._execute(envelope, receive, send)
+            await self._execute(read_envelope(await body.read()), body.receive, send)
         finally:
             self._running -= 1
 
@@ -122,9 +125,8 @@ class RunnerApp:
             code = failed.code
             return {"ok": False, "error": error_of(failed)}
         except Exception:
-            error_id = f"err_{secrets.token_hex(6)}"
-            log.exception("a tool let out an exception, %s", error_id)
-            broken = RunnerBroken(f"A defect of the runner; its log has {error_id}.")
+            broken = _broken()
+            log.exception("a call let out an exception, %s", broken.details["errorId"])
             code = broken.code
             return {"ok": False, "error": error_of(broken)}
         else:
@@ -166,27 +168,15 @@ def _need_method(scope: Scope, *methods: str) -> None:
         raise WrongMethod(f"{scope['path']} is asked for by {' or '.join(methods)}.")
 
 
-async def _read_body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-    told = headers.get(b"content-length", b"")
-    if told.isdigit() and int(told) > MAX_BYTES:
-        raise BodyTooLarge(f"The body has more than {MAX_BYTES} bytes.")
-    body = bytearray()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(BODY_S):
-            while len(body) <= MAX_BYTES:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise UnreadBody("The body is not whole.")
-                body += message.get("body", b"")
-                if not message.get("more_body"):
-                    return bytes(body)
-            raise BodyTooLarge(f"The body has more than {MAX_BYTES} bytes.")
-    raise UnreadBody(f"The body did not come within {BODY_S:.0f} s.")
-
-
 async def _hung_up(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _broken() -> RunnerBroken:
+    """Return what may be told of a defect: under which name the log has it."""
+    error_id = f"err_{secrets.token_hex(6)}"
+    return RunnerBroken("A defect of the runner; its log has it.", details={"errorId": error_id})
 
 
 async def _refuse(send: Send, refusal: Refusal) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
+import signal
 import socket
 
 import uvicorn
@@ -55,5 +55,7 @@ def serve(app: RunnerApp, listener: socket.socket) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listener])
+    # uvicorn raises the signal again when it is done; by then there is nothing left to end.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    uvicorn.Server(config).run(sockets=[listener])

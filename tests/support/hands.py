@@ -97,10 +97,17 @@ class Hands:
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request; return the connection and the answer's head as soon as it is there."""
+        connection = self.send(method, path, body, **headers)
+        return connection, connection.getresponse()
+
+    def send(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> http.client.HTTPConnection:
+        """Send a request and wait for nothing."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         told = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body=body, headers=told)
-        return connection, connection.getresponse()
+        return connection
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: str

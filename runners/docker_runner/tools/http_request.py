@@ -159,6 +159,8 @@ class _Exchange:
             data = bytearray()
             while len(data) <= args.max_bytes and (piece := answer.read(_CHUNK)):
                 data += piece
+            if len(data) <= args.max_bytes and answer.length:
+                raise http.client.IncompleteRead(b"", answer.length)
             kept = bytes(data[: args.max_bytes])
             return {
                 "status": answer.status, "headers": _headers(answer), **_body(kept),
