@@ -127,7 +127,9 @@ class RunningContainer:
         with contextlib.suppress(NotFound):
             self._engine.remove_container(self._id, force=True, v=True)
         if self._output is not None:
-            self._output.close()
+            with contextlib.suppress(OSError):  # the engine was first
+                self._output.close()
+            self._output._response.close()  # the SDK leaves open what holds the socket
 
 
 def host_config(place: Place, command: Command) -> dict[str, Any]:
