@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from inspect import get_annotations, getdoc
 from typing import Any
@@ -36,7 +36,7 @@ class Hands:
     say: Callable[[str], None]
 
 
-Function = Callable[[Any, Hands], Awaitable[Mapping[str, Any]]]
+Function = Callable[[Any, Hands], Coroutine[Any, Any, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)

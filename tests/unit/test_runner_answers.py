@@ -64,7 +64,9 @@ def answer_of(name: str, root: Path) -> tuple[int, dict[str, Any]]:
     sent: list[Mapping[str, Any]] = []
 
     async def receive() -> Mapping[str, Any]:
-        return came.pop() if came else await asyncio.Event().wait() or {}
+        if not came:
+            await asyncio.Event().wait()
+        return came.pop()
 
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
@@ -89,6 +91,14 @@ def test_a_tool_that_breaks_after_it_said_something_ends_the_answer_it_began(
     assert status == 200
     assert told["updates"][0]["delta"] == "said"
     assert told["result"]["error"]["code"] == "INTERNAL_ERROR"
+
+
+def test_no_more_calls_are_taken_than_there_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.docker_runner.app.MAX_CALLS", 0)
+    status, told = answer_of("talks", tmp_path)
+    assert (status, told["error"]["code"]) == (503, "BUSY")
 
 
 def test_many_words_make_few_updates_of_a_fair_size(tmp_path: Path) -> None:

@@ -50,7 +50,9 @@ def find_control_groups(limits: Limits, tree: Path = TREE) -> ControlGroups:
         IsolationMissing: Nowhere.
     """
     if (tree / "cgroup.controllers").is_file():
-        found = {tree: {"pids.max": limits.processes, "memory.max": limits.memory_bytes}}
+        found = {tree: {"pids.max": limits.processes}}
+        if "memory" in (tree / "cgroup.subtree_control").read_text().split():
+            found[tree]["memory.max"] = limits.memory_bytes
     else:
         found = {tree / "pids": {"pids.max": limits.processes}}
         if (tree / "memory").is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import os
 import re
 import time
 from bisect import bisect_right
@@ -87,7 +88,7 @@ async def bash_exec(args: BashExec, hands: Hands) -> Mapping[str, Any]:
 def _folder(cwd: str, place: Place) -> str:
     """Return the folder in the one form that names it; it is there, and no link leads to it."""
     with open_sandbox(place) as sandbox:
-        sandbox.list_dir(cwd)
+        os.close(sandbox.open_dir(cwd))
         return sandbox.name_of(cwd)
 
 
