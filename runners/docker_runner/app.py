@@ -18,10 +18,10 @@ from pydantic import ValidationError
 from runners.docker_runner.catalogue import TOOLS
 from runners.docker_runner.envelope import Envelope, read_envelope, wrong_in
 from runners.docker_runner.errors import RunnerBroken, ToolUnknown, WrongArguments, error_of
-from runners.docker_runner.gatekeeper import Gatekeeper, check_content
+from runners.docker_runner.gatekeeper import Gatekeeper, check_content, check_head
 from runners.docker_runner.incoming import Incoming, Receive
 from runners.docker_runner.isolation.base import Isolation, IsolationName, Place
-from runners.docker_runner.offered import Hands
+from runners.docker_runner.offered import MAX_TIMEOUT_MS, Hands
 from runners.docker_runner.progress import Progress, ProgressiveAnswer, Send, send_json
 from runners.docker_runner.refusals import (
     Busy,
@@ -34,6 +34,7 @@ from runners.errors import ToolFailed
 
 SERVICE = "continuity-docker-runner"
 MAX_CALLS = 64
+LONGEST_S = MAX_TIMEOUT_MS / 1000 + 60
 Scope = Mapping[str, Any]
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class RunnerApp:
         headers = dict(scope["headers"])
         body = Incoming(headers, receive)
         try:
+            check_head(scope["headers"])
             self._gatekeeper.check_origin(headers)
             if scope["path"] == "/health":
                 _need_method(scope, "GET", "HEAD")
@@ -101,19 +103,25 @@ class RunnerApp:
             self._running -= 1
 
     async def _execute(self, envelope: Envelope, receive: Receive, send: Send) -> None:
-        """Do what is asked and tell it; whoever hangs up ends it."""
+        """Do what is asked and tell it; whoever hangs up, or does not read, ends it."""
         progress = Progress()
         working = asyncio.create_task(self._perform(envelope, progress.say))
         writing = asyncio.create_task(ProgressiveAnswer(send).write(progress, working))
         leaving = asyncio.create_task(_hung_up(receive))
         tasks = (working, writing, leaving)
         try:
-            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {writing, leaving}, timeout=LONGEST_S, return_when=asyncio.FIRST_COMPLETED
+            )
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        if not writing.cancelled() and (error := writing.exception()) is not None:
+        if (
+            writing.done()
+            and not writing.cancelled()
+            and (error := writing.exception()) is not None
+        ):
             raise error
 
     async def _perform(self, envelope: Envelope, say: Callable[[str], None]) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runners.docker_runner.refusals import NotForYou, NotJson, Unauthorized
+from runners.docker_runner.refusals import HeadTooLarge, NotForYou, NotJson, Unauthorized
 
+HEAD_MAX_BYTES = 64 * 1024
 LOOPBACK_NAMES = frozenset({"localhost"})
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 
@@ -63,6 +64,16 @@ class Gatekeeper:
         except ValueError:
             return name.lower().rstrip(".") in self._names
         return self._is_open or address.is_loopback
+
+
+def check_head(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a flood of headers.
+
+    Raises:
+        HeadTooLarge: They have more than HEAD_MAX_BYTES.
+    """
+    if sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_MAX_BYTES:
+        raise HeadTooLarge(f"The headers have more than {HEAD_MAX_BYTES} bytes.")
 
 
 def check_content(headers: Mapping[bytes, bytes]) -> None:

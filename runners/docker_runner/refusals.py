@@ -1,7 +1,7 @@
 """Requests that are not taken: answered with a status and a ToolResult that says why.
 
 Refusal               the request is answered with an error, and nothing is executed
-├── InvalidRequest    400, 413, 415   INVALID_REQUEST
+├── InvalidRequest    400, 413, 415, 431   INVALID_REQUEST
 ├── Unauthorized      401             UNAUTHORIZED
 ├── NotForYou         403             FORBIDDEN
 ├── NoSuchPath        404, 405        NOT_FOUND, METHOD_NOT_ALLOWED
@@ -46,6 +46,12 @@ class NotJson(UnreadBody):
     """A content type or an encoding that is not taken."""
 
     status = 415
+
+
+class HeadTooLarge(UnreadBody):
+    """More bytes of headers than any call needs."""
+
+    status = 431
 
 
 class Unauthorized(UnreadBody):

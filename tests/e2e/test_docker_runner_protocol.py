@@ -151,6 +151,13 @@ def test_a_body_that_is_too_large_is_refused_told_or_not(hands: Hands) -> None:
     assert (status, told["error"]["code"]) == (413, "INVALID_REQUEST")
 
 
+def test_a_head_that_is_too_large_is_refused_and_the_runner_serves_on(hands: Hands) -> None:
+    connection, answer = hands.open("GET", "/health", x_large="x" * 100_000)
+    assert answer.status == 431
+    connection.close()
+    assert hands.ask("GET", "/health")[0] == 200
+
+
 def test_health_tells_where_how_and_how_busy(hands: Hands) -> None:
     status, told = hands.ask("GET", "/health")
     assert status == 200

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
 ETC_OF_NETWORK = ("hosts", "resolv.conf", "services", "protocols", "ssl/certs", "ca-certificates")
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TERM": "dumb"}  # noqa: S108
 CHECK_S = 30.0
+OPEN_FILES = 4096
 _NAMES = Path(__file__).with_name("names")
 
 
@@ -77,11 +79,12 @@ class BubblewrapIsolation:
     def _limited(self, command: Command) -> list[str]:
         """Return the program that sets the limits: within, where the processes are counted."""
         limits = self._place.limits
-        return [
-            self._prlimit, f"--nproc={limits.processes}", f"--as={limits.memory_bytes}",
-            f"--cpu={limits.cpu_seconds(command.timeout_s)}", f"--fsize={limits.file_bytes}",
-            "--core=0", "--nofile=4096", "--",
-        ]  # fmt: skip
+        wanted = {
+            "nproc": limits.processes, "as": limits.memory_bytes, "fsize": limits.file_bytes,
+            "cpu": limits.cpu_seconds(command.timeout_s), "core": 0, "nofile": OPEN_FILES,
+        }  # fmt: skip
+        told = [f"--{name}={_allowed(name, most)}" for name, most in wanted.items()]
+        return [self._prlimit, *told, "--"]
 
     def _world(self) -> Iterator[str]:
         """Yield what the command's world is made of, for bubblewrap's `--args`."""
@@ -118,6 +121,12 @@ def _program(name: str, package: str) -> str:
             f" `apt-get install {package or 'util-linux'}`). Or choose --isolation docker."
         )
     return found
+
+
+def _allowed(name: str, wanted: int) -> int:
+    """Return a limit, or the one that this process is under itself, which nobody can raise."""
+    hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def _shown_folders() -> list[Path]:

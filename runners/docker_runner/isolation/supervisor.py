@@ -55,9 +55,11 @@ def start(order: dict[str, Any], groups: list[Path]) -> int:
         return pid
     try:
         become(order, groups)
-    except OSError as error:
-        os.write(2, f"The command cannot be started: {error.strerror}.\n".encode())
-    os._exit(CANNOT_START)
+    except (OSError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) else error
+        os.write(2, f"The command cannot be started: {told}.\n".encode())
+    finally:
+        os._exit(CANNOT_START)
 
 
 def become(order: dict[str, Any], groups: list[Path]) -> NoReturn:
@@ -68,7 +70,9 @@ def become(order: dict[str, Any], groups: list[Path]) -> NoReturn:
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     for name, value in order["limits"].items():
-        resource.setrlimit(_LIMITS[name], (value, value))
+        hard = resource.getrlimit(_LIMITS[name])[1]
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(_LIMITS[name], (most, most))
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     os.chdir(order["cwd"])
