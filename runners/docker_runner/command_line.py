@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from runners.browser.allowed import allowed_places
 from runners.docker_runner.app import RunnerApp
 from runners.docker_runner.errors import CannotStart
 from runners.docker_runner.gatekeeper import Gatekeeper
@@ -111,6 +112,10 @@ def place_of(options: dict[str, Any]) -> Place:
             f"--root {root} and CONTINUITY_HOME ({home}) overlap, and no command may see the keys"
             " and the database there. Choose a folder of its own."
         )
+    try:
+        allowed_places()
+    except ValueError as error:
+        raise CannotStart(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
     memory, cpus, processes = (options[name] for name in ("memory_mb", "cpus", "max_processes"))
     if memory < 64 or not 0 < cpus <= 1024 or processes < 8:
         raise CannotStart(

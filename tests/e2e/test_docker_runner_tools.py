@@ -142,6 +142,13 @@ def test_a_folder_is_listed_up_to_the_limit(hands: Hands) -> None:
     assert (told["total"], told["truncated"]) == (6, True)
 
 
+def test_a_name_that_is_no_text_is_left_out(hands: Hands) -> None:
+    hands.output("bash.exec", cmd=r"mkdir -p odd; touch odd/good odd/$'bad\xff'")
+    told = hands.output("file.list", path="odd")
+    assert told["entries"] == [{"path": "odd/good", "type": "file"}]
+    assert (told["total"], told["truncated"]) == (1, False)
+
+
 @pytest.mark.parametrize(
     ("path", "code"),
     [

@@ -39,6 +39,13 @@ async def breaks_late(args: Nothing, hands: Hands) -> Mapping[str, Any]:
     raise LookupError("a secret detail")
 
 
+@offered("muses", Effect.READ)
+async def muses(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+    """Say nothing for a while."""
+    await asyncio.sleep(0.5)
+    return {}
+
+
 @offered("talks", Effect.READ)
 async def talks(args: Nothing, hands: Hands) -> Mapping[str, Any]:
     """Say much at once."""
@@ -50,12 +57,18 @@ async def talks(args: Nothing, hands: Hands) -> Mapping[str, Any]:
 @pytest.fixture(autouse=True)
 def odd_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offer tools that no runner should have."""
-    for tool in (breaks, breaks_late, talks):
+    for tool in (breaks, breaks_late, muses, talks):
         monkeypatch.setitem(catalogue.TOOLS, tool.name, tool)
 
 
 def answer_of(name: str, root: Path) -> tuple[int, dict[str, Any]]:
-    """Call a tool of an application in this process."""
+    """Call a tool of an application in this process; return status and JSON."""
+    status, raw = raw_answer_of(name, root)
+    return status, json.loads(raw)
+
+
+def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
+    """Call a tool of an application in this process; return status and bytes."""
     app = RunnerApp(
         Place(root), ProcessIsolation(Place(root)), "process", Gatekeeper(None, is_open=False)
     )
@@ -74,8 +87,7 @@ def answer_of(name: str, root: Path) -> tuple[int, dict[str, Any]]:
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/execute", "headers": headers}
     asyncio.run(app(scope, receive, send))
-    told = json.loads(b"".join(message.get("body", b"") for message in sent))
-    return sent[0]["status"], told
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
 
 
 def test_a_tool_that_breaks_is_an_internal_error_without_its_details(tmp_path: Path) -> None:
@@ -99,6 +111,15 @@ def test_no_more_calls_are_taken_than_there_may_be(
     monkeypatch.setattr("runners.docker_runner.app.MAX_CALLS", 0)
     status, told = answer_of("talks", tmp_path)
     assert (status, told["error"]["code"]) == (503, "BUSY")
+
+
+def test_while_nothing_is_said_blanks_keep_the_answer_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.docker_runner.progress.QUIET_S", 0.05)
+    _, raw = raw_answer_of("muses", tmp_path)
+    assert raw.startswith(b'{"updates":[\n')
+    assert json.loads(raw) == {"updates": [], "result": {"ok": True, "output": {}}}
 
 
 def test_many_words_make_few_updates_of_a_fair_size(tmp_path: Path) -> None:

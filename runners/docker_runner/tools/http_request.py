@@ -32,6 +32,7 @@ from runners.docker_runner.offered import (
 from runners.errors import AddressNotAllowed, InvalidTarget
 
 MAX_HEADERS = 64
+CONNECT_S = 10.0  # nothing else can end it
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e]{0,8192}")
 # What belongs to the connection, which is ours.
@@ -136,9 +137,10 @@ class _Exchange:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def _connect(self) -> http.client.HTTPConnection:
-        left = max(0.001, seconds_until(self._deadline))
+        left = min(CONNECT_S, max(0.001, seconds_until(self._deadline)))
         host = str(self._place.hostname)
         self._socket = socket.create_connection((self._address, self._port), left)
+        self._socket.settimeout(max(0.001, seconds_until(self._deadline)))
         if self._place.scheme == "https":
             self._socket = _tls().wrap_socket(self._socket, server_hostname=host)
         if self._is_over:
