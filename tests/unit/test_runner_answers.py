@@ -20,6 +20,8 @@ from runners.docker_runner.offered import Arguments, Hands, offered
 from runners.docker_runner.progress import UPDATE_CHARS
 from tests.support.hands import envelope
 
+SENT: list[Mapping[str, Any]] = []  # of the answer that is being written
+
 
 class Nothing(Arguments):
     """No arguments."""
@@ -41,8 +43,9 @@ async def breaks_late(args: Nothing, hands: Hands) -> Mapping[str, Any]:
 
 @offered("muses", Effect.READ)
 async def muses(args: Nothing, hands: Hands) -> Mapping[str, Any]:
-    """Say nothing for a while."""
-    await asyncio.sleep(0.5)
+    """Say nothing until something was sent all the same."""
+    while not SENT:
+        await asyncio.sleep(0.01)
     return {}
 
 
@@ -74,7 +77,7 @@ def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
     )
     body = json.dumps(envelope(name, {})).encode()
     came = [{"type": "http.request", "body": body, "more_body": False}]
-    sent: list[Mapping[str, Any]] = []
+    SENT.clear()
 
     async def receive() -> Mapping[str, Any]:
         if not came:
@@ -82,12 +85,12 @@ def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
         return came.pop()
 
     async def send(message: Mapping[str, Any]) -> None:
-        sent.append(message)
+        SENT.append(message)
 
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/execute", "headers": headers}
     asyncio.run(app(scope, receive, send))
-    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
+    return SENT[0]["status"], b"".join(message.get("body", b"") for message in SENT)
 
 
 def test_a_tool_that_breaks_is_an_internal_error_without_its_details(tmp_path: Path) -> None:

@@ -140,19 +140,18 @@ def test_there_is_no_network_unless_it_is_allowed(
     assert reaches(isolation_at(root, allow_net=True))[0]
 
 
-def test_a_fork_bomb_stays_small_and_is_cleared_away(
+def test_a_fork_bomb_stays_small_and_goes_with_the_runner(
     bubblewrap: BubblewrapIsolation, root: Path
 ) -> None:
     nap = make_nap(root)
     bomb = f"for i in $(seq 200); do ./{nap} 600 & done; :(){{ :|:& }}; :; ./{nap} 600"
-    with subprocess.Popen(
-        [sys.executable, "-c", _RUN_BOMB, str(root), bomb], cwd=PROJECT
-    ) as running:
-        until(lambda: len(sleepers(nap)) >= 20 or running.poll() is not None)
+    command = [sys.executable, "-c", _RUN_BOMB, str(root), bomb]
+    with subprocess.Popen(command, cwd=PROJECT) as runner:
+        until(lambda: len(sleepers(nap)) >= 20 or runner.poll() is not None)
         seen = max(len(sleepers(nap)) for _ in range(5))
-        running.communicate(timeout=120)
+        runner.kill()
     assert 0 < seen <= SMALL.processes
-    assert sleepers(nap) == []
+    until(lambda: not sleepers(nap))
     assert run_line(bubblewrap, "echo well").stdout == "well\n"
 
 
@@ -161,7 +160,7 @@ import sys
 from pathlib import Path
 from tests.support.hands import run_line
 from tests.unit.test_runner_bubblewrap import isolation_at
-assert run_line(isolation_at(Path(sys.argv[1])), sys.argv[2], timeout_s=6).status is None
+run_line(isolation_at(Path(sys.argv[1])), sys.argv[2])
 """
 
 

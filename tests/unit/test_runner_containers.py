@@ -120,7 +120,7 @@ def test_a_late_command_goes_with_its_container(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
     nap = make_nap(tmp_path)
-    ran = run_line(isolation_at(tmp_path), f"echo began; {tmp_path}/{nap} 600", timeout_s=2)
+    ran = run_line(isolation_at(tmp_path), f"echo began; {tmp_path}/{nap} 600", timeout_s=15)
     assert (ran.status, ran.stdout) == (None, "began\n")
     assert engine.containers == {}
     assert sleepers(nap) == []
