@@ -17,7 +17,7 @@ help: ## list the targets
 setup: ## set up what running needs: .venv, packages, a Chromium
 	@$(PYTHON) .ci/setup.py run
 
-setup-tests: ## set up what the tests need as well: PostgreSQL, Redis, ripgrep, the tools
+setup-tests: ## set up what the tests need as well: PostgreSQL, Redis, ripgrep, bubblewrap, the tools
 	@$(PYTHON) .ci/setup.py test
 
 run: setup ## start everything, do the first run, serve until Ctrl-C (ONCE=1: stop after the run)

@@ -32,6 +32,7 @@ NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
 WITHOUT = {
     "redis-server": "redis-server is absent; the tests use the valkey-server of a Python package",
     "ripgrep": "ripgrep is absent; the tests that compare with it are left out",
+    "bubblewrap": "bubblewrap is absent; the tests of what commands cannot escape are left out",
 }
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 
@@ -149,8 +150,8 @@ def stamp(level: str) -> str:
 
 
 def install_servers() -> None:
-    """Have the server programs of PostgreSQL and Redis, and ripgrep, which tests compare with;
-    servers that run already are not touched.
+    """Have the server programs of PostgreSQL and Redis, ripgrep, which tests compare with, and
+    bubblewrap, which the reference runner uses; servers that run already are not touched.
     """
     wanted = missing_programs()
     if not wanted:
@@ -180,6 +181,7 @@ def missing_programs() -> list[str]:
         "postgresql": installed or shutil.which("postgres"),
         "redis-server": shutil.which("redis-server"),
         "ripgrep": shutil.which("rg"),
+        "bubblewrap": shutil.which("bwrap"),
     }
     return [package for package, found in there.items() if not found]
 

@@ -1,7 +1,8 @@
 """Every setting of Continuity; every environment variable that it reads is named here (and in the
 README's table).
 
-Nothing imports this module but Django: the parts read `django.conf.settings`.
+Nothing imports this module but Django: the parts read `django.conf.settings`. `manage.py
+docker_runner` runs without it, and reads CONTINUITY_RUNNER_TOKEN and CONTINUITY_RUNNER_IMAGE.
 """
 
 from __future__ import annotations

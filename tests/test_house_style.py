@@ -32,6 +32,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "mcp_server/local_door.py": "kept, and raised where it is waited for",
     "mcp_server/server.py": "a tool call's last line: log, answer an error id, live on",
     "runners/browser/runtime.py": "whatever it is, the browser did not answer",
+    "runners/docker_runner/app.py": "a call's last line: log, answer an error id, serve on",
     "runs/opening.py": "raised again under the lease, where it fails this run and no other",
     "runs/events/stream.py": "a stream that has begun can only be ended and logged",
     "runs/outbox.py": "any broker trouble: the row stays and rings again",

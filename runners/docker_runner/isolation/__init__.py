@@ -1,0 +1,1 @@
+"""How a command line is kept away from the rest of the machine: one way a file."""

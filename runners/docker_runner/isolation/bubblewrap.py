@@ -1,0 +1,149 @@
+"""Commands in namespaces of their own, made by bubblewrap: no daemon, no image, no privileges.
+
+A command sees /usr, /bin and /lib*, a few files of /etc, a /tmp of its own and the runner's folder,
+which alone it may change besides. It sees no other process, no home and no environment of ours, and
+has no network unless the runner was started with one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from runners.docker_runner.errors import IsolationMissing
+from runners.docker_runner.isolation.base import INSIDE, Command, Place, inside
+from runners.docker_runner.isolation.control_groups import find_control_groups
+from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
+
+USER = 1000  # within; outside it is whoever started the runner
+SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf")
+ETC_OF_NETWORK = ("hosts", "resolv.conf", "services", "protocols", "ssl/certs", "ca-certificates")
+ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TERM": "dumb"}  # noqa: S108
+CHECK_S = 30.0
+OPEN_FILES = 4096
+_NAMES = Path(__file__).with_name("names")
+
+
+class BubblewrapIsolation:
+    """Commands in a namespace each.
+
+    Raises:
+        IsolationMissing: A program is missing, or root may make no control group.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._bwrap, self._prlimit = _program("bwrap", "bubblewrap"), _program("prlimit", "")
+        self._shell = shutil.which("bash", path=ENV["PATH"]) or "/bin/sh"
+        # The kernel exempts root from the limit of processes, in whatever namespace.
+        self._groups = find_control_groups(place.limits) if os.getuid() == 0 else None
+
+    async def check(self) -> None:
+        """Run a command that does nothing; see `Isolation`."""
+        running = await self.start(Command("true", ".", {}, CHECK_S))
+        said = bytearray()
+        try:
+            async with asyncio.timeout(CHECK_S):
+                async for _, data in running.pieces():
+                    said += data
+                status = await running.wait()
+        except TimeoutError:
+            raise IsolationMissing("bubblewrap started, and did not end.") from None
+        finally:
+            await running.end()
+        if status:
+            told = said.decode("utf-8", "replace").strip().replace("\n", " ")[:300]
+            raise IsolationMissing(
+                f"bubblewrap cannot isolate commands on this machine: {told or f'status {status}'}."
+                " Its kernel, or the container around us, allows no user namespaces; choose"
+                " --isolation docker, or give the runner a machine of its own."
+            )
+
+    async def start(self, command: Command) -> SupervisedProgram:
+        """Start a command; see `Isolation`."""
+        return await SupervisedProgram.start(
+            Order(
+                argv=[self._bwrap, "--", *self._limited(command), self._shell, "-c", command.line],
+                env={},
+                hidden=[*self._world(), *_variables({**ENV, **command.env}),
+                        "--chdir", inside(command.folder)],
+                groups=self._groups.new() if self._groups is not None else {},
+            )
+        )  # fmt: skip
+
+    def _limited(self, command: Command) -> list[str]:
+        """Return the program that sets the limits: within, where the processes are counted."""
+        limits = self._place.limits
+        wanted = {
+            "nproc": limits.processes, "as": limits.memory_bytes, "fsize": limits.file_bytes,
+            "cpu": limits.cpu_seconds(command.timeout_s), "core": 0, "nofile": OPEN_FILES,
+        }  # fmt: skip
+        told = [f"--{name}={_allowed(name, most)}" for name, most in wanted.items()]
+        return [self._prlimit, *told, "--"]
+
+    def _world(self) -> Iterator[str]:
+        """Yield what the command's world is made of, for bubblewrap's `--args`."""
+        size = str(self._place.limits.scratch_bytes)
+        yield from ("--unshare-user", "--uid", str(USER), "--gid", str(USER), "--unshare-pid")
+        yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns")
+        if not self._place.allow_net:
+            yield "--unshare-net"
+        yield from ("--cap-drop", "ALL", "--new-session", "--die-with-parent", "--clearenv")
+        yield from ("--hostname", "runner", "--proc", "/proc", "--dev", "/dev")
+        yield from _system()
+        yield from self._etc()
+        yield from ("--size", size, "--tmpfs", "/dev/shm", "--size", size, "--tmpfs", "/tmp")  # noqa: S108
+        yield from ("--bind", str(self._place.root), INSIDE)
+        for folder in self._place.closed:
+            shown = any(folder.is_relative_to(one) for one in _shown_folders())
+            if shown and folder.is_dir():
+                yield from ("--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder))
+        yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+    def _etc(self) -> Iterator[str]:
+        yield from ("--perms", "755", "--dir", "/etc")
+        for name in ("passwd", "group"):
+            yield from ("--ro-bind", str(_NAMES / name), f"/etc/{name}")
+        for name in (*ETC, *(ETC_OF_NETWORK if self._place.allow_net else ())):
+            yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+
+
+def _program(name: str, package: str) -> str:
+    found = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin")
+    if found is None:
+        raise IsolationMissing(
+            f"{name} is not installed, and --isolation bubblewrap needs it (Debian:"
+            f" `apt-get install {package or 'util-linux'}`). Or choose --isolation docker."
+        )
+    return found
+
+
+def _allowed(name: str, wanted: int) -> int:
+    """Return a limit, or the one that this process is under itself, which nobody can raise."""
+    hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+
+
+def _shown_folders() -> list[Path]:
+    return [Path("/usr"), *(Path("/") / name for name in SYSTEM)]
+
+
+def _system() -> Iterator[str]:
+    """Yield the machine's programs, read-only; what is a link of /usr's stays one."""
+    yield from ("--ro-bind", "/usr", "/usr")
+    for name in SYSTEM:
+        path = Path("/") / name
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            yield from ("--ro-bind", str(path), str(path))
+
+
+def _variables(env: dict[str, str]) -> Iterator[str]:
+    for name, value in env.items():
+        yield from ("--setenv", name, value)

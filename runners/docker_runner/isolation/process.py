@@ -1,0 +1,42 @@
+"""No isolation: commands run as the runner does, and see what it sees. For development only.
+
+They are still ended whole, and have limits of memory, processor time and file size.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from runners.docker_runner.isolation.base import Command, Place
+from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
+
+# What a program needs of its surroundings. Anything else may be a secret and stays here.
+_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
+
+
+class ProcessIsolation:
+    """Commands as plain processes in the folder."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._shell = shutil.which("bash") or "/bin/sh"
+
+    async def check(self) -> None:
+        """Nothing can be missing."""
+
+    async def start(self, command: Command) -> SupervisedProgram:
+        """Start a command; see `Isolation`."""
+        limits = self._place.limits
+        ours = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        return await SupervisedProgram.start(
+            Order(
+                argv=[self._shell, "-c", command.line],
+                env={"PATH": os.defpath, **ours, **command.env},
+                cwd=str(self._place.root / command.folder),
+                limits={
+                    "memory": limits.memory_bytes, "file": limits.file_bytes, "core": 0,
+                    "cpu": limits.cpu_seconds(command.timeout_s),
+                },
+            )
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The tools that the reference runner offers: one family a file."""

@@ -1,0 +1,122 @@
+"""Files of the runner's folder, through the sandbox of the workspace tools: never over a link,
+never outside of the root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from runners.base import Effect
+from runners.docker_runner.isolation.base import Place
+from runners.docker_runner.offered import OUTPUT_BYTES, Arguments, Hands, offered
+from runners.workspace.errors import NotThere
+from runners.workspace.files.paths import is_unicode
+from runners.workspace.files.sandbox import Sandbox, text_of, too_large
+from runners.workspace.place import WorkspacePolicy
+
+WALK_S = 10.0
+MAX_ENTRIES = 10_000
+_FORBIDDEN = WorkspacePolicy().forbidden
+# One write at a time: what is appended is read before, and must not be lost to another writer.
+_writing = threading.Lock()
+
+
+class ReadFile(Arguments):
+    """Which file."""
+
+    path: str
+
+
+class WriteFile(Arguments):
+    """What to write, and where."""
+
+    path: str
+    content: str
+    append: bool = False
+
+
+class ListFiles(Arguments):
+    """Which folder."""
+
+    path: str = "."
+    recursive: bool = False
+    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES)] = 200
+
+
+@offered("file.read", Effect.READ)
+async def file_read(args: ReadFile, hands: Hands) -> Mapping[str, Any]:
+    """Return the text of a file of at most 1 MiB."""
+    return await asyncio.to_thread(_read, args, hands.place)
+
+
+@offered("file.write", Effect.ONCE)
+async def file_write(args: WriteFile, hands: Hands) -> Mapping[str, Any]:
+    """Write a text file, whole or not at all, or add to its end; missing folders are made."""
+    return await asyncio.to_thread(_write, args, hands.place)
+
+
+@offered("file.list", Effect.READ)
+async def file_list(args: ListFiles, hands: Hands) -> Mapping[str, Any]:
+    """List a folder by path, or all that is below it; no links, and nothing that is forbidden."""
+    return await asyncio.to_thread(_list, args, hands.place)
+
+
+def open_sandbox(place: Place) -> Sandbox:
+    """Open the runner's folder; a context manager."""
+    return Sandbox(place.root, _FORBIDDEN)
+
+
+def _read(args: ReadFile, place: Place) -> Mapping[str, Any]:
+    with open_sandbox(place) as sandbox:
+        data = sandbox.read(args.path, limit=OUTPUT_BYTES)
+        name = sandbox.name_of(args.path)
+    return {"path": name, "content": text_of(data, args.path), "sizeBytes": len(data)}
+
+
+def _write(args: WriteFile, place: Place) -> Mapping[str, Any]:
+    data = args.content.encode()
+    with open_sandbox(place) as sandbox, _writing:
+        was = _content_of(sandbox, args.path) if args.append else None
+        becomes = (was or b"") + data
+        # Without append whatever is there is replaced; with it, only what was read.
+        if args.append:
+            sandbox.replace(args.path, becomes, expect=was)
+        else:
+            sandbox.replace(args.path, becomes)
+        name = sandbox.name_of(args.path)
+    return {"path": name, "bytesWritten": len(data), "sizeBytes": len(becomes)}
+
+
+def _content_of(sandbox: Sandbox, path: str) -> bytes | None:
+    limit = WorkspacePolicy().max_read_bytes
+    try:
+        data = sandbox.read(path, limit=limit)
+    except NotThere:
+        return None
+    if len(data) >= limit:
+        raise too_large(path, limit)
+    return data
+
+
+def _list(args: ListFiles, place: Place) -> Mapping[str, Any]:
+    with open_sandbox(place) as sandbox:
+        base = sandbox.name_of(args.path)
+        if args.recursive:
+            found = sandbox.find(args.path, until=time.monotonic() + WALK_S)
+            names = [(name, "file") for name in found.files]
+            names += [(name, "folder") for name in found.folders]
+        else:
+            entries = sandbox.list_dir(args.path)
+            names = [(one.name, "folder" if one.folder else "file") for one in entries]
+    # A name that is no UTF-8 cannot stand in JSON, and cannot be asked for either.
+    names = sorted(name for name in names if is_unicode(name[0]))
+    before = "" if base == "." else f"{base}/"
+    shown = [{"path": before + name, "type": kind} for name, kind in names[: args.limit]]
+    total = len(names)
+    return {"path": base, "entries": shown, "total": total, "truncated": total > len(shown)}

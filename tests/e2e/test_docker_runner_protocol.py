@@ -1,0 +1,246 @@
+"""The reference runner at the wire (S3 §3 to §5): what it takes, refuses and answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.hands import Hands, envelope, hands_at, make_nap, sleepers
+from tests.support.waiting import until
+
+JSON = "application/json"
+
+
+@pytest.fixture(scope="module")
+def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hands]:
+    """A runner without isolation, for all tests of this file."""
+    with hands_at(tmp_path_factory.mktemp("root"), "--isolation", "process") as hands:
+        yield hands
+
+
+def test_the_call_of_the_seed_is_answered_with_what_it_printed(hands: Hands) -> None:
+    body = (
+        b'{"call":{"name":"bash.exec","args":{"cmd":"printf ok"}},"ctx":{"runId":"r",'
+        b'"sessionId":"s","runtimeMode":"local"},"target":{"targetId":"t","kind":"docker-runner",'
+        b'"tenantId":"tenant"}}'
+    )
+    status, told = hands.post(body)
+    assert status == 200
+    assert [update["delta"] for update in told["updates"]] == ["ok"]
+    assert told["result"]["ok"] is True
+    assert told["result"]["output"]["stdout"] == "ok"
+
+
+def test_updates_come_while_the_command_runs_and_the_result_comes_last(hands: Hands) -> None:
+    go = hands.root / "go"
+    line = "echo first; until [ -e go ]; do sleep 0.05; done; echo second"
+    body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
+    connection, answer = hands.open("POST", "/execute", body, content_type=JSON)
+    begun = b""
+    while b"first" not in begun:
+        begun += answer.read1(4096)
+    assert b"result" not in begun
+    go.touch()
+    told = json.loads(begun + answer.read())
+    connection.close()
+    assert list(told) == ["updates", "result"]
+    assert "".join(update["delta"] for update in told["updates"]) == "first\nsecond\n"
+    assert all(update["at"].endswith("Z") for update in told["updates"])
+
+
+def without(path: str) -> bytes:
+    """Return a request that lacks one field."""
+    made = envelope("echo", {"text": "x"})
+    *way, last = path.split(".")
+    inner: Any = made
+    for key in way:
+        inner = inner[key]
+    del inner[last]
+    return json.dumps(made).encode()
+
+
+def with_(path: str, value: Any) -> bytes:
+    """Return a request with one field changed."""
+    made = envelope("echo", {"text": "x"})
+    part, field = path.split(".")
+    made[part][field] = value
+    return json.dumps(made).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"null", b"[]", b"{", b"\xff", b"{}",
+        b'{"a":' * 5000 + b"1" + b"}" * 5000, b'{"call":1,"call":2}',
+        without("call"), without("ctx"), without("target"), without("call.name"),
+        without("call.args"), without("ctx.runId"), without("ctx.sessionId"),
+        without("ctx.runtimeMode"), without("target.targetId"), without("target.kind"),
+        without("target.tenantId"), with_("call.args", []), with_("call.args", None),
+        with_("call.name", ""), with_("call.name", 7), with_("target.kind", "browser"),
+        with_("call.args", {"text": "a\0b"}), with_("call.args", {"text": "\ud800"}),
+        with_("call.args", {"text": float("nan")}), with_("ctx.runId", "r" * 257),
+    ],
+)  # fmt: skip
+def test_what_is_no_request_is_refused_as_json(hands: Hands, body: bytes) -> None:
+    status, told = hands.post(body)
+    assert status == 400
+    assert told["ok"] is False
+    assert told["error"]["code"] == "INVALID_REQUEST"
+    assert told["error"]["message"]
+
+
+def test_what_a_newer_gateway_adds_is_let_pass(hands: Hands) -> None:
+    body = envelope("echo", {"text": "x"}) | {"more": 1}
+    body["ctx"]["traceparent"] = "00-1-2-3"
+    assert hands.post(json.dumps(body).encode())[1]["result"]["output"] == {"text": "x"}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "headers"),
+    [
+        (403, "FORBIDDEN", {"origin": "https://evil.example"}),
+        (403, "FORBIDDEN", {"origin": "null"}),
+        (403, "FORBIDDEN", {"host": "evil.example"}),
+        (403, "FORBIDDEN", {"host": "evil.example:18081"}),
+        (403, "FORBIDDEN", {"host": "10.0.0.1"}),
+        (403, "FORBIDDEN", {"host": "localhost.evil.example"}),
+        (415, "INVALID_REQUEST", {"content_type": "text/plain"}),
+        (415, "INVALID_REQUEST", {"content_type": "application/x-www-form-urlencoded"}),
+        (415, "INVALID_REQUEST", {"content_type": "application/json; charset=latin-1"}),
+        (415, "INVALID_REQUEST", {"content_encoding": "gzip"}),
+    ],
+)
+def test_web_pages_foreign_names_and_other_contents_are_refused(
+    hands: Hands, status: int, code: str, headers: dict[str, str]
+) -> None:
+    got, told = hands.post(json.dumps(envelope("echo", {"text": "x"})).encode(), **headers)
+    assert (got, told["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:18081", "[::1]", "127.0.0.2"]
+)
+def test_names_of_this_machine_are_its_own(hands: Hands, host: str) -> None:
+    assert hands.ask("GET", "/health", host=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/", 404, "NOT_FOUND"), ("POST", "/execute/", 404, "NOT_FOUND"),
+        ("GET", "/execute", 405, "METHOD_NOT_ALLOWED"),
+        ("POST", "/health", 405, "METHOD_NOT_ALLOWED"),
+    ],
+)  # fmt: skip
+def test_other_paths_and_methods_are_not_there(
+    hands: Hands, method: str, path: str, status: int, code: str
+) -> None:
+    got, told = hands.ask(method, path)
+    assert (got, told["error"]["code"]) == (status, code)
+
+
+def test_a_body_that_is_too_large_is_refused_told_or_not(hands: Hands) -> None:
+    large = b" " * (8 * 1024 * 1024 + 1)
+    assert hands.post(large)[0] == 413
+    chunks = iter([large[: 1024 * 1024]] * 9)
+    status, told = hands.ask("POST", "/execute", chunks, content_type=JSON)  # type: ignore[arg-type]
+    assert (status, told["error"]["code"]) == (413, "INVALID_REQUEST")
+
+
+def test_a_head_that_is_too_large_is_refused_and_the_runner_serves_on(hands: Hands) -> None:
+    connection, answer = hands.open("GET", "/health", x_large="x" * 100_000)
+    assert answer.status == 431
+    connection.close()
+    assert hands.ask("GET", "/health")[0] == 200
+
+
+def test_health_tells_where_how_and_how_busy(hands: Hands) -> None:
+    status, told = hands.ask("GET", "/health")
+    assert status == 200
+    assert told["ok"] is True
+    assert told["service"] == "continuity-docker-runner"
+    assert (told["workspaceRoot"], told["isolation"]) == (str(hands.root), "process")
+    assert told["usage"]["runningCalls"] == 0
+    assert told["usage"]["cpu"]["count"] >= 1
+    assert told["usage"]["memory"]["totalBytes"] > told["usage"]["memory"]["availableBytes"] > 0
+    assert told["time"].endswith("Z")
+    assert hands.ask("HEAD", "/health") == (200, None)
+
+
+def test_health_does_not_tell_the_folder_through_a_proxy(hands: Hands) -> None:
+    assert hands.ask("GET", "/health", x_forwarded_for="192.0.2.1")[1]["workspaceRoot"] is None
+
+
+def test_who_hangs_up_ends_the_command(hands: Hands) -> None:
+    nap = make_nap(hands.root)
+    line = f"(setsid env -i ./{nap} 600 &); ./{nap} 600"
+    body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
+    connection = hands.send("POST", "/execute", body, content_type=JSON)
+    until(lambda: len(sleepers(nap)) == 2)
+    assert hands.ask("GET", "/health")[1]["usage"]["runningCalls"] == 1
+    connection.close()
+    until(lambda: not sleepers(nap))
+    until(lambda: hands.ask("GET", "/health")[1]["usage"]["runningCalls"] == 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("bash.exec", {}), ("bash.exec", {"cmd": ""}), ("bash.exec", {"cmd": 1}),
+        ("bash.exec", {"cmd": "true", "timeoutMs": 0}),
+        ("bash.exec", {"cmd": "true", "timeoutMs": True}),
+        ("bash.exec", {"cmd": "true", "timeoutMs": "9"}),
+        ("bash.exec", {"cmd": "true", "env": {"A=B": "1"}}),
+        ("bash.exec", {"cmd": "true", "env": {"A": 1}}),
+        ("bash.exec", {"cmd": "true", "shell": "zsh"}), ("bash.exec", {"cmd": "x" * 100_000}),
+        ("file.read", {"path": "a", "mode": "r"}), ("file.list", {"limit": 0}),
+        ("file.write", {"path": "a"}), ("math.add", {"a": 1}), ("math.add", {"a": True, "b": 1}),
+        ("math.add", {"a": "1", "b": 1}), ("math.add", {"a": 1e308, "b": 1e308}),
+        ("text.upper", {"text": None}), ("echo", {"text": "x", "more": 1}),
+        ("http.request", {"url": "http://example.com", "method": "TRACE"}),
+        ("http.request", {"url": "http://example.com", "headers": {"Host": "x"}}),
+        ("http.request", {"url": "http://example.com", "headers": {"a": "b\r\nc: d"}}),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_told_and_nothing_is_done(
+    hands: Hands, name: str, args: dict[str, Any]
+) -> None:
+    error = hands.error(name, **args)
+    assert error["code"] == "INVALID_ARGUMENTS"
+    assert name in error["message"] or "sum" in error["message"]
+
+
+def test_an_unknown_tool_is_told_with_those_there_are(hands: Hands) -> None:
+    error = hands.error("bash.exec2")
+    assert error["code"] == "TOOL_NOT_FOUND"
+    assert set(error["details"]["tools"]) == {
+        "bash.exec", "echo", "file.list", "file.read", "file.write", "http.request", "math.add",
+        "text.upper",
+    }  # fmt: skip
+
+
+def test_the_plain_tools_do_what_they_say(hands: Hands) -> None:
+    assert hands.output("math.add", a=1, b=2) == {"result": 3}
+    assert hands.output("math.add", a=0.5, b=-2) == {"result": -1.5}
+    assert hands.output("text.upper", text="straße") == {"text": "STRASSE"}
+    assert hands.output("echo", text="中文") == {"text": "中文"}
+
+
+def test_no_network_means_no_request(hands: Hands) -> None:
+    assert hands.error("http.request", url="http://example.com")["code"] == "NETWORK_NOT_ALLOWED"
+
+
+def test_it_comes_up_without_a_database_and_makes_no_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (root := tmp_path / "root").mkdir()
+    unusable = {
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        "CONTINUITY_HOME": str(home),
+    }
+    with hands_at(root, "--isolation", "process", **unusable) as hands:
+        assert hands.output("echo", text="x") == {"text": "x"}
+    assert not home.exists()

@@ -1,0 +1,192 @@
+"""What the reference runner's tools do to files and commands, and how they fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.support.hands import Hands, envelope, hands_at, make_nap, sleepers
+from tests.support.waiting import until
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hands]:
+    """A runner without isolation, for all tests of this file."""
+    base = tmp_path_factory.mktemp("hands")
+    (base / "secret").write_text("the secret")
+    (base / "root").mkdir()
+    with hands_at(base / "root", "--isolation", "process") as hands:
+        yield hands
+
+
+def test_a_command_tells_its_status_and_both_its_streams(hands: Hands) -> None:
+    output = hands.output("bash.exec", cmd="echo out; echo err >&2; exit 3")
+    assert (output["exitCode"], output["stdout"], output["stderr"]) == (3, "out\n", "err\n")
+    assert output["truncated"] is False
+    assert hands.output("bash.exec", cmd="kill -9 $$")["exitCode"] == 137
+
+
+def test_a_command_has_its_folder_its_variables_and_no_input(hands: Hands) -> None:
+    (hands.root / "folder").mkdir(exist_ok=True)
+    output = hands.output(
+        "bash.exec", cmd='cat; basename "$PWD"; echo "$A"', cwd="folder", env={"A": "a b"}
+    )
+    assert output["stdout"] == "folder\na b\n"
+
+
+def test_a_late_command_is_killed_with_what_left_its_group(hands: Hands) -> None:
+    nap = make_nap(hands.root)
+    line = f"echo began; (setsid env -i ./{nap} 600 &); ./{nap} 600"
+    error = hands.error("bash.exec", cmd=line, timeoutMs=15_000)  # also where all stands still
+    assert (error["code"], error["retryable"]) == ("TIMEOUT", False)
+    assert error["details"]["stdout"] == "began\n"
+    assert sleepers(nap) == []
+
+
+def test_what_a_command_leaves_running_ends_with_it(hands: Hands) -> None:
+    nap = make_nap(hands.root)
+    output = hands.output("bash.exec", cmd=f"setsid env -i ./{nap} 600 & echo left")
+    assert (output["exitCode"], output["stdout"]) == (0, "left\n")
+    assert sleepers(nap) == []
+
+
+def test_a_runner_that_is_killed_leaves_no_command(hands: Hands) -> None:
+    (root := hands.root.parent / "other").mkdir()
+    nap = make_nap(root)
+    with hands_at(root, "--isolation", "process") as other, ThreadPoolExecutor(1) as pool:
+        line = f"(setsid env -i ./{nap} 600 &); ./{nap} 600"
+        lost = pool.submit(other.call, "bash.exec", cmd=line)
+        until(lambda: len(sleepers(nap)) == 2)
+        os.kill(other.process.pid, signal.SIGKILL)
+        until(lambda: not sleepers(nap))
+        assert lost.exception(60) is not None
+
+
+def test_a_runner_that_is_stopped_ends_its_commands(hands: Hands) -> None:
+    (root := hands.root.parent / "stopped").mkdir()
+    nap = make_nap(root)
+    with hands_at(root, "--isolation", "process") as other, ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(other.call, "bash.exec", cmd=f"./{nap} 600")
+        until(lambda: len(sleepers(nap)) == 1)
+        other.process.terminate()
+        assert other.process.wait(60) == 0
+        assert sleepers(nap) == []
+        lost.exception(60)
+
+
+@pytest.mark.parametrize(
+    "flood", ["head -c 3000000 /dev/zero | tr '\\0' a", "head -c 3000000 /dev/urandom"]
+)
+def test_output_is_cut_at_a_mebibyte_and_says_so(hands: Hands, flood: str) -> None:
+    result = hands.call("bash.exec", cmd=f"{flood}; exit 5")
+    output = result["output"]
+    assert (output["exitCode"], output["truncated"]) == (5, True)
+    assert 0.9 * MIB < len(json.dumps(output["stdout"], ensure_ascii=False).encode()) <= MIB + 2
+
+
+def test_that_output_is_cut_stands_in_the_updates_once(hands: Hands) -> None:
+    line = "head -c 2000000 /dev/zero | tr '\\0' '\\1'; echo; echo more"
+    body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
+    connection, answer = hands.open("POST", "/execute", body, content_type="application/json")
+    raw = answer.read()
+    connection.close()
+    told = "".join(update["delta"] for update in json.loads(raw)["updates"])
+    assert told.count("[output cut here") == 1
+    assert "more" not in told
+    assert len(raw) < 3 * MIB
+
+
+def test_bytes_that_are_no_text_are_replaced_not_refused(hands: Hands) -> None:
+    output = hands.output("bash.exec", cmd=r"printf 'a\0b\377c\303'; sleep 0.2; printf '\251'")
+    assert output["stdout"] == "a\0b\ufffdc\u00e9"
+
+
+def test_a_file_is_written_added_to_and_read(hands: Hands) -> None:
+    assert hands.output("file.write", path="a/b.txt", content="é\n") == {
+        "path": "a/b.txt", "bytesWritten": 3, "sizeBytes": 3,
+    }  # fmt: skip
+    assert hands.output("file.write", path="a/b.txt", content="!", append=True)["sizeBytes"] == 4
+    assert hands.output("file.read", path="a/b.txt")["content"] == "é\n!"
+    assert (hands.root / "a" / "b.txt").read_text() == "é\n!"
+
+
+def test_nothing_that_is_added_at_once_is_lost(hands: Hands) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(
+                lambda n: hands.output("file.write", path="log", content=f"{n}\n", append=True),
+                range(40),
+            )
+        )
+    lines = (hands.root / "log").read_text().split()
+    assert sorted(lines, key=int) == [str(n) for n in range(40)]
+
+
+def test_a_folder_is_listed_up_to_the_limit(hands: Hands) -> None:
+    for name in ("one", "two", "three"):
+        hands.output("file.write", path=f"many/{name}/file", content="x")
+    told = hands.output("file.list", path="many")
+    assert [entry["path"] for entry in told["entries"]] == ["many/one", "many/three", "many/two"]
+    assert (told["total"], told["truncated"]) == (3, False)
+    told = hands.output("file.list", path="many", recursive=True, limit=2)
+    assert told["entries"] == [
+        {"path": "many/one", "type": "folder"}, {"path": "many/one/file", "type": "file"},
+    ]  # fmt: skip
+    assert (told["total"], told["truncated"]) == (6, True)
+
+
+def test_a_name_that_is_no_text_is_left_out(hands: Hands) -> None:
+    hands.output("bash.exec", cmd=r"mkdir -p odd; touch odd/good odd/$'bad\xff'")
+    told = hands.output("file.list", path="odd")
+    assert told["entries"] == [{"path": "odd/good", "type": "file"}]
+    assert (told["total"], told["truncated"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../secret", "E_DENY_PATH"), ("/etc/passwd", "E_DENY_PATH"), ("link", "E_DENY_PATH"),
+        ("link-folder/secret", "E_DENY_PATH"), (".git/config", "E_DENY_PATH"),
+        (".env", "E_DENY_PATH"), ("pipe", "E_DENY_PATH"), ("none", "E_NOT_FOUND"),
+        (".", "E_BAD_ARGS"), ("", "E_BAD_ARGS"), ("binary", "E_ENCODING"), ("large", "E_TOO_LARGE"),
+    ],
+)  # fmt: skip
+def test_what_is_no_readable_file_of_the_folder_is_refused(
+    hands: Hands, path: str, code: str
+) -> None:
+    hands.output(
+        "bash.exec",
+        cmd="ln -sfn ../secret link; ln -sfn .. link-folder; [ -e pipe ] || mkfifo pipe;"
+        " printf '\\377' > binary; head -c 1048577 /dev/zero | tr '\\0' a > large",
+    )
+    error = hands.error("file.read", path=path)
+    assert error["code"] == code
+    assert str(hands.root) not in str(error)
+
+
+def test_nothing_is_written_over_a_link_or_outside(hands: Hands) -> None:
+    hands.output("bash.exec", cmd="ln -sfn ../secret link; ln -sfn .. link-folder")
+    for path in ("link", "link-folder/new", "../new", ".git/hooks/post-checkout"):
+        assert hands.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
+    assert (hands.root.parent / "secret").read_text() == "the secret"
+    assert not (hands.root.parent / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("cwd", "code"),
+    [("..", "E_DENY_PATH"), ("link-folder", "E_DENY_PATH"), ("none", "E_NOT_FOUND"),
+     ("log-file", "E_BAD_ARGS")],
+)  # fmt: skip
+def test_a_command_runs_in_a_folder_below_the_root_or_not_at_all(
+    hands: Hands, cwd: str, code: str
+) -> None:
+    hands.output("bash.exec", cmd="ln -sfn .. link-folder; echo > log-file")
+    assert hands.error("bash.exec", cmd="echo > ran", cwd=cwd)["code"] == code
+    assert not (hands.root / "ran").exists()

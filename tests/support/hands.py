@@ -1,0 +1,185 @@
+"""A real docker-runner, and commands under its isolations."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from runners.docker_runner.isolation.base import Command, Isolation
+
+PROJECT = Path(__file__).parent.parent.parent
+PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a command; status None when it was late."""
+
+    status: int | None
+    stdout: str
+    stderr: str
+
+
+def run_line(
+    isolation: Isolation, line: str, *, timeout_s: float = PATIENCE_S, folder: str = ".",
+    env: Mapping[str, str] | None = None,
+) -> Ran:  # fmt: skip
+    """Run a command line to its end, or to its deadline."""
+    return asyncio.run(_run(isolation, Command(line, folder, env or {}, timeout_s)))
+
+
+async def _run(isolation: Isolation, command: Command) -> Ran:
+    said = {"stdout": b"", "stderr": b""}
+    status = None
+    running = await isolation.start(command)
+    try:
+        async with asyncio.timeout(command.timeout_s):
+            async for stream, data in running.pieces():
+                said[stream] += data
+            status = await running.wait()
+    except TimeoutError:
+        pass
+    finally:
+        await running.end()
+    return Ran(status, said["stdout"].decode(), said["stderr"].decode())
+
+
+def sleepers(name: str) -> list[psutil.Process]:
+    """Return the living processes that run a program of this (unique) name."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        line = process.info["cmdline"] or []
+        if line and line[0].endswith(name) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def make_nap(root: Path) -> str:
+    """Put a program under a name of its own into the folder that sleeps as long as it is told."""
+    name = f"nap-{os.urandom(6).hex()}"
+    (root / name).symlink_to("/bin/sleep")
+    return name
+
+
+def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request as a gateway sends it (S3 §3)."""
+    return {
+        "call": {"name": name, "args": dict(args)},
+        "ctx": {
+            "runId": "run_1", "sessionId": "s_1", "runtimeMode": "local", "toolCallId": "tool_1",
+        },
+        "target": {
+            "targetId": "target_1", "kind": "docker-runner", "tenantId": "t_1", "workspaceId": None,
+        },
+    }  # fmt: skip
+
+
+class Hands:
+    """A docker-runner in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int, root: Path) -> None:
+        self.process, self.port, self.root = process, port, root
+
+    def open(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Send a request; return the connection and the answer's head as soon as it is there."""
+        connection = self.send(method, path, body, **headers)
+        return connection, connection.getresponse()
+
+    def send(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> http.client.HTTPConnection:
+        """Send a request and wait for nothing."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body=body, headers=told)
+        return connection
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, Any]:
+        """Return status and JSON of an answer."""
+        connection, answer = self.open(method, path, body, **headers)
+        data = answer.read()
+        connection.close()
+        return answer.status, json.loads(data) if data else None
+
+    def post(self, body: bytes, **headers: str) -> tuple[int, Any]:
+        """Post bytes to /execute as JSON, unless headers say otherwise."""
+        return self.ask("POST", "/execute", body, **{"content_type": "application/json", **headers})
+
+    def call(self, name: str, **args: Any) -> dict[str, Any]:
+        """Call a tool and return its ToolResult."""
+        status, told = self.post(json.dumps(envelope(name, args)).encode())
+        assert status == 200, told
+        result: dict[str, Any] = told["result"]
+        return result
+
+    def output(self, name: str, **args: Any) -> dict[str, Any]:
+        """Call a tool that has to succeed and return its output."""
+        result = self.call(name, **args)
+        assert result["ok"], result
+        output: dict[str, Any] = result["output"]
+        return output
+
+    def error(self, name: str, **args: Any) -> dict[str, Any]:
+        """Call a tool that has to fail and return its error."""
+        result = self.call(name, **args)
+        assert not result["ok"], result
+        error: dict[str, Any] = result["error"]
+        return error
+
+
+def command_of(root: Path, *options: str) -> list[str]:
+    """Return the command that starts a runner on a free port."""
+    start = [sys.executable, "manage.py", "docker_runner", "--root", str(root), "--port", "0"]
+    return [*start, *options]
+
+
+@contextmanager
+def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
+    """Run a docker-runner for the length of the block."""
+    process = subprocess.Popen(
+        command_of(root, *options), cwd=PROJECT, env={**os.environ, **env}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        ready = process.stdout.readline()
+        found = re.search(r":([0-9]+),", ready)
+        assert found, f"it did not start: {ready!r}"
+        yield Hands(process, int(found[1]), root)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+            process.stdout.close()
+            process.wait()
+
+
+def refused_start(root: Path, *options: str, **env: str) -> str:
+    """Start a runner that has to refuse, and return what it says."""
+    done = subprocess.run(
+        command_of(root, *options), cwd=PROJECT, env={**os.environ, **env}, text=True,
+        capture_output=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done
+    assert not done.stdout
+    assert "Traceback" not in done.stderr
+    return done.stderr

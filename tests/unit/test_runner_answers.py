@@ -1,0 +1,133 @@
+"""How an answer of the reference runner is written, also where a tool breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.base import Effect
+from runners.docker_runner import catalogue
+from runners.docker_runner.app import RunnerApp
+from runners.docker_runner.gatekeeper import Gatekeeper
+from runners.docker_runner.isolation.base import Place
+from runners.docker_runner.isolation.process import ProcessIsolation
+from runners.docker_runner.offered import Arguments, Hands, offered
+from runners.docker_runner.progress import UPDATE_CHARS
+from tests.support.hands import envelope
+
+SENT: list[Mapping[str, Any]] = []  # of the answer that is being written
+
+
+class Nothing(Arguments):
+    """No arguments."""
+
+
+@offered("breaks", Effect.READ)
+async def breaks(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+    """Let out what no tool should."""
+    raise LookupError("a secret detail")
+
+
+@offered("breaks.late", Effect.READ)
+async def breaks_late(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+    """Say something first, and wait until it was told."""
+    hands.say("said")
+    await asyncio.sleep(0.5)
+    raise LookupError("a secret detail")
+
+
+@offered("muses", Effect.READ)
+async def muses(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+    """Say nothing until something was sent all the same."""
+    while not SENT:
+        await asyncio.sleep(0.01)
+    return {}
+
+
+@offered("talks", Effect.READ)
+async def talks(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+    """Say much at once."""
+    for _ in range(10_000):
+        hands.say("0123456789")
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def odd_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offer tools that no runner should have."""
+    for tool in (breaks, breaks_late, muses, talks):
+        monkeypatch.setitem(catalogue.TOOLS, tool.name, tool)
+
+
+def answer_of(name: str, root: Path) -> tuple[int, dict[str, Any]]:
+    """Call a tool of an application in this process; return status and JSON."""
+    status, raw = raw_answer_of(name, root)
+    return status, json.loads(raw)
+
+
+def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
+    """Call a tool of an application in this process; return status and bytes."""
+    app = RunnerApp(
+        Place(root), ProcessIsolation(Place(root)), "process", Gatekeeper(None, is_open=False)
+    )
+    body = json.dumps(envelope(name, {})).encode()
+    came = [{"type": "http.request", "body": body, "more_body": False}]
+    SENT.clear()
+
+    async def receive() -> Mapping[str, Any]:
+        if not came:
+            await asyncio.Event().wait()
+        return came.pop()
+
+    async def send(message: Mapping[str, Any]) -> None:
+        SENT.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/execute", "headers": headers}
+    asyncio.run(app(scope, receive, send))
+    return SENT[0]["status"], b"".join(message.get("body", b"") for message in SENT)
+
+
+def test_a_tool_that_breaks_is_an_internal_error_without_its_details(tmp_path: Path) -> None:
+    status, told = answer_of("breaks", tmp_path)
+    assert (status, told["ok"], told["error"]["code"]) == (500, False, "INTERNAL_ERROR")
+    assert "secret" not in json.dumps(told)
+
+
+def test_a_tool_that_breaks_after_it_said_something_ends_the_answer_it_began(
+    tmp_path: Path,
+) -> None:
+    status, told = answer_of("breaks.late", tmp_path)
+    assert status == 200
+    assert told["updates"][0]["delta"] == "said"
+    assert told["result"]["error"]["code"] == "INTERNAL_ERROR"
+
+
+def test_no_more_calls_are_taken_than_there_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.docker_runner.app.MAX_CALLS", 0)
+    status, told = answer_of("talks", tmp_path)
+    assert (status, told["error"]["code"]) == (503, "BUSY")
+
+
+def test_while_nothing_is_said_blanks_keep_the_answer_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.docker_runner.progress.QUIET_S", 0.05)
+    _, raw = raw_answer_of("muses", tmp_path)
+    assert raw.startswith(b'{"updates":[\n')
+    assert json.loads(raw) == {"updates": [], "result": {"ok": True, "output": {}}}
+
+
+def test_many_words_make_few_updates_of_a_fair_size(tmp_path: Path) -> None:
+    _, told = answer_of("talks", tmp_path)
+    deltas = [update["delta"] for update in told["updates"]]
+    assert "".join(deltas) == "0123456789" * 10_000
+    assert max(map(len, deltas)) == UPDATE_CHARS
+    assert len(deltas) <= 10

@@ -1,0 +1,200 @@
+"""What a command under bubblewrap cannot do: attempts to get out, made for real."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runners.docker_runner.errors import IsolationMissing
+from runners.docker_runner.isolation.base import MIB, Limits, Place
+from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
+from tests.support.hands import PROJECT, command_of, make_nap, run_line, sleepers
+from tests.support.waiting import until
+
+SMALL = Limits(memory_bytes=512 * MIB, processes=48, file_bytes=4 * MIB, scratch_bytes=8 * MIB)
+
+
+def isolation_at(
+    root: Path, *, allow_net: bool = False, closed: Path | None = None
+) -> BubblewrapIsolation:
+    place = Place(root, allow_net=allow_net, closed=(closed,) if closed else (), limits=SMALL)
+    try:
+        isolation = BubblewrapIsolation(place)
+        asyncio.run(isolation.check())
+    except IsolationMissing as missing:
+        pytest.skip(str(missing))
+    return isolation
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The runner's folder, with something beside it that is none of a command's business."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("the secret")
+    return folder
+
+
+@pytest.fixture
+def bubblewrap(root: Path) -> BubblewrapIsolation:
+    """Commands in that folder, without a network."""
+    return isolation_at(root)
+
+
+def test_a_command_runs_in_its_folder_and_may_change_it(
+    bubblewrap: BubblewrapIsolation, root: Path
+) -> None:
+    (root / "below").mkdir()
+    ran = run_line(bubblewrap, "pwd; echo $A > made; exit 7", folder="below", env={"A": "1"})
+    assert (ran.status, ran.stdout) == (7, "/workspace/below\n")
+    assert (root / "below" / "made").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    "place", ["/x", "/usr/x", "/etc/x", "/dev/x", "/usr/bin/sh", "/proc/sys/x"]
+)
+def test_nothing_outside_of_the_folder_can_be_written(
+    bubblewrap: BubblewrapIsolation, place: str
+) -> None:
+    before = Path(place).stat() if Path(place).exists() else None
+    ran = run_line(bubblewrap, f"echo broken >> {place}")
+    assert ran.status != 0
+    assert (Path(place).stat() if Path(place).exists() else None) == before
+
+
+def test_nothing_beside_the_folder_can_be_read_not_by_path_nor_over_a_link(
+    bubblewrap: BubblewrapIsolation, root: Path
+) -> None:
+    secret = root.parent / "secret"
+    (root / "planted").symlink_to(secret)
+    ran = run_line(
+        bubblewrap,
+        f"cat {secret}; cat ../secret; cat planted; ln -s {secret} mine; cat mine;"
+        f" cat /proc/1/root{secret}; cat /proc/self/root{secret}; cat /proc/1/cwd/../secret",
+    )
+    assert ran.stdout == ""
+    assert ran.status != 0
+
+
+def test_a_folder_that_is_closed_is_empty_also_below_usr(root: Path) -> None:
+    closed = next(
+        one for one in Path("/usr/share").iterdir() if one.is_dir() and any(one.iterdir())
+    )
+    ran = run_line(isolation_at(root, closed=closed.resolve()), f"ls -A {closed}; touch {closed}/x")
+    assert ran.stdout == ""
+    assert ran.status != 0
+
+
+def test_the_environment_and_the_homes_are_not_there(
+    bubblewrap: BubblewrapIsolation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOP_SECRET", "the secret")
+    ran = run_line(bubblewrap, "env; cat /proc/[0-9]*/environ; ls -d /root /home /var /srv")
+    assert "secret" not in ran.stdout.lower()
+    assert not any(home in ran.stdout.split() for home in ("/root", "/home", "/var", "/srv"))
+
+
+def test_no_other_process_is_seen_or_reached(bubblewrap: BubblewrapIsolation) -> None:
+    with subprocess.Popen(["sleep", "600"]) as other:
+        ran = run_line(bubblewrap, f"kill -9 {other.pid} {os.getpid()}; kill -9 -1; ls /proc")
+        assert other.poll() is None
+        other.kill()
+    assert str(os.getpid()) not in ran.stdout.split()
+
+
+def test_there_are_no_capabilities_and_no_further_namespaces(
+    bubblewrap: BubblewrapIsolation,
+) -> None:
+    ran = run_line(
+        bubblewrap, "grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; unshare -U true"
+    )
+    assert ran.stdout.split() == ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
+    assert ran.status != 0
+
+
+def reaches(isolation: BubblewrapIsolation) -> tuple[bool, bool]:
+    """Tell whether a command reaches a port, and an abstract socket, of this machine."""
+    name = f"runner-test-{os.urandom(6).hex()}"
+    with socket.create_server(("127.0.0.1", 0)) as port, socket.socket(socket.AF_UNIX) as hidden:
+        hidden.bind(f"\0{name}")
+        hidden.listen()
+        number = port.getsockname()[1]
+        python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+        line = f"import socket; socket.socket(socket.AF_UNIX).connect(chr(0) + '{name}')"
+        ran = run_line(isolation, f"bash -c 'echo >/dev/tcp/127.0.0.1/{number}' && echo port;"
+                       f' {python or "false"} -c "{line}" && echo hidden')  # fmt: skip
+    return "port" in ran.stdout, "hidden" in ran.stdout
+
+
+def test_there_is_no_network_unless_it_is_allowed(
+    bubblewrap: BubblewrapIsolation, root: Path
+) -> None:
+    assert reaches(bubblewrap) == (False, False)
+    assert reaches(isolation_at(root, allow_net=True))[0]
+
+
+def test_a_fork_bomb_stays_small_and_goes_with_the_runner(
+    bubblewrap: BubblewrapIsolation, root: Path
+) -> None:
+    nap = make_nap(root)
+    bomb = f"for i in $(seq 200); do ./{nap} 600 & done; :(){{ :|:& }}; :; ./{nap} 600"
+    command = [sys.executable, "-c", _RUN_BOMB, str(root), bomb]
+    with subprocess.Popen(command, cwd=PROJECT) as runner:
+        until(lambda: len(sleepers(nap)) >= 20 or runner.poll() is not None)
+        seen = max(len(sleepers(nap)) for _ in range(5))
+        runner.kill()
+    assert 0 < seen <= SMALL.processes
+    until(lambda: not sleepers(nap))
+    assert run_line(bubblewrap, "echo well").stdout == "well\n"
+
+
+_RUN_BOMB = """
+import sys
+from pathlib import Path
+from tests.support.hands import run_line
+from tests.unit.test_runner_bubblewrap import isolation_at
+run_line(isolation_at(Path(sys.argv[1])), sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize(
+    "hog",
+    ["head -c 2G /dev/zero | tail -c 2G > /dev/null", "head -c 6M /dev/zero > large",
+     "head -c 12M /dev/zero > /tmp/large", "head -c 12M /dev/zero > /dev/shm/large"],
+)  # fmt: skip
+def test_memory_files_and_scratch_are_limited(bubblewrap: BubblewrapIsolation, hog: str) -> None:
+    assert run_line(bubblewrap, f"set -o pipefail; {hog}").status != 0
+
+
+def test_what_leaves_the_group_and_its_environment_is_killed_at_the_deadline(
+    bubblewrap: BubblewrapIsolation, root: Path
+) -> None:
+    nap = make_nap(root)
+    ran = run_line(bubblewrap, f"(setsid env -i ./{nap} 600 &); ./{nap} 600", timeout_s=3)
+    assert ran.status is None
+    assert sleepers(nap) == []
+
+
+def test_no_control_group_is_left(bubblewrap: BubblewrapIsolation) -> None:
+    run_line(bubblewrap, "true")
+    mine = f"continuity-runner-{os.getpid()}-*"
+    assert list(Path("/sys/fs/cgroup").glob(f"**/{mine}")) == []
+
+
+def test_where_it_cannot_run_the_command_says_so_and_does_not_start(root: Path) -> None:
+    isolation_at(root)
+    outer = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns", "--"]
+    done = subprocess.run(
+        [*outer, *command_of(root)], cwd=PROJECT, capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "bubblewrap cannot isolate commands on this machine" in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,167 @@
+"""What a Docker engine is told by the reference runner, and that no container is left.
+
+The engine is a stand-in (tests/support/docker_engine.py); no real one was tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.docker_runner.errors import CommandNotStarted, IsolationMissing
+from runners.docker_runner.isolation.base import MIB, Limits, Place
+from runners.docker_runner.isolation.containers import LABEL, ContainerIsolation, user_of
+from tests.support.docker_engine import IMAGE, Container, Engine, docker_engine
+from tests.support.hands import envelope, hands_at, make_nap, run_line, sleepers
+from tests.support.waiting import until
+
+Make = Callable[..., ContainerIsolation]
+LIMITS = Limits(
+    memory_bytes=512 * MIB, cpus=1.5, processes=64, file_bytes=MIB, scratch_bytes=2 * MIB
+)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """An engine that the environment names."""
+    with tempfile.TemporaryDirectory(prefix="eng-") as folder, docker_engine(Path(folder)) as made:
+        monkeypatch.setenv("DOCKER_HOST", made.url)
+        yield made
+
+
+@pytest.fixture
+def isolation_at(engine: Engine) -> Iterator[Make]:
+    """Make isolations that ask the engine; their connections end with the test."""
+    made: list[ContainerIsolation] = []
+
+    def make(root: Path, *, allow_net: bool = False, image: str = IMAGE) -> ContainerIsolation:
+        made.append(ContainerIsolation(Place(root, allow_net=allow_net, limits=LIMITS), image))
+        return made[-1]
+
+    yield make
+    for isolation in made:
+        isolation._engine.close()
+
+
+def test_a_container_has_these_limits_and_no_others(
+    engine: Engine, isolation_at: Make, tmp_path: Path
+) -> None:
+    run_line(isolation_at(tmp_path), "true", timeout_s=10)
+    assert engine.made[0].asked["HostConfig"] == {
+        "Mounts": [{
+            "Target": "/workspace", "Source": str(tmp_path), "Type": "bind", "ReadOnly": False,
+            "BindOptions": {"Propagation": "rprivate"},
+        }],
+        "NetworkMode": "none",
+        "Memory": 512 * MIB, "MemorySwap": 512 * MIB, "NanoCpus": 1_500_000_000, "PidsLimit": 64,
+        "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges:true"],
+        "ReadonlyRootfs": True, "Tmpfs": {"/tmp": f"rw,nosuid,nodev,size={2 * MIB}"},
+        "ShmSize": 2 * MIB, "IpcMode": "private", "Init": True,
+        "LogConfig": {"Type": "none", "Config": {}},
+        "Ulimits": [
+            {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": "nofile", "Soft": 4096, "Hard": 4096},
+            {"Name": "fsize", "Soft": MIB, "Hard": MIB},
+            {"Name": "cpu", "Soft": 16, "Hard": 16},
+        ],
+    }  # fmt: skip
+
+
+def test_a_container_runs_the_line_in_its_folder_as_nobody_special(
+    engine: Engine, isolation_at: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "below").mkdir()
+    before = time.time()
+    run_line(isolation_at(tmp_path), "echo $A", folder="below", env={"A": "1"}, timeout_s=10)
+    asked = engine.made[0].asked
+    until_at = int(asked["Labels"][LABEL])
+    assert before + 69 <= until_at <= time.time() + 71
+    assert asked["Image"] == IMAGE
+    assert asked["Cmd"] == ["/bin/sh", "-c", "echo $A"]
+    assert not asked["Entrypoint"]
+    assert asked["WorkingDir"] == "/workspace/below"
+    assert asked["User"] == user_of(tmp_path)
+    assert sorted(asked["Env"]) == ["A=1", "HOME=/tmp", "LANG=C.UTF-8", "TERM=dumb"]
+    assert (asked["NetworkDisabled"], asked["Tty"], asked["OpenStdin"]) == (True, False, False)
+
+
+def test_no_container_runs_as_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getuid", lambda: 0)
+    monkeypatch.setattr("os.getgid", lambda: 0)
+    assert not user_of(Path("/")).startswith("0:")
+    monkeypatch.setattr("os.getuid", lambda: 1234)
+    monkeypatch.setattr("os.getgid", lambda: 99)
+    assert user_of(tmp_path) == "1234:99"
+
+
+def test_an_allowed_network_is_the_bridge(
+    engine: Engine, isolation_at: Make, tmp_path: Path
+) -> None:
+    run_line(isolation_at(tmp_path, allow_net=True), "true")
+    asked = engine.made[0].asked
+    assert (asked["HostConfig"]["NetworkMode"], asked["NetworkDisabled"]) == ("bridge", False)
+
+
+def test_both_streams_and_the_status_come_back_and_nothing_is_left(
+    engine: Engine, isolation_at: Make, tmp_path: Path
+) -> None:
+    ran = run_line(isolation_at(tmp_path), "echo out; echo err >&2; exit 3")
+    assert (ran.status, ran.stdout, ran.stderr) == (3, "out\n", "err\n")
+    assert engine.containers == {}
+
+
+def test_a_late_command_goes_with_its_container(
+    engine: Engine, isolation_at: Make, tmp_path: Path
+) -> None:
+    nap = make_nap(tmp_path)
+    ran = run_line(isolation_at(tmp_path), f"echo began; {tmp_path}/{nap} 600", timeout_s=15)
+    assert (ran.status, ran.stdout) == (None, "began\n")
+    assert engine.containers == {}
+    assert sleepers(nap) == []
+
+
+@pytest.mark.parametrize("step", ["/create", "/attach", "/start"])
+def test_an_engine_that_fails_is_told_and_leaves_no_container(
+    engine: Engine, isolation_at: Make, tmp_path: Path, step: str
+) -> None:
+    isolation, engine.fails_at = isolation_at(tmp_path), step
+    with pytest.raises(CommandNotStarted, match="the engine is out of order"):
+        run_line(isolation, "true")
+    assert engine.containers == {}
+
+
+def test_a_missing_image_is_said(isolation_at: Make, tmp_path: Path) -> None:
+    with pytest.raises(IsolationMissing, match="docker pull no-such:image"):
+        asyncio.run(isolation_at(tmp_path, image="no-such:image").check())
+
+
+def test_what_a_killed_runner_left_is_taken_away_when_its_time_is_over(
+    engine: Engine, isolation_at: Make, tmp_path: Path
+) -> None:
+    for name, until_at in {"old": 1, "new": int(time.time()) + 60}.items():
+        left = Container(name, {"Labels": {LABEL: str(until_at)}})
+        engine.containers[name] = left
+        engine.made.append(left)
+    asyncio.run(isolation_at(tmp_path).check())
+    assert list(engine.containers) == ["new"]
+
+
+def test_a_whole_runner_works_with_it_and_who_hangs_up_ends_the_container(
+    engine: Engine, tmp_path: Path
+) -> None:
+    with hands_at(tmp_path, "--isolation", "docker", DOCKER_HOST=engine.url) as hands:
+        assert hands.output("bash.exec", cmd="echo in; exit 2")["exitCode"] == 2
+        body = json.dumps(envelope("bash.exec", {"cmd": "sleep 600"})).encode()
+        connection = hands.send("POST", "/execute", body, content_type="application/json")
+        until(lambda: len(engine.containers) == 1)
+        connection.close()
+        until(lambda: not engine.containers)
+        error = hands.error("bash.exec", cmd="sleep 600", timeoutMs=1000)
+        assert error["code"] == "TIMEOUT"
+        assert engine.containers == {}

@@ -1,0 +1,171 @@
+"""One request of the reference runner: only where it may go, and never for longer or more."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.docker_runner.errors import NetworkClosed, RequestFailed, RunnerFailed, WrongArguments
+from runners.docker_runner.isolation.base import Place
+from runners.docker_runner.isolation.process import ProcessIsolation
+from runners.docker_runner.offered import Hands
+from runners.docker_runner.tools.http_request import HttpRequest, http_request
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\nX-A: 2\r\n\r\nhello"
+
+
+class Site:
+    """A server that gives every caller the same bytes, and then nothing; it keeps what it heard."""
+
+    def __init__(self, answer: bytes, *, stays: bool = False) -> None:
+        self._answer, self._stays = answer, stays
+        self.heard: list[bytes] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._kept: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listener.accept()
+            except OSError:
+                return
+            self.heard.append(_request_of(caller))
+            caller.sendall(self._answer)
+            if self._stays:
+                self._kept.append(caller)
+            else:
+                caller.close()
+
+    def close(self) -> None:
+        """Stop."""
+        self._listener.close()
+        for caller in self._kept:
+            caller.close()
+
+
+def _request_of(caller: socket.socket) -> bytes:
+    """Return a whole request."""
+    heard = b""
+    while b"\r\n\r\n" not in heard:
+        heard += caller.recv(65536)
+    head, _, body = heard.partition(b"\r\n\r\n")
+    told = re.search(rb"content-length: ([0-9]+)", head.lower())
+    while told and len(body) < int(told[1]):
+        body += caller.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+@pytest.fixture
+def site_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Site]]:
+    """Make sites that the operator opened to the runner."""
+    sites: list[Site] = []
+
+    def make(answer: bytes = OK, *, stays: bool = False) -> Site:
+        sites.append(Site(answer, stays=stays))
+        monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{sites[-1].port}")
+        return sites[-1]
+
+    yield make
+    for site in sites:
+        site.close()
+
+
+def ask(url: str, *, allow_net: bool = True, **args: Any) -> dict[str, Any]:
+    """Make one request."""
+    place = Place(Path("/"), allow_net=allow_net)
+    hands = Hands(place, ProcessIsolation(place), lambda _: None)
+    return dict(asyncio.run(http_request.function(HttpRequest(url=url, **args), hands)))
+
+
+def test_an_answer_comes_with_status_headers_and_body(site_with: Callable[..., Site]) -> None:
+    site = site_with()
+    told = ask(f"http://127.0.0.1:{site.port}/a?b=1", method="POST", body="é", headers={"X-Q": "1"})
+    assert (told["status"], told["body"], told["truncated"]) == (200, "hello", False)
+    assert told["headers"]["x-a"] == "1, 2"
+    head, _, body = site.heard[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /a?b=1 HTTP/1.1\r\n")
+    assert f"host: 127.0.0.1:{site.port}".encode() in head.lower()
+    assert b"accept-encoding: identity" in head.lower()
+    assert body == "é".encode()
+
+
+def test_without_the_network_nothing_is_sent(site_with: Callable[..., Site]) -> None:
+    site = site_with()
+    with pytest.raises(NetworkClosed):
+        ask(f"http://127.0.0.1:{site.port}/", allow_net=False)
+    assert site.heard == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://10.0.0.1/",
+        "http://169.254.169.254/latest/meta-data", "http://0x7f.1/", "http://2130706433/",
+        "http://[::ffff:127.0.0.1]/", "http://router.lan/",
+    ],
+)  # fmt: skip
+def test_private_places_are_closed(url: str) -> None:
+    with pytest.raises(NetworkClosed):
+        ask(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://example.com/", "file:///etc/passwd", "http://", "x", "http://a b/"]
+)
+def test_what_is_no_web_address_is_a_wrong_argument(url: str) -> None:
+    with pytest.raises(WrongArguments):
+        ask(url)
+
+
+def test_a_redirect_is_an_answer_and_is_not_followed(site_with: Callable[..., Site]) -> None:
+    site = site_with(
+        b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
+    )
+    told = ask(f"http://127.0.0.1:{site.port}/")
+    assert (told["status"], told["headers"]["location"]) == (302, "http://169.254.169.254/")
+    assert len(site.heard) == 1
+
+
+def test_a_large_body_is_cut_and_one_that_is_no_text_comes_as_base64(
+    site_with: Callable[..., Site],
+) -> None:
+    site = site_with(b"HTTP/1.1 200 OK\r\n\r\n" + "é".encode() * 1000)
+    told = ask(f"http://127.0.0.1:{site.port}/", maxBytes=5)
+    assert (told["body"], told["truncated"]) == ("éé", True)
+    site = site_with(b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe")
+    told = ask(f"http://127.0.0.1:{site.port}/")
+    assert (told["encoding"], base64.b64decode(told["body"])) == ("base64", b"\xff\xfe")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab"]
+)
+def test_what_is_no_whole_answer_fails(site_with: Callable[..., Site], answer: bytes) -> None:
+    with pytest.raises(RequestFailed):
+        ask(f"http://127.0.0.1:{site_with(answer).port}/")
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\nbegun"])
+def test_who_does_not_finish_is_left_at_the_deadline(
+    site_with: Callable[..., Site], answer: bytes
+) -> None:
+    with pytest.raises(RunnerFailed, match="within 400 ms"):
+        ask(f"http://127.0.0.1:{site_with(answer, stays=True).port}/", timeoutMs=400)
+
+
+def test_a_site_that_does_not_listen_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{port}")
+    with pytest.raises(RequestFailed):
+        ask(f"http://127.0.0.1:{port}/")
