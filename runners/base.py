@@ -127,8 +127,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call: an output, or an error of `runners.errors` in its one shape."""
+    """What came of a call: an output, or an error of `runners.errors` in its one shape.
+
+    Attributes:
+        output: of our own tools an object; of a runner's any value of JSON (S3 §4.1).
+    """
 
     ok: bool
-    output: Mapping[str, Any] | None = None
+    output: Any = None
     error: Mapping[str, Any] | None = None

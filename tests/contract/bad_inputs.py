@@ -26,8 +26,15 @@ HERE = Path(__file__).parent
 OURS = HERE / "bad_inputs_runs.jsonl"
 CONTINUITY = HERE / "bad_inputs_continuity.jsonl"
 WORKSPACE = HERE / "bad_inputs_workspace.jsonl"
+RUNNER = HERE / "bad_inputs_runner.jsonl"
 SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
-PLACES = {OURS: "own", CONTINUITY: "continuity", WORKSPACE: "workspace", SHARED: "shared"}
+PLACES = {
+    OURS: "own",
+    CONTINUITY: "continuity",
+    WORKSPACE: "workspace",
+    RUNNER: "runner",
+    SHARED: "shared",
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class Row:
 
 def rows(surface: str) -> list[Row]:
     """Return our own rows for a surface, and the shared ones where they are present."""
-    files = [path for path in (OURS, CONTINUITY, WORKSPACE, SHARED) if path.exists()]
+    files = [path for path in PLACES if path.exists()]
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
 
 
