@@ -21,6 +21,7 @@
     │   ├── ArtifactExpired
     │   ├── WebhookNotFound
     │   ├── ToolNotFound
+    │   ├── TargetNotFound
     │   ├── DecisionNotFound
     │   └── OutcomeNotFound   no decision of this user waits for its outcome (S2)
     ├── Conflict              true when asked a moment ago, or by somebody else
@@ -208,6 +209,13 @@ class ToolNotFound(NotFound):
 
     code = "TOOL_NOT_FOUND"
     recovery = "List the tools, and use a name from there."
+
+
+class TargetNotFound(NotFound):
+    """No target with this id is visible to the caller."""
+
+    code = "TARGET_NOT_FOUND"
+    recovery = "List the targets, and use an id from there."
 
 
 class DecisionNotFound(NotFound):

@@ -30,7 +30,7 @@ from runners.gateway.connections import (
     under_way,
     why_broken,
 )
-from runners.gateway.endpoint import checked_endpoint, url_of
+from runners.gateway.endpoint import checked_endpoint, host_of, url_of
 from runners.gateway.updates import UpdateCutter
 from runners.gateway.wanted import CallContext, RunnerTarget
 
@@ -72,13 +72,16 @@ async def _exchanged(
             "The target names no endpoint to call.",
             details={"reason": "no_endpoint", "effect": "none", "targetId": target.target_id},
         )
-    url = _url(target.endpoint)
+    endpoint = _open(target.endpoint)
     under_way.set(exchange)
     left = target.deadline(ctx.deadline) - time.monotonic()
     async with (
         asyncio.timeout(max(0.0, left)),
         pool().stream(
-            "POST", url, headers=_headers(ctx, target), content=_body(call, ctx, target)
+            "POST",
+            url_of(endpoint),
+            headers=_headers(endpoint, ctx, target),
+            content=_body(call, ctx, target),
         ) as response,
     ):
         if not 200 <= response.status < 300:
@@ -86,17 +89,19 @@ async def _exchanged(
         return await _read(response, ctx)
 
 
-def _url(endpoint: str) -> httpcore2.URL:
+def _open(endpoint: str) -> str:
+    """Return an endpoint as it is called, if the egress rule lets it be."""
     try:
-        return url_of(checked_endpoint(endpoint))
+        return checked_endpoint(endpoint)
     except ToolFailed as refused:
         details = {**refused.details, "reason": "connect", "effect": "none"}
         raise RunnerFailed(refused.message, details=details) from None
 
 
-def _headers(ctx: CallContext, target: RunnerTarget) -> list[tuple[str, str]]:
+def _headers(endpoint: str, ctx: CallContext, target: RunnerTarget) -> list[tuple[str, str]]:
     """Return the headers of S3 §2, and those that keep the answer as it is."""
     headers = [
+        ("host", host_of(endpoint)),
         ("content-type", "application/json"),
         ("accept", "application/json"),
         ("accept-encoding", "identity"),

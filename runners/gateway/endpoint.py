@@ -23,6 +23,11 @@ def checked_endpoint(text: str) -> str:
     return check_address(text.partition("#")[0], "remote")
 
 
+def host_of(endpoint: str) -> str:
+    """Return the Host header of calls to an endpoint."""
+    return urlsplit(endpoint).netloc
+
+
 def url_of(endpoint: str) -> httpcore2.URL:
     """Return a checked endpoint as it is called."""
     place = urlsplit(endpoint)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runners.errors import ToolFailed
 from runners.gateway.connections import TROUBLES, Exchange, pool, under_way, why_broken
-from runners.gateway.endpoint import checked_endpoint, health_of
+from runners.gateway.endpoint import checked_endpoint, health_of, host_of
 
 PROBE_S = 5.0
 
@@ -54,10 +54,10 @@ async def probe_runner(endpoint: str | None, auth_token: str | None) -> Probed:
 
 
 async def _status(endpoint: str, auth_token: str | None) -> int:
-    url = health_of(checked_endpoint(endpoint))
+    place = checked_endpoint(endpoint)
     under_way.set(Exchange())
-    headers = [("accept-encoding", "identity"), ("connection", "close")]
+    headers = [("host", host_of(place)), ("accept-encoding", "identity"), ("connection", "close")]
     if auth_token:
         headers.append(("authorization", f"Bearer {auth_token}"))
-    async with pool().stream("GET", url, headers=headers) as response:
+    async with pool().stream("GET", health_of(place), headers=headers) as response:
         return response.status
