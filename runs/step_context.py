@@ -16,14 +16,17 @@ from artifacts.services import KeptBlob, keep_blob
 from decisions import confirmations, deeds
 from decisions.audit import record
 from decisions.deeds import Ruling, ToolUse
+from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.masking import Masker
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.errors import PageLost, ToolFailed
+from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
+from runners.remote import find_runner, runner_of
 from runners.targets import Caller
 from runners.trust import TrustLevel
 from runners.workspace.place import Workspace
@@ -141,22 +144,22 @@ class StepRun:
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
             raise NeedsPerson(use, ruling)
-        call, workspace = MadeCall.of(use), None
+        call, place = MadeCall.of(use), None
         tool = get_tool(use.tool)
-        if tool is not None and tool.kind == "workspace":
+        if tool is None or tool.kind == "workspace":
             begin = partial(self._begin, tool, use, call)
-            workspace = await asyncio.wrap_future(self.in_engine(begin))
-        if isinstance(workspace, ToolFailed):
-            return {"error": workspace.as_dict()}
+            place = await asyncio.wrap_future(self.in_engine(begin))
+        if isinstance(place, ToolFailed | Refused):
+            return {"error": place.as_dict()}
         self.made.append(call)
-        context = self._tool_context(workspace)
+        context = self._tool_context(place)
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
         call.ended(result)
         raise_if_interrupted()
-        return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
+        return {"output": result.output} if result.ok else {"error": result.error or {}}
 
     def _check_page_is_there(self, use: ToolUse) -> None:
         """Make sure that the page is still there on which a person was asked (runs.md,
@@ -170,21 +173,28 @@ class StepRun:
                 details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
             )
 
-    def _begin(self, tool: Tool, use: ToolUse, call: MadeCall) -> Workspace | ToolFailed:
-        """Return the folder that a call of a workspace tool works in, or why there is none for it;
-        on the run's database thread. A call that may change something is told first.
+    def _begin(
+        self, tool: Tool | None, use: ToolUse, call: MadeCall
+    ) -> Workspace | RunnerTarget | ToolFailed | Refused:
+        """Return the folder that a call of a workspace tool works in, or the runner that performs a
+        call of none of our tools, or why there is none for it; on the run's database thread. A call
+        that may change something is told first.
         """
         run, trust = self.run, self._trust
         caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
         chosen = run.options.get(DEVELOPER_TARGET)
+        place: Workspace | RunnerTarget
         try:
-            workspace = open_workspace(caller, use.target_id, developer_target=chosen)
-            check_may_use(tool, workspace, trust=trust)
-        except ToolFailed as failed:
+            if tool is None:
+                place = runner_of(find_runner(caller, use.target_id), caller)
+            else:
+                place = open_workspace(caller, use.target_id, developer_target=chosen)
+                check_may_use(tool, place, trust=trust)
+        except (ToolFailed, PolicyDenied, TargetNotFound) as failed:
             return failed
         if call.is_announced:
             record(begun(run, self.index, call))
-        return workspace
+        return place
 
     def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
         """Return what this call answered before the step stopped for a person, if it was made.
@@ -232,7 +242,7 @@ class StepRun:
     def _trust(self) -> TrustLevel:
         return "local" if self.run.trust == "local" else "remote"
 
-    def _tool_context(self, workspace: Workspace | None = None) -> ToolContext:
+    def _tool_context(self, place: Workspace | RunnerTarget | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
             trust=self._trust,
@@ -240,7 +250,9 @@ class StepRun:
             save_artifact=self._save_artifact,
             emit=self._emit,
             browser=self.browser,
-            workspace=workspace,
+            workspace=place if isinstance(place, Workspace) else None,
+            runner=place if isinstance(place, RunnerTarget) else None,
+            session_id=self.run.session_id,
             secrets=self.secrets,
             mask=self.masker.text,
         )
