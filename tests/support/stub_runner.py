@@ -45,16 +45,17 @@ class Line:
         """Send bytes as they are."""
         self.sock.sendall(data)
 
-    def head(self, status: int = 200, **headers: str) -> None:
-        """Send the head of an answer, its length or encoding as the headers say."""
+    def head(self, status: int = 200, *, body: bytes = b"", **headers: str) -> None:
+        """Send the head of an answer, its length or encoding as the headers say, and what comes
+        with it in the same packet.
+        """
         lines = [f"HTTP/1.1 {status} Said", "content-type: application/json"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+        self.send(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
 
     def answer(self, body: bytes, status: int = 200, **headers: str) -> None:
         """Send a whole answer."""
-        self.head(status, content_length=str(len(body)), **headers)
-        self.send(body)
+        self.head(status, body=body, content_length=str(len(body)), **headers)
 
     def chunk(self, data: bytes) -> None:
         """Send a chunk of an answer whose head says transfer-encoding chunked."""
