@@ -56,9 +56,7 @@ class Refused(Exception):
         self.details = details or {}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the one error shape of every door: errorCode, message, details, retryable,
-        recovery.
-        """
+        """Return errorCode, message, details, retryable and recovery, as most doors show them."""
         return {
             "errorCode": self.code,
             "message": self.message,

@@ -111,7 +111,8 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
 
 MADE_UP = {
     "runId": "run_x", "artifactId": "art_x", "sessionId": "sess_x", "uploadId": "upl_x",
-    "webhookId": "hook_x", "deliveryId": "dlv_x", "targetId": "target_x", "user_id": "alice", "decision_id": "1",
+    "webhookId": "hook_x", "deliveryId": "dlv_x", "targetId": "target_x",
+    "user_id": "alice", "decision_id": "1",
 }  # fmt: skip
 
 
