@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from decisions.ids import new_id
 from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
-from runners.gateway.client import call_runner
 from runners.gateway.wanted import CallContext, RunnerTarget, Update
 from runners.registry import get_tool
 from runners.workspace.errors import BadArguments, TooSlow
@@ -61,6 +60,9 @@ async def _here(call: ToolCall, ctx: ToolContext) -> ToolResult:
 
 async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> ToolResult:
     """Have a runner elsewhere perform a call, and tell its updates as they come."""
+    # Late: no door pays for an HTTP client at its start.
+    from runners.gateway.client import call_runner
+
     call_id = new_id("tool_")
 
     def tell(update: Update) -> None:

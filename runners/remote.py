@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
@@ -10,11 +11,13 @@ from decisions.audit import Deed, record
 from decisions.errors import PolicyDenied, TargetNotFound
 from decisions.keys import unseal
 from runners.errors import RunnerFailed
-from runners.gateway.probe import PROBE_S, Probed, probe_runner
-from runners.gateway.wanted import TIMEOUT_MS, RunnerTarget
+from runners.gateway.wanted import PROBE_S, TIMEOUT_MS, RunnerTarget
 from runners.loop import get_loop
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets import Caller, choose_target
+
+if TYPE_CHECKING:
+    from runners.gateway.probe import Probed
 
 _PATIENCE_S = PROBE_S + 10  # for a loop that is busy
 
@@ -77,6 +80,9 @@ def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:
 
 
 def _probed(target: ExecutionTarget) -> Probed:
+    # Late: no door pays for an HTTP client at its start.
+    from runners.gateway.probe import Probed, probe_runner
+
     try:
         asked = probe_runner(endpoint_of(target), _token_of(target))
     except RunnerFailed as failed:

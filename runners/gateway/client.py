@@ -30,7 +30,7 @@ from runners.gateway.connections import (
     under_way,
     why_broken,
 )
-from runners.gateway.endpoint import checked_endpoint, host_of, url_of
+from runners.gateway.endpoint import checked_endpoint, host_of, place_of
 from runners.gateway.updates import UpdateCutter
 from runners.gateway.wanted import CallContext, RunnerTarget
 
@@ -79,7 +79,7 @@ async def _exchanged(
         asyncio.timeout(max(0.0, left)),
         pool().stream(
             "POST",
-            url_of(endpoint),
+            httpcore2.URL(**place_of(endpoint)),
             headers=_headers(endpoint, ctx, target),
             content=_body(call, ctx, target),
         ) as response,

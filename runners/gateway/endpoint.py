@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
-import httpcore2
-
 from runners.browser.address import DEFAULT_PORTS, check_address
-
-HEALTH = "/health"
 
 
 def checked_endpoint(text: str) -> str:
@@ -28,21 +25,13 @@ def host_of(endpoint: str) -> str:
     return urlsplit(endpoint).netloc
 
 
-def url_of(endpoint: str) -> httpcore2.URL:
-    """Return a checked endpoint as it is called."""
+def place_of(endpoint: str, target: str | None = None) -> dict[str, Any]:
+    """Return a checked endpoint as an HTTP client takes it: scheme, host, port and target, which is
+    the endpoint's own unless another is named.
+    """
     place = urlsplit(endpoint)
-    target = (place.path or "/") + (f"?{place.query}" if place.query else "")
-    return _url(endpoint, target)
-
-
-def health_of(endpoint: str) -> httpcore2.URL:
-    """Return where the runner of a checked endpoint tells of its health."""
-    return _url(endpoint, HEALTH)
-
-
-def _url(endpoint: str, target: str) -> httpcore2.URL:
-    place = urlsplit(endpoint)
-    return httpcore2.URL(
-        scheme=place.scheme, host=place.hostname or "",
-        port=place.port or DEFAULT_PORTS[place.scheme], target=target,
-    )  # fmt: skip
+    own = (place.path or "/") + (f"?{place.query}" if place.query else "")
+    return {
+        "scheme": place.scheme, "host": place.hostname or "",
+        "port": place.port or DEFAULT_PORTS[place.scheme], "target": target or own,
+    }  # fmt: skip

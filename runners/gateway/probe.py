@@ -6,11 +6,14 @@ import asyncio
 import time
 from dataclasses import dataclass
 
+import httpcore2
+
 from runners.errors import ToolFailed
 from runners.gateway.connections import TROUBLES, Exchange, pool, under_way, why_broken
-from runners.gateway.endpoint import checked_endpoint, health_of, host_of
+from runners.gateway.endpoint import checked_endpoint, host_of, place_of
+from runners.gateway.wanted import PROBE_S
 
-PROBE_S = 5.0
+HEALTH = "/health"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +62,6 @@ async def _status(endpoint: str, auth_token: str | None) -> int:
     headers = [("host", host_of(place)), ("accept-encoding", "identity"), ("connection", "close")]
     if auth_token:
         headers.append(("authorization", f"Bearer {auth_token}"))
-    async with pool().stream("GET", health_of(place), headers=headers) as response:
+    url = httpcore2.URL(**place_of(place, HEALTH))
+    async with pool().stream("GET", url, headers=headers) as response:
         return response.status

@@ -10,6 +10,7 @@ from runners.trust import TrustLevel
 
 TIMEOUT_MS = 15_000  # S3 §7
 TIMEOUT_MAX_MS = 180_000
+PROBE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
