@@ -23,7 +23,10 @@ def document() -> bytes:
     """Return the OpenAPI document as JSON; the routes do not change while a process lives."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     made = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    names = ("runs", "sessions", "artifacts", "webhooks", "continuity", "audit", "health")
+    names = (
+        "runs", "sessions", "artifacts", "tools", "targets", "webhooks", "continuity", "audit",
+        "health",
+    )  # fmt: skip
     made["tags"] = [{"name": name} for name in names]
     made["components"].setdefault("schemas", {}).update(components())
     return JSONRenderer().render(made)

@@ -16,6 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/schema", schema.SchemaView.as_view(), name="schema"),
     path("api/docs", schema.DocsView.as_view()),
     path("api/v1/", include("runs.urls")),
+    path("api/v1/", include("runners.urls")),
     path("api/v1/", include("artifacts.urls")),
     path("", include("decisions.urls")),
     path("admin/", admin.site.urls),

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from decisions.arguments import Arguments, read_json
 from decisions.audit import is_about_access
-from decisions.errors import Refused
+from decisions.errors import Refused, as_told
 from decisions.gate import BODY_LIMIT
 from decisions.principals import Principal
 from decisions.rest import AlwaysJSON, JSONRenderer, record_refusal
@@ -83,7 +83,7 @@ class ApiView(APIView):
     audited_path: ClassVar[Mapping[str, str]] = {}
     audits_refusals: ClassVar[bool] = True
     body_limit: ClassVar[int] = BODY_LIMIT
-    tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(Refused.as_dict)
+    tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(as_told)
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = AlwaysJSON
     view_is_async = True  # Django asks; `dispatch` is a coroutine function

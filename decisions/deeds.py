@@ -162,8 +162,9 @@ def admit_call(use: ToolUse) -> Confirmation | None:
     if ruling.decision == "confirm" and not ruling.is_asked:
         ruling = Ruling(ruling.verdict, "confirm", _ask_once(use, ruling))
     if ruling.decision == "deny":
-        refusal = denial(use, ruling)
         record_denial(use, ruling)
+        refusal = denial(use, ruling)
+        refusal.is_recorded = True
         raise refusal
     if ruling.decision == "confirm" and ruling.standing is not None:
         raise _required(use, ruling.standing)
@@ -251,11 +252,8 @@ def denial(use: ToolUse, ruling: Ruling) -> PolicyDenied:
 
 def record_denial(use: ToolUse, ruling: Ruling) -> None:
     """Write the audit row of a denied call, in the caller's transaction."""
-    told: dict[str, Any] = {
-        "tool": use.tool[:128],
-        "rule": ruling.verdict.rule,
-        "argsDigest": use.digest,
-    }
+    told: dict[str, Any] = {"tool": use.tool[:128], "rule": ruling.verdict.rule}
+    told["argsDigest"] = use.digest
     if use.target_id:
         told["targetId"] = use.target_id
     if ruling.standing is not None:

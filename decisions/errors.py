@@ -21,6 +21,7 @@
     │   ├── ArtifactExpired
     │   ├── WebhookNotFound
     │   ├── ToolNotFound
+    │   ├── TargetNotFound
     │   ├── DecisionNotFound
     │   └── OutcomeNotFound   no decision of this user waits for its outcome (S2)
     ├── Conflict              true when asked a moment ago, or by somebody else
@@ -69,6 +70,11 @@ class Refused(Exception):
         told = {"errorCode": self.code, "message": self.message, "details": self.details,
                 "retryable": self.retryable, "recovery": self.recovery}  # fmt: skip
         return told | ({"nextActions": self.next_actions} if self.next_actions else {})
+
+
+def as_told(refused: Refused) -> dict[str, Any]:
+    """Return a refusal as doors tell it that have no words of their own for it."""
+    return refused.as_dict()
 
 
 class InvalidInput(Refused):
@@ -212,6 +218,13 @@ class ToolNotFound(NotFound):
 
     code = "TOOL_NOT_FOUND"
     recovery = "List the tools, and use a name from there."
+
+
+class TargetNotFound(NotFound):
+    """No target with this id is visible to the caller."""
+
+    code = "TARGET_NOT_FOUND"
+    recovery = "List the targets, and use an id from there."
 
 
 class DecisionNotFound(NotFound):

@@ -67,6 +67,22 @@ def change_rule(key: str, says: RuleSays, *, actor: str) -> PolicyRule:
     return rule
 
 
+def ensure_rule(says: RuleSays, *, actor: str) -> PolicyRule:
+    """Put a rule in force, or have the one about just the same say so; one that says so already
+    stays as it is. Commits.
+
+    Raises:
+        InvalidInput: As `make_rule`.
+    """
+    known = PolicyRule.objects.filter(
+        scope=says.scope, scope_id=says.scope_id, tool=says.tool, target_id=says.target_id,
+        retired_at__isnull=True,
+    ).first()  # fmt: skip
+    if known is None:
+        return make_rule(says, actor=actor)
+    return known if known.verdict == says.verdict else change_rule(known.key, says, actor=actor)
+
+
 def retire_rule(key: str, *, actor: str) -> PolicyRule:
     """Take a rule out of force from the next call on, audited. Commits.
 
@@ -78,6 +94,12 @@ def retire_rule(key: str, *, actor: str) -> PolicyRule:
         _record("policy_rule.retired", actor, rule, _place(rule.scope, rule.scope_id) or ("", ""))
         _stamp()
     return rule
+
+
+def rules_about(target_id: str) -> list[str]:
+    """Return the keys of the rules in force that name a target."""
+    found = PolicyRule.objects.filter(target_id=target_id, retired_at__isnull=True)
+    return list(found.order_by("key").values_list("key", flat=True))
 
 
 def list_versions(key: str) -> list[PolicyRule]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from decisions.errors import Refused
+from decisions.errors import Refused, as_told
 from decisions.principals import Principal
 from decisions.schemas import compile_schema
 
@@ -77,7 +77,7 @@ class Tool:
     needs_stack: bool = False
     checks_itself: bool = False
     audits_refusals: bool = False
-    tell_refusal: Callable[[Refused], dict[str, Any]] = Refused.as_dict
+    tell_refusal: Callable[[Refused], dict[str, Any]] = as_told
 
     @cached_property
     def accepts(self) -> Draft202012Validator:

@@ -17,6 +17,7 @@ from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
     from runners.browser.session import BrowserSession
+    from runners.gateway.wanted import RunnerTarget
     from runners.workspace.place import Workspace
 
 
@@ -59,13 +60,15 @@ class ToolContext:
     """All that a tool may use of the world around it.
 
     Attributes:
-        run_id: the run this call belongs to (made for the call outside a run).
+        run_id, session_id: the run this call belongs to, and the session that the run works in
+            (made for the call outside a run).
         trust: the caller's trust level; remote callers reach public addresses only.
         deadline: `time.monotonic()` value in seconds after which the call must be over.
         save_artifact: keep bytes; awaitable, returns the artifactId.
         emit: tell listeners (`step.progress`, `tool.update`, …).
         browser: the run's browser session, where the tool's kind is browser.
         workspace: the folder that the call works in, where the tool's kind is workspace.
+        runner: what performs the call, where it is none of our own tools.
         secrets: secret inputs of this call by name; never to be emitted or returned.
         mask: takes every secret of the run out of a text.
     """
@@ -77,6 +80,8 @@ class ToolContext:
     emit: Emit
     browser: BrowserSession | None = None
     workspace: Workspace | None = None
+    runner: RunnerTarget | None = None
+    session_id: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mask: Callable[[str], str] = str
 
@@ -127,8 +132,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call: an output, or an error of `runners.errors` in its one shape."""
+    """What came of a call: an output, or an error of `runners.errors` in its one shape.
+
+    Attributes:
+        output: of our own tools an object; of a runner's any value of JSON (S3 §4.1).
+    """
 
     ok: bool
-    output: Mapping[str, Any] | None = None
+    output: Any = None
     error: Mapping[str, Any] | None = None

@@ -9,6 +9,7 @@
     ├── PageCrashed           the page, its browser or its driver died
     ├── LoginNotConfirmed     the form was sent, and nothing says that the login worked
     ├── PageLost              it died after a step that is never repeated
+    ├── RunnerFailed          a runner elsewhere could not be asked, or did not do it (S3 §6)
     ├── ToolTimeout           the call's own deadline passed
     └── ToolBroken            a defect of ours: unexpected exception inside a tool
 
@@ -104,6 +105,16 @@ class PageLost(ToolFailed):
 
     code = "STEP_EXECUTION_FAILED"
     recovery = "Look at the site what came of the step named in the message; do not submit blindly."
+
+
+class RunnerFailed(ToolFailed):
+    """A runner elsewhere could not be asked, gave no proper answer, or its tool failed (S3 §6);
+    details.reason says which, details.effect whether something may have been done. One of which
+    nothing was sent says that it is retryable, and the runner of its own failures.
+    """
+
+    code = "TOOL_EXEC_FAILED"
+    recovery = "See details.reason; where details.effect is unknown, look first what was done."
 
 
 class ToolTimeout(ToolFailed):

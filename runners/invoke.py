@@ -10,12 +10,15 @@ import math
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
+from decisions.ids import new_id
 from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
+from runners.gateway.wanted import CallContext, RunnerTarget, Update
 from runners.registry import get_tool
 from runners.workspace.errors import BadArguments, TooSlow
 
@@ -30,6 +33,12 @@ async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     came to: the caller then sees to the interrupt (`raise_if_interrupted`). An exception that no
     tool should let out passes through: it is a defect, and the engine tells it as one.
     """
+    if ctx.runner is not None:
+        return await _on_runner(call, ctx, ctx.runner)
+    return await _here(call, ctx)
+
+
+async def _here(call: ToolCall, ctx: ToolContext) -> ToolResult:
     tool = get_tool(call.name)
     if tool is None:
         return _failed(InvalidTarget(f"There is no tool {call.name[:64]}."))
@@ -52,6 +61,24 @@ async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     except ToolFailed as failed:
         return _failed(failed)
     return ToolResult(ok=True, output=output)
+
+
+async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> ToolResult:
+    """Have a runner elsewhere perform a call, and tell its updates as they come."""
+    # Late: no door pays for an HTTP client at its start.
+    from runners.gateway.client import call_runner
+
+    call_id = new_id("tool_")
+
+    def tell(update: Update) -> None:
+        at = update.at or datetime.now(UTC).isoformat(timespec="milliseconds")
+        ctx.emit("tool.update", {"toolCallId": call_id, "delta": ctx.mask(update.delta), "at": at})
+
+    whose = CallContext(
+        run_id=ctx.run_id, session_id=ctx.session_id, runtime_mode=ctx.trust,
+        tool_call_id=call_id, deadline=ctx.deadline, on_update=tell,
+    )  # fmt: skip
+    return await call_runner(call, whose, runner)
 
 
 def raise_if_interrupted() -> None:

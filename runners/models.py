@@ -91,6 +91,9 @@ class ExecutionTarget(models.Model):
         is_local: made by this machine's own command line: its root is that person's choice, and
             only local callers of its workspace see it.
         version: raised by every change; the audit log has what it was before.
+        probed_at, probe_error: when its runner was asked for its health last, and why it gave no
+            answer; None: it gave one.
+        last_seen_at: when it gave one last.
     """
 
     id = models.CharField(primary_key=True, max_length=64, default=new_target_id, editable=False)
@@ -105,6 +108,9 @@ class ExecutionTarget(models.Model):
     config = models.JSONField(default=dict)
     is_local = models.BooleanField(default=False)
     version = models.IntegerField(default=1)
+    probed_at = models.DateTimeField(null=True)
+    probe_error = models.CharField(max_length=300, null=True)
+    last_seen_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

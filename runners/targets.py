@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,18 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 
 from decisions.audit import Deed, record
-from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.errors import Conflict, InvalidInput, TargetNotFound
+from decisions.keys import seal
 from decisions.models import Tenant, Workspace
+from decisions.policy_rules import RuleSays, ensure_rule, retire_rule, rules_about
 from decisions.principals import Principal, TrustLevel
 from decisions.storable import storable, storable_text
 from runners.local_folder import is_folder
 from runners.models import ExecutionTarget, TargetKind
+from runners.runner_says import checked_auth_token, checked_place
 
-USABLE = (TargetKind.WORKSPACE,)  # the kinds that tools run on in this version
+_ID = re.compile(r"target_[A-Za-z0-9_.-]{1,57}")
+USABLE = (TargetKind.WORKSPACE, TargetKind.DOCKER_RUNNER)  # what tools run on in this version
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +48,16 @@ class TargetSays:
 
     Attributes:
         workspace_id: None: every workspace's of the tenant.
+        endpoint: where a runner listens.
+        auth_token: what a runner is called with; None: as it was, "": without one.
     """
 
     tenant_id: str
     workspace_id: str | None
     name: str
     kind: str = TargetKind.WORKSPACE
+    endpoint: str | None = None
+    auth_token: str | None = field(default=None, repr=False)
     is_default: bool = False
     enabled: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -68,29 +77,30 @@ def choose_target(caller: Caller, kind: str, target_id: str | None) -> Execution
     else that of its tenant; None where it names none and there is no default.
 
     Raises:
-        NotFound: It names one that is not there, is another's, or is of another kind.
+        TargetNotFound: It names one that is not there, is another's, or is of another kind.
     """
     targets = visible_targets(caller).filter(kind=kind)
     if target_id is not None:
         named = targets.filter(id=target_id).first()
         if named is None:
-            raise NotFound(f"There is no target {target_id[:64]!r} of kind {kind} here.")
+            raise TargetNotFound(f"There is no target {target_id[:64]!r} of kind {kind} here.")
         return named
     defaults = targets.filter(is_default=True)
     return defaults.order_by(F("workspace_id").asc(nulls_last=True)).first()
 
 
-def make_target(says: TargetSays, *, actor: str) -> ExecutionTarget:
+def make_target(says: TargetSays, *, actor: str, target_id: str | None = None) -> ExecutionTarget:
     """Make a target, audited. Commits.
 
     Raises:
-        InvalidInput: A name, place or configuration that no target can have.
-        Conflict: Another one is the default; details.targetId names it.
+        InvalidInput: A name, place, configuration or id that no target can have.
+        Conflict: Another one is the default, or has this id; details.targetId names it.
     """
     checked = _checked(says)
     with transaction.atomic():
         target = ExecutionTarget(**checked)
-        _save(target)
+        target.id = target.id if target_id is None else _checked_id(target_id)
+        _save(target, is_new=True)
         _record("target.created", actor, target)
     return target
 
@@ -101,15 +111,17 @@ def change_target(
     """Have a target be something else from the next call on, audited with what it was. Commits.
 
     Raises:
-        NotFound: There is no such target, or it is this machine's own.
-        InvalidInput, Conflict: As `make_target`; also: it is not in the version `if_version`.
+        TargetNotFound: There is no such target, or it is this machine's own.
+        InvalidInput, Conflict: As `make_target`; also: it is of another kind, or not in the version
+            `if_version`.
     """
     checked = _checked(says)
     with transaction.atomic():
-        locked = ExecutionTarget.objects.select_for_update()
-        target = locked.filter(id=target_id, is_local=False).first()
-        if target is None:
-            raise NotFound(f"There is no target {target_id[:64]!r} to be changed.")
+        target = _locked(target_id)
+        if target.kind != says.kind:
+            raise InvalidInput(
+                f"kind: it is a {target.kind}; make another target for another kind."
+            )
         if if_version is not None and target.version != if_version:
             raise Conflict("Somebody changed it meanwhile; look at it again, then change it.")
         before = _told(target)
@@ -118,6 +130,54 @@ def change_target(
         target.version += 1
         _save(target)
         _record("target.changed", actor, target, before=before)
+    return target
+
+
+def put_target(says: TargetSays, *, actor: str, target_id: str | None = None) -> ExecutionTarget:
+    """Make a target of this id, or have the one that there is be what is said. Commits.
+
+    Raises:
+        InvalidInput, Conflict: As `make_target` and `change_target`; also: the target of this id is
+            another workspace's.
+    """
+    found = ExecutionTarget.objects.filter(id=target_id).first() if target_id else None
+    if found is None:
+        return make_target(says, actor=actor, target_id=target_id)
+    if (found.tenant_id, found.workspace_id) != (says.tenant_id, says.workspace_id):
+        raise Conflict(f"The target {found.id} is another workspace's.")
+    return change_target(found.id, says, actor=actor)
+
+
+def allow_on_target(target: ExecutionTarget, tools: Iterable[str], *, actor: str) -> None:
+    """Let a workspace call these tools on a target, and on no other; * is every tool of it, those
+    of high risk too. Rules that say something else of just this are changed. Commits.
+    """
+    scope = "workspace" if target.workspace_id else "tenant"
+    scope_id = target.workspace_id or target.tenant_id
+    for tool in dict.fromkeys(tools):
+        says = RuleSays("allow", scope, scope_id, tool, target.id, "allowed as it was added")
+        ensure_rule(says, actor=actor)
+
+
+def delete_target(target_id: str, *, actor: str) -> None:
+    """Take a target away, audited; the rules of policy about it alone are retired. Commits.
+
+    Raises:
+        TargetNotFound: As `change_target`.
+    """
+    with transaction.atomic():
+        target = _locked(target_id)
+        for key in rules_about(target.id):
+            retire_rule(key, actor=actor)
+        _record("target.deleted", actor, target)
+        target.delete()
+
+
+def _locked(target_id: str) -> ExecutionTarget:
+    locked = ExecutionTarget.objects.select_for_update()
+    target = locked.filter(id=target_id, is_local=False).first()
+    if target is None:
+        raise TargetNotFound(f"There is no target {target_id[:64]!r} to be changed.")
     return target
 
 
@@ -161,15 +221,35 @@ def _checked(says: TargetSays) -> dict[str, Any]:
     tenant = Tenant.objects.filter(id=says.tenant_id)
     if not (place if says.workspace_id is not None else tenant).exists():
         raise InvalidInput("workspace: there is no such workspace or tenant.")
-    config = {**storable(says.config), "root": str(checked_root(str(says.config.get("root", ""))))}
-    return {**asdict(says), "name": name, "config": config}
+    told = {**asdict(says), "name": name}
+    auth_token = checked_auth_token(told.pop("auth_token"))
+    if says.kind != TargetKind.WORKSPACE:
+        sealed = {} if auth_token is None else {"sealed_auth_token": _sealed(auth_token)}
+        return {**told, **checked_place(says.endpoint, says.config), **sealed}
+    if says.endpoint or auth_token:
+        raise InvalidInput("endpoint, authToken: a folder has none.")
+    root = str(checked_root(str(says.config.get("root", ""))))
+    return {**told, "endpoint": None, "config": {**storable(says.config), "root": root}}
 
 
-def _save(target: ExecutionTarget) -> None:
+def _sealed(auth_token: str) -> bytes | None:
+    return seal(auth_token.encode()) if auth_token else None
+
+
+def _checked_id(text: str) -> str:
+    if not _ID.fullmatch(text):
+        raise InvalidInput("targetId: target_ and 1 to 57 letters, digits, dots, - or _.")
+    return text
+
+
+def _save(target: ExecutionTarget, *, is_new: bool = False) -> None:
     try:
         with transaction.atomic():
-            target.save()
+            target.save(force_insert=is_new)
     except IntegrityError:
+        if is_new and ExecutionTarget.objects.filter(id=target.id).exists():
+            told = {"targetId": target.id}
+            raise Conflict(f"There is a target {target.id} already.", details=told) from None
         other = ExecutionTarget.objects.filter(
             tenant_id=target.tenant_id, workspace_id=target.workspace_id, kind=target.kind,
             is_default=True,
@@ -185,7 +265,8 @@ def _told(target: ExecutionTarget) -> dict[str, Any]:
     return {
         "version": target.version, "kind": target.kind, "name": target.name,
         "isDefault": target.is_default, "enabled": target.enabled, "config": target.config,
-        "workspaceId": target.workspace_id,
+        "workspaceId": target.workspace_id, "endpoint": target.endpoint,
+        "hasAuthToken": target.sealed_auth_token is not None,
     }  # fmt: skip
 
 

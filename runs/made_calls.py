@@ -1,8 +1,9 @@
 """Tool calls that steps made, and what the audit log tells of each.
 
-A call that may change a workspace is told before it is made (`tool.called`) and when it is over
-(`tool.succeeded`, `tool.failed`), so that one whose worker was lost is there too
-(`runs.open_calls`). Of any other there is one row, `tool.called`, written with its step.
+A call that may change a workspace, or that a runner performs, is told before it is made
+(`tool.called`) and when it is over (`tool.succeeded`, `tool.failed`), so that one whose worker was
+lost is there too (`runs.open_calls`). Of any other there is one row, `tool.called`, written with
+its step.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class MadeCall:
     """One call that a step made.
 
     Attributes:
-        about: what the audit log tells of a call that changes a workspace: targetId, path.
+        about: what the audit log tells of a call that is told before it is made: targetId, path.
         call_id: names a call that was told before it was made; empty for any other.
         failed_code: why it failed, or that it never came to its end; empty where it succeeded.
         refused_host: of a document that was refused for its address, whatever the step makes of it.
@@ -45,7 +46,10 @@ class MadeCall:
     def of(cls, use: ToolUse) -> MadeCall:
         """Return a call that is about to be made."""
         tool, args = get_tool(use.tool), use.args if use.shown is None else use.shown
-        if tool is None or tool.kind != "workspace" or tool.effect == Effect.READ:
+        if tool is None:
+            elsewhere = {"targetId": use.target_id or ""}
+            return cls(use.tool, use.digest, elsewhere, call_id=new_id("call_"))
+        if tool.kind != "workspace" or tool.effect == Effect.READ:
             return cls(use.tool, use.digest, {})
         about = {"targetId": use.target_id} if use.target_id is not None else {}
         if isinstance(path := args.get("path"), str):
@@ -62,7 +66,13 @@ class MadeCall:
         error = result.error or {}
         self.failed_code = "" if result.ok else str(error.get("errorCode"))
         self.refused_host = _refused_host(error)
-        self.snapshot_id = str((result.output or {}).get("snapshotId", ""))
+        self.snapshot_id = snapshot_of(result)
+
+
+def snapshot_of(result: ToolResult) -> str:
+    """Return the snapshot that a call left of what it wrote; empty where it left none."""
+    output = result.output
+    return str(output.get("snapshotId") or "") if isinstance(output, Mapping) else ""
 
 
 def _refused_host(error: Mapping[str, Any]) -> str | None:

@@ -13,16 +13,19 @@ from typing import Any
 import orjson
 
 from artifacts.services import KeptBlob, keep_blob
-from decisions import confirmations, deeds
+from decisions import deeds
 from decisions.deeds import Ruling, ToolUse
+from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.masking import Masker
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.errors import PageLost, ToolFailed
+from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
+from runners.remote import find_runner, runner_of
 from runners.targets import Caller
 from runners.trust import TrustLevel
 from runners.workspace.place import Workspace
@@ -34,6 +37,7 @@ from runs.failpoints import hit
 from runs.made_calls import MadeCall, begun
 from runs.models import APPROVED, DEVELOPER_TARGET, Run
 from runs.open_calls import open_call_of_run
+from runs.step_ruling import rule_on_step
 from runs.task_templates.registry import StepView
 
 
@@ -136,7 +140,7 @@ class StepRun:
 
     async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
         approved = self.run.options.get(APPROVED)
-        ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use, approved)))
+        ruling = await asyncio.wrap_future(self.in_engine(lambda: rule_on_step(use, approved)))
         if ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
         self._check_page_is_there(use)
@@ -144,22 +148,22 @@ class StepRun:
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
             raise NeedsPerson(use, ruling)
-        call, workspace = MadeCall.of(use), None
+        call, place = MadeCall.of(use), None
         tool = get_tool(use.tool)
-        if tool is not None and tool.kind == "workspace":
+        if tool is None or tool.kind == "workspace":
             begin = partial(self._begin, tool, use, call)
-            workspace = await asyncio.wrap_future(self.in_engine(begin))
-        if isinstance(workspace, ToolFailed):
-            return {"error": workspace.as_dict()}
+            place = await asyncio.wrap_future(self.in_engine(begin))
+        if isinstance(place, ToolFailed | Refused):
+            return {"error": place.as_dict()}
         self.made.append(call)
-        context = self._tool_context(workspace)
+        context = self._tool_context(place)
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
         call.ended(result)
         raise_if_interrupted()
-        return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
+        return {"output": result.output} if result.ok else {"error": result.error or {}}
 
     def _check_page_is_there(self, use: ToolUse) -> None:
         """Make sure that the page is still there on which a person was asked (runs.md,
@@ -173,9 +177,12 @@ class StepRun:
                 details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
             )
 
-    def _begin(self, tool: Tool, use: ToolUse, call: MadeCall) -> Workspace | ToolFailed:
-        """Return the folder that a call of a workspace tool works in, or why there is none for it;
-        on the run's database thread. A call that may change something is told first.
+    def _begin(
+        self, tool: Tool | None, use: ToolUse, call: MadeCall
+    ) -> Workspace | RunnerTarget | ToolFailed | Refused:
+        """Return the folder that a call of a workspace tool works in, or the runner that performs a
+        call of none of our tools, or why there is none for it; on the run's database thread. A call
+        that may change something is told first.
 
         Raises:
             LeaseLost: The run is not ours any more; the call is not to be made.
@@ -183,18 +190,22 @@ class StepRun:
         run, trust = self.run, self._trust
         caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
         chosen = run.options.get(DEVELOPER_TARGET)
+        place: Workspace | RunnerTarget
         try:
-            workspace = open_workspace(
-                caller, use.target_id, developer_target=chosen, tool=tool.name
-            )
-            check_may_use(tool, workspace, trust=trust)
-        except ToolFailed as failed:
+            if tool is None:
+                place = runner_of(find_runner(caller, use.target_id), caller)
+            else:
+                place = open_workspace(
+                    caller, use.target_id, developer_target=chosen, tool=tool.name
+                )
+                check_may_use(tool, place, trust=trust)
+        except (ToolFailed, PolicyDenied, TargetNotFound) as failed:
             return failed
         if call.call_id:
             if not open_call_of_run(call.call_id, begun(run, self.index, call), run):
                 raise LeaseLost(run.id)
             self.opened.append(call.call_id)
-        return workspace
+        return place
 
     def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
         """Return what this call answered before the step stopped for a person, if it was made.
@@ -242,7 +253,7 @@ class StepRun:
     def _trust(self) -> TrustLevel:
         return "local" if self.run.trust == "local" else "remote"
 
-    def _tool_context(self, workspace: Workspace | None = None) -> ToolContext:
+    def _tool_context(self, place: Workspace | RunnerTarget | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
             trust=self._trust,
@@ -250,7 +261,9 @@ class StepRun:
             save_artifact=self._save_artifact,
             emit=self._emit,
             browser=self.browser,
-            workspace=workspace,
+            workspace=place if isinstance(place, Workspace) else None,
+            runner=place if isinstance(place, RunnerTarget) else None,
+            session_id=self.run.session_id,
             secrets=self.secrets,
             mask=self.masker.text,
         )
@@ -275,23 +288,3 @@ class StepRun:
     def seconds_left(self) -> float:
         """Return the seconds until this step's deadline, never below 0."""
         return max(0.0, self.deadline - time.monotonic())
-
-
-def _rule(use: ToolUse, approved: int | None) -> Ruling:
-    """Return what becomes of a step's call, on the run's database thread; an approval is used up
-    here.
-
-    `approved`: the decision by which a person let pass the direct call that the run carries.
-    """
-    ruling = deeds.rule_on(use)
-    if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
-        may = confirmations.was_approved(
-            approved, digests=use.digests, principal_id=use.principal_id
-        )
-        return Ruling(ruling.verdict, "allow") if may else ruling
-    if ruling.decision == "deny":
-        deeds.record_denial(use, ruling)
-    if ruling.decision == "allow" and ruling.standing is not None:
-        # False where a former worker had begun: whether the step may be done again is its effect's.
-        confirmations.use(ruling.standing)
-    return ruling

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from decisions.admin.filters import WorkspaceFilter
@@ -16,6 +17,7 @@ from decisions.labels import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
 from runners.admin.target_pages import TargetPages, versions_of
 from runners.models import ExecutionTarget, TargetKind
+from runners.remote import endpoint_of
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -37,15 +39,16 @@ class KindFilter(admin.SimpleListFilter):
 class ExecutionTargetAdmin(ReadOnlyAdmin):
     """Where tools run. A folder's page leads to what its files were."""
 
-    list_display = ("name", "state", "shown_kind", "place", "shown_id", "whose", "default", "made")
+    list_display = ("name", "state", "shown_kind", "place", "seen", "shown_id", "whose", "default",
+                    "made")  # fmt: skip
     list_filter = (KindFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")
     search_help_text = "A name or an id"
     change_list_template = "admin/runners/executiontarget/list.html"
     change_form_template = "admin/runners/executiontarget/page.html"
-    fields = ("name", "state", "shown_kind", "place", "shown_id", "whose", "default", "version",
-              "made")  # fmt: skip
+    fields = ("name", "state", "shown_kind", "place", "seen", "shown_id", "whose", "default",
+              "version", "made")  # fmt: skip
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ExecutionTarget]:
@@ -59,7 +62,9 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         one = "<str:target_id>/snapshots/<str:snapshot_id>/"
         named = (
             ("new/", own.make_view, "new"),
+            ("new-runner/", own.make_runner_view, "new_runner"),
             ("<str:target_id>/edit/", own.edit_view, "edit"),
+            ("<str:target_id>/probe/", own.probe_view, "probe"),
             ("<str:target_id>/snapshots/", pages.list_view, "snapshots"),
             (one, pages.one_view, "snapshot"),
             (f"{one}preview/", pages.preview_view, "snapshot_preview"),
@@ -74,19 +79,23 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, with the way to a new folder for whoever may."""
+        """Show the list, with the ways to a new folder and a new runner for whoever may."""
         told = {"may_make": request.user.has_perm("runners.add_executiontarget")}
         answer: HttpResponse = super().changelist_view(request, told | (extra_context or {}))
         return answer
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
                     extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
-        """Show a target's page; a folder's with the way to its snapshots."""
-        target_id = plain_id(object_id)
-        found = ExecutionTarget.objects.filter(id=target_id, kind=TargetKind.WORKSPACE).first()
+        """Show a target's page; a folder's with the way to its snapshots, a runner's with the
+        button that probes it.
+        """
+        found = ExecutionTarget.objects.filter(id=plain_id(object_id)).first()
         may_edit = request.user.has_perm("runners.change_executiontarget")
+        kind = found.kind if found is not None else ""
         told = {
-            "is_folder": found is not None, "versions": versions_of(target_id),
+            "is_folder": kind == TargetKind.WORKSPACE,
+            "is_runner": kind == TargetKind.DOCKER_RUNNER, "probed": found,
+            "versions": versions_of(plain_id(object_id)), "may_probe": may_edit,
             "may_edit": may_edit and found is not None and not found.is_local,
         }  # fmt: skip
         return super().change_view(request, object_id, form_url, told | (extra_context or {}))
@@ -104,7 +113,16 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
     @admin.display(description="Where")
     def place(self, target: ExecutionTarget) -> SafeString:
         """Return its folder, or where its runner listens."""
-        return code(str(target.config.get("root") or target.endpoint or "–"))
+        return code(str(target.config.get("root") or endpoint_of(target) or "–"))
+
+    @admin.display(description="Last seen")
+    def seen(self, target: ExecutionTarget) -> SafeString | str:
+        """Return when a runner answered a probe last, and what the last one found."""
+        if target.kind != TargetKind.DOCKER_RUNNER:
+            return "–"
+        if target.probe_error is None:
+            return moment(target.last_seen_at)
+        return format_html("{} · {}", moment(target.last_seen_at), pill("no answer", "failed"))
 
     @admin.display(description="Id")
     def shown_id(self, target: ExecutionTarget) -> SafeString:

@@ -26,6 +26,7 @@ from runs.task_templates.tool_steps import (
     checked_step_args,
     find_step_tool,
     pinned_target,
+    runner_target,
     tool_step,
 )
 
@@ -70,8 +71,9 @@ class CallTools(ToolSteps):
     name = "Call tools"
     description = (
         "Call up to 100 tools one after another as a durable run: files of a workspace, pages of"
-        " a browser. Every call is checked before the first is made; one that was under way when"
-        " its worker was lost is made again only if its tool may be called twice."
+        " a browser, tools of the runner that targetId names. Every call is checked before the"
+        " first is made; one that was under way when its worker was lost is made again only if its"
+        " tool may be called twice."
     )
     inputs_model: ClassVar[type[BaseModel]] = CallToolsInputs
     example_inputs = (
@@ -87,7 +89,9 @@ class CallTools(ToolSteps):
                     "properties": {
                         "name": {"type": "string"},
                         "ok": {"type": "boolean"},
-                        "output": {"type": "object"},
+                        "output": {
+                            "description": "Of our own tools an object; of a runner's any value."
+                        },
                         "truncated": {
                             "type": "boolean",
                             "description": "The output is shortened: artifactId has the whole.",
@@ -127,9 +131,11 @@ class CallTools(ToolSteps):
         """Return a step a call."""
         planned = []
         for index, call in enumerate(inputs["calls"], 1):
-            tool = find_step_tool(call["name"], where=f"inputs.calls.{index - 1}.name")
+            target_id = call.get("targetId")
+            where = f"inputs.calls.{index - 1}.name"
+            tool = find_step_tool(call["name"], where=where, target_id=target_id)
             named = f"{index}. {tool.name}"
-            step = tool_step(named, tool, call.get("args", {}), call.get("targetId"))
+            step = tool_step(named, tool, call.get("args", {}), target_id)
             planned.append(replace(step, input={**step.input, **_limit_of(call)}))
         return planned
 
@@ -141,7 +147,7 @@ class CallTools(ToolSteps):
             return await _kept(name, await ctx.call(name, args, **where), ctx)
         result = await ctx.attempt(name, args, **where)
         if result.ok:
-            return await _kept(name, result.output or {}, ctx)
+            return await _kept(name, result.output, ctx)
         return {"ok": False, "error": _told(result.error or {})}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
@@ -165,9 +171,11 @@ class CallTools(ToolSteps):
 
 
 def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
-    tool = find_step_tool(call["name"], where=f"{where}.name")
+    name, at = call["name"], f"{where}.targetId"
+    target_id = runner_target(name, call.get("targetId"), principal, where=at)
+    tool = find_step_tool(name, where=f"{where}.name", target_id=target_id)
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
-    target = pinned_target(tool, call.get("targetId"), principal, where=f"{where}.targetId")
+    target = pinned_target(tool, target_id, principal, where=at)
     place = {"targetId": target} if target else {}
     return {"name": tool.name, "args": args, **place, **_limit_of(call)}
 
@@ -177,7 +185,7 @@ def _limit_of(call: Mapping[str, Any]) -> dict[str, int]:
     return {} if limit_ms is None else {"timeoutMs": limit_ms}
 
 
-async def _kept(name: str, output: Mapping[str, Any], ctx: StepContext) -> dict[str, Any]:
+async def _kept(name: str, output: Any, ctx: StepContext) -> dict[str, Any]:
     fitting, marks = await fit_output(name, output, ctx)
     return {"ok": True, "output": fitting, **marks}
 
@@ -210,8 +218,8 @@ def _common(failed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _warnings(steps: Sequence[StepView]) -> list[str]:
     inner = [
-        StepView(step.index, step.name, step.input, step.succeeded,
-                 (step.output or {}).get("output"), None)
+        StepView(step.index, step.name, step.input, step.succeeded, output, None)
         for step in steps
-    ]  # fmt: skip
+        if isinstance(output := (step.output or {}).get("output"), Mapping)
+    ]
     return warnings_of(inner)

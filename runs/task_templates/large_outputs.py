@@ -13,16 +13,17 @@ from runs.shortening import RESULT_BYTES, shorten
 from runs.task_templates.registry import StepContext
 
 
-async def fit_output(
-    name: str, output: Mapping[str, Any], ctx: StepContext
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+async def fit_output(name: str, output: Any, ctx: StepContext) -> tuple[Any, Mapping[str, Any]]:
     """Return what the tool `name` answered as a step keeps it, and how that is marked: whole and
     without a mark, or where it is large shortened within the tool's schema, marked `truncated` and
     with the `artifactId` of the whole.
     """
-    whole: dict[str, Any] = storable(dict(output))
+    whole = storable(output)
     if len(orjson.dumps(whole)) <= RESULT_BYTES:
         return whole, {}
     artifact_id, tool = await ctx.keep_output(whole), get_tool(name)
-    short = shorten(whole, RESULT_BYTES, tool.response if tool is not None else None)
+    if isinstance(whole, dict):
+        short: Any = shorten(whole, RESULT_BYTES, tool.response if tool is not None else None)
+    else:
+        short = shorten({"output": whole}, RESULT_BYTES).get("output")
     return short, {"truncated": True, "artifactId": artifact_id}

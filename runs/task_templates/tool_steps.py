@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.errors import InvalidInput, Refused
+from decisions.errors import InvalidInput, Refused, TargetNotFound
 from decisions.principals import Principal
 from runners.arguments import check_args, scope_of
 from runners.base import Tool
 from runners.errors import ToolFailed
 from runners.registry import get_tool
+from runners.remote_tools import KIND, find_tool, runner_for
 from runners.targets import Caller
 from runners.workspaces import check_may_use, open_workspace
 from runs.task_templates.registry import StepPlan, TaskTemplate
@@ -31,18 +32,38 @@ class ToolSteps(TaskTemplate):
         return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step's tool needs one: those that read and write files do not."""
+        """Tell whether a step's tool needs one: those that read and write files do not, nor those
+        of runners.
+        """
         tool = get_tool(step_input["tool"])
-        return tool is None or tool.uses_browser
+        return tool is not None and tool.uses_browser
 
 
-def find_step_tool(name: str, *, where: str) -> Tool:
-    """Return a tool by its name.
+def runner_target(
+    name: str, target_id: str | None, principal: Principal, *, where: str
+) -> str | None:
+    """Return the target that a call of a tool names; of a tool that is not ours, that of the runner
+    which performs it.
+
+    Raises:
+        InvalidInput: It is no runner of the caller's.
+        PolicyDenied: It is disabled.
+    """
+    try:
+        runner = runner_for(Caller.of(principal), name, target_id)
+    except TargetNotFound as missing:
+        told = {"causeCode": missing.code, "tool": name}
+        raise InvalidInput(f"{where}: {missing.message}", details=told) from None
+    return target_id if runner is None else runner.id
+
+
+def find_step_tool(name: str, *, where: str, target_id: str | None = None) -> Tool:
+    """Return a tool by its name: ours, or that of the runner which the call goes to.
 
     Raises:
         InvalidInput: There is none; the message begins with `where`.
     """
-    tool = get_tool(name)
+    tool = find_tool(name, target_id=target_id)
     if tool is None:
         raise InvalidInput(f"{where}: there is no tool {name[:64]} here.", details={"tool": name})
     return tool
@@ -54,6 +75,8 @@ def checked_step_args(tool: Tool, args: Mapping[str, Any], *, where: str) -> dic
     Raises:
         InvalidInput: They are not as the tool's schema says.
     """
+    if tool.kind == KIND:
+        return dict(args)
     try:
         return check_args(tool, args)
     except (InvalidInput, ToolFailed) as wrong:
@@ -63,14 +86,16 @@ def checked_step_args(tool: Tool, args: Mapping[str, Any], *, where: str) -> dic
 def pinned_target(
     tool: Tool, target_id: str | None, principal: Principal, *, where: str
 ) -> str | None:
-    """Return the target that a step of a workspace tool works on, so that it stays the same one
-    whoever carries the run on; None for other tools.
+    """Return the target that a step of a workspace or of a runner works on, so that it stays the
+    same one whoever carries the run on; None for other tools.
 
     Raises:
         InvalidInput: There is none, or the tool is not for this caller there.
         Forbidden: The caller lacks the tool's scope.
     """
     principal.require(scope_of(tool))
+    if tool.kind == KIND:
+        return target_id
     if tool.kind != "workspace":
         if target_id is not None:
             raise InvalidInput(f"{where}: {tool.name} runs on no target that can be named.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,17 +22,22 @@ from decisions.deeds import ToolUse, admit_call, begin, use_of
 from decisions.errors import InvalidInput, Refused, ToolNotFound
 from decisions.ids import new_id
 from decisions.principals import Principal
+from decisions.storable import storable
 from decisions.threads import in_thread
 from runners.arguments import check_args, scope_of
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
+from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
+from runners.remote import find_runner, runner_of
+from runners.remote_tools import KIND, find_tool
 from runners.s4 import FailedCall, failed_call
-from runners.targets import Caller
+from runners.targets import Caller, choose_target
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
+from runs.made_calls import snapshot_of
 from runs.open_calls import INTERRUPTED, CarriedCall, close_call, cut_off, open_call
 from runs.tools.carried import hand_in, wait_for
 from runs.tools.refusals import refusals_told
@@ -65,14 +70,14 @@ class Answered:
         run_id: the run that carried it.
     """
 
-    output: Mapping[str, Any]
+    output: Any
     call_id: str
     run_id: str | None = None
     artifact_ids: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the answer of REST."""
-        told: dict[str, Any] = {"ok": True, "output": dict(self.output), "callId": self.call_id}
+        told: dict[str, Any] = {"ok": True, "output": self.output, "callId": self.call_id}
         if self.run_id is not None:
             told["runId"] = self.run_id
         return told | ({"artifactIds": list(self.artifact_ids)} if self.artifact_ids else {})
@@ -84,7 +89,7 @@ class _Admitted:
 
     tool: Tool
     use: ToolUse
-    workspace: Workspace | None
+    place: Workspace | RunnerTarget | None
     call_id: str
     blobs: list[KeptBlob] = field(default_factory=list)
 
@@ -93,7 +98,8 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     """Call a tool and return what it answered.
 
     Raises:
-        ToolNotFound: There is no tool of this name.
+        ToolNotFound: There is no tool of this name here, nor a runner that could have it.
+        TargetNotFound: It names a target that is no runner of the caller's.
         Forbidden: The caller lacks the tool's scope.
         PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`; once a
             person confirmed, the same call with the same key is performed.
@@ -115,7 +121,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     if not result.ok:
         raise _failed(admitted.tool, result)
     kept = [blob.artifact_id for blob in admitted.blobs]
-    return Answered(result.output or {}, admitted.call_id, artifact_ids=kept)
+    return Answered(storable(result.output), admitted.call_id, artifact_ids=kept)
 
 
 def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
@@ -136,7 +142,7 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
 def _checked(principal: Principal, asked: AskedCall) -> _Admitted:
     tool = get_tool(asked.name)
     if tool is None:
-        raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
+        tool, asked = _on_runner(principal, asked)
     principal.require(scope_of(tool))
     try:
         return _for_tool(principal, tool, asked)
@@ -144,7 +150,24 @@ def _checked(principal: Principal, asked: AskedCall) -> _Admitted:
         raise failed_call(failed.as_dict(), in_s4=tool.kind == "workspace") from None
 
 
+def _on_runner(principal: Principal, asked: AskedCall) -> tuple[Tool, AskedCall]:
+    """Return the tool of a runner, and the call with that runner as its target."""
+    target_id = asked.target_id
+    if target_id is None:
+        default = choose_target(Caller.of(principal), KIND, None)
+        target_id = default.id if default is not None else None
+    tool = find_tool(asked.name, target_id=target_id)
+    if tool is None:
+        raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
+    return tool, replace(asked, target_id=target_id)
+
+
 def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
+    if tool.kind == KIND:
+        caller = Caller.of(principal)
+        runner = runner_of(find_runner(caller, asked.target_id), caller)
+        use = use_of(principal, tool.name, asked.args, target_id=runner.target_id, key=asked.key)
+        return _Admitted(tool, use, runner, new_id("call_"))
     workspace = None
     if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
         offered = tuple(asked.offered) if asked.offered is not None else None
@@ -165,13 +188,16 @@ def _context(principal: Principal, admitted: _Admitted, asked: AskedCall) -> Too
         admitted.blobs.append(blob)
         return blob.artifact_id
 
+    place = admitted.place
     return ToolContext(
         run_id=admitted.call_id,
         trust=principal.trust,
         deadline=time.monotonic() + _limit_ms(admitted.tool, asked) / 1000,
         save_artifact=save_artifact,
         emit=lambda type_, data: None,  # nobody listens to a call that has no run
-        workspace=admitted.workspace,
+        workspace=place if isinstance(place, Workspace) else None,
+        runner=place if isinstance(place, RunnerTarget) else None,
+        session_id=new_id("sess_"),
     )
 
 
@@ -215,7 +241,7 @@ def _outcome(tool: Tool, result: ToolResult) -> dict[str, Any]:
     """
     if not result.ok:
         return {"ok": False, "code": str(_failed(tool, result).error["errorCode"])}
-    snapshot = (result.output or {}).get("snapshotId")
+    snapshot = snapshot_of(result)
     return {"ok": True} | ({"snapshotId": snapshot} if snapshot else {})
 
 

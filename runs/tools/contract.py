@@ -39,7 +39,7 @@ CALL_OUTPUT: Schema = {
     "type": "object",
     "properties": {
         "ok": {"const": True},
-        "output": {"type": "object", "description": "As the tool's outputSchema says."},
+        "output": {"description": "As the tool's outputSchema says; of a runner's any value."},
         "callId": {"type": "string", "description": "What the audit log names the call."},
         "runId": {"type": "string", "description": "The run that carried it, where one did."},
         "artifactIds": {"type": "array", "items": _TEXT},

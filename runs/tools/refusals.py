@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from decisions.audit import Deed, record
-from decisions.errors import ConfirmationRequired, PolicyDenied, Refused
+from decisions.errors import ConfirmationRequired, Refused
 from decisions.logs import redact
 from decisions.principals import Principal
 from decisions.storable import storable_text
@@ -26,10 +26,11 @@ def refusals_told(*, principal: Principal, name: str) -> Iterator[None]:
     """Write the row of a call that is refused within, outside of whatever was rolled back there."""
     try:
         yield
-    except (PolicyDenied, ConfirmationRequired):
-        raise  # told where policy was asked; who waits for a person is not refused
+    except ConfirmationRequired:
+        raise  # who waits for a person is not refused
     except Refused as refusal:
-        record_refusal(principal=principal, name=name, refusal=refusal)
+        if not refusal.is_recorded:
+            record_refusal(principal=principal, name=name, refusal=refusal)
         raise
 
 

@@ -27,9 +27,11 @@ OURS = HERE / "bad_inputs_runs.jsonl"
 CONTINUITY = HERE / "bad_inputs_continuity.jsonl"
 WORKSPACE = HERE / "bad_inputs_workspace.jsonl"
 HTTP = HERE / "bad_inputs_http.jsonl"
+RUNNER = HERE / "bad_inputs_runner.jsonl"
 SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
 PLACES = {
-    OURS: "own", CONTINUITY: "continuity", WORKSPACE: "workspace", HTTP: "http", SHARED: "shared"
+    OURS: "own", CONTINUITY: "continuity", WORKSPACE: "workspace", HTTP: "http", RUNNER: "runner",
+    SHARED: "shared",
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
 SESSION = "api/v1/sessions/<id:sessionId>"
+TARGET = "api/v1/targets/<id:targetId>"
 HOOK = "api/v1/webhooks/<id:webhookId>"
 USER = "api/v1/user/<id:user_id>"
 SCOPED: dict[str, dict[str, str]] = {
@@ -34,6 +35,9 @@ SCOPED: dict[str, dict[str, str]] = {
     "api/v1/audit": {"GET": "audit:read"},
     "api/v1/tools": {"GET": "tools:read"},
     "api/v1/tools/<id:name>/call": {"POST": "tools:read"},  # and tools:write, as the tool is
+    "api/v1/targets": {"GET": "tools:read", "POST": "targets:admin"},
+    TARGET: {"GET": "tools:read", "PUT": "targets:admin", "DELETE": "targets:admin"},
+    f"{TARGET}/probe": {"POST": "targets:admin"},
     "api/v1/webhooks": {"GET": "runs:read", "POST": "runs:write"},
     HOOK: {"GET": "runs:read", "DELETE": "runs:write"},
     f"{HOOK}/enable": {"POST": "runs:write"},
@@ -108,7 +112,8 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
 
 MADE_UP = {
     "runId": "run_x", "artifactId": "art_x", "sessionId": "sess_x", "uploadId": "upl_x",
-    "webhookId": "hook_x", "deliveryId": "dlv_x", "user_id": "alice", "decision_id": "1",
+    "webhookId": "hook_x", "deliveryId": "dlv_x", "targetId": "target_x",
+    "user_id": "alice", "decision_id": "1",
 }  # fmt: skip
 
 

@@ -26,8 +26,9 @@ from decisions.models import (
     UserObject,
 )
 from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal, authenticate
-from runners.models import BrowserSession
+from decisions.principals import DEFAULT_SCOPES, Principal, authenticate, create_token
+from runners.models import BrowserSession, ExecutionTarget
+from runners.targets import TargetSays, make_target
 from runs.models import Webhook, WebhookDelivery
 from runs.sessions.services import create_session
 from runs.webhooks.services import create_webhook, disable_webhook
@@ -37,6 +38,7 @@ from tests.support.rest import submission
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
+ENDPOINT = "https://8.8.8.8/execute"
 URL = "https://hooks.example.test/x"
 BYTES = b"a,b"
 
@@ -60,6 +62,7 @@ class Write:
 CHAT = {"user_id": "alice", "message": "Read the notes of the release.", "idempotency_key": "k"}
 UPLOAD = {"name": "a.csv", "mimeType": "text/csv", "sizeBytes": len(BYTES),
           "sha256": hashlib.sha256(BYTES).hexdigest()}  # fmt: skip
+TARGET = {"name": "builder", "endpoint": ENDPOINT, "authToken": "s3cret-token"}
 OUTCOME = {"outcome_status": "success", "outcome_note": "done"}
 WRITES = (
     Write("run_task_template", "runs", submission(mode="async")),
@@ -76,6 +79,10 @@ WRITES = (
     Write("delete_webhook", "webhooks/{hook}", method="DELETE"),
     Write("start_artifact_upload", "artifacts/uploads", UPLOAD),
     Write("complete_artifact_upload", "artifacts/uploads/{upload}/complete"),
+    Write("create_target", "targets", {**TARGET, "kind": "docker-runner"}),
+    Write("replace_target", "targets/{target}", TARGET, "PUT"),
+    Write("probe_target", "targets/{target}/probe"),
+    Write("delete_target", "targets/{target}", method="DELETE"),
     Write("continuity_chat", "chat", CHAT),
     Write("continuity_report_outcome", "decision/{decided}/outcome?user_id=alice", OUTCOME),
     Write("continuity_put_shell", "user/alice/objects/shell", SHELL),
@@ -87,6 +94,13 @@ ELSEWHERE = {  # what changes nothing, or is asked about in a test of its own
     "runs/{}/answer": "below", "tools/{}/call": "test_call_tools",
     "decision/{}/confirm": "below", "artifacts/upload/{}": "the bytes of a start_artifact_upload",
 }  # fmt: skip
+
+
+@pytest.fixture
+def token(principal: Principal) -> str:
+    """A token with every scope, that of targets too."""
+    scopes = DEFAULT_SCOPES | {"targets:admin"}
+    return create_token(name="test", scopes=scopes, trust="local")
 
 
 @pytest.fixture
@@ -104,18 +118,20 @@ def facts(
     )  # fmt: skip
     upload = api.post("/api/v1/artifacts/uploads", json=UPLOAD).json()
     assert httpx.put(upload["url"], content=BYTES, headers=upload["headers"]).is_success
+    place = principal.tenant_id, principal.workspace_id
+    target = make_target(TargetSays(*place, "runner", "docker-runner", ENDPOINT), actor="t")
     mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
     return {
         "run": make_run().id, "failedRun": make_run(status="failed").id, "hook": hook,
         "session": create_session(principal=mine)["sessionId"], "offHook": off,
-        "delivery": delivery.id, "upload": upload["uploadId"],
+        "delivery": delivery.id, "upload": upload["uploadId"], "target": target.id,
         "decided": str(decide(principal).decision_id),
     }  # fmt: skip
 
 
 def written() -> list[int]:
     """How much there is of everything that the calls write."""
-    tables = BrowserSession, Webhook, WebhookDelivery, UserObject, Decision
+    tables = BrowserSession, Webhook, WebhookDelivery, UserObject, Decision, ExecutionTarget
     reported = Outcome.objects.filter(status__isnull=False)
     deeds = AuditEntry.objects.exclude(action="policy.denied")
     return [*(table.objects.count() for table in tables), reported.count(), deeds.count()]

@@ -37,7 +37,7 @@ def fill(read: Reader, locator: dict[str, str], value: str) -> Mapping[str, Any]
     """Fill a field and return what the tool told."""
     result = read.call("fill_field", locator=locator, value=value)
     assert result.output is not None, result.error
-    return result.output
+    return dict(result.output)
 
 
 def failed(read: Reader, tool: str, **args: Any) -> dict[str, Any]:
@@ -51,4 +51,4 @@ def press(read: Reader, locator: dict[str, str], **args: Any) -> Mapping[str, An
     """Press something and return what the tool told."""
     result = read.call("click_element", locator=locator, **args)
     assert result.output is not None, result.error
-    return result.output
+    return dict(result.output)

@@ -1,0 +1,111 @@
+"""What a call on a runner costs through the gateway, against a plain client that is kept (httpx)
+and sends the same bytes to the same runner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import orjson
+
+from runners.base import ToolCall
+from runners.gateway.client import call_runner
+from runners.gateway.connections import close_pool
+from runners.gateway.wanted import CallContext, RunnerTarget
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+
+CALLS = 300
+RUNNER = """
+import sys
+from tests.support.stub_runner import saying, stub_runner
+with stub_runner(saying({"result": {"ok": True, "output": "mock-runner:bash.exec"}})) as runner:
+    print(runner.url, flush=True)
+    sys.stdin.read()
+"""
+CALL = ToolCall("bash.exec", {"cmd": "printf hello"})
+BODY = orjson.dumps(
+    {
+        "call": {"name": CALL.name, "args": dict(CALL.args)},
+        "ctx": {"runId": "r", "sessionId": "s", "runtimeMode": "local", "toolCallId": "t"},
+        "target": {"targetId": "t", "kind": "docker-runner", "tenantId": "t", "workspaceId": "w"},
+    }
+)
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """A runner in a process of its own; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.communicate()
+
+
+async def p50_ms(call: Callable[[], Awaitable[object]]) -> float:
+    """Return the median time of a call, the first ones left out."""
+    took = []
+    for _ in range(CALLS):
+        began = time.perf_counter()
+        await call()
+        took.append((time.perf_counter() - began) * 1000)
+    return statistics.median(took[20:])
+
+
+def gateway_ms(url: str) -> float:
+    """Return what a call through the gateway takes."""
+    target = RunnerTarget("t", "t", "w", url)
+
+    async def calls() -> float:
+        async def one() -> None:
+            until = time.monotonic() + 60
+            ctx = CallContext("r", "s", "local", "t", until, lambda update: None)
+            assert (await call_runner(CALL, ctx, target)).ok
+
+        try:
+            return await p50_ms(one)
+        finally:
+            await close_pool()
+
+    return asyncio.run(calls())
+
+
+def plain_ms(url: str) -> float:
+    """Return what a call of a plain client that is kept takes."""
+
+    async def calls() -> float:
+        async with httpx.AsyncClient(headers={"content-type": "application/json"}) as client:
+
+            async def one() -> None:
+                assert (await client.post(url, content=BODY)).json()["result"]["ok"]
+
+            return await p50_ms(one)
+
+    return asyncio.run(calls())
+
+
+def main() -> None:
+    """Print both, and their ratio."""
+    os.environ["CONTINUITY_EGRESS_ALLOW"] = "127.0.0.1"
+    with running() as url:
+        figures = alternate({"ours": lambda: gateway_ms(url), "floor": lambda: plain_ms(url)})
+    report(
+        "runner_calls", unit="ms, p50", ours=spread(figures["ours"]),
+        floor=spread(figures["floor"]), ratio=ratio(figures["ours"], figures["floor"]),
+        goal="ratio <= 1.3",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The rows of bad inputs about what runners answer: each is the outcome that its row says."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from decisions.storable import storable
+from runners.gateway import wanted
+from tests.contract.bad_inputs import Row, encode, rows
+from tests.services import free_port
+from tests.support.own_certificate import self_signed
+from tests.support.runner_calls import PATIENT_MS, call
+from tests.support.stub_runner import Answering, Line, StubRunner, saying, stub_runner
+
+pytest_plugins = ["tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+ROWS = rows("runner-response")
+SHORT_MS = 300  # of the runners that are never done
+OUT_OF_REACH = ("refuse", "target_endpoint")  # in a row: no runner is there to answer
+
+
+def answering(told: dict[str, Any]) -> Answering:
+    """Return what a runner does as a row tells it."""
+    if "hang" in told:
+        return hang_after_head if told["hang"] == "after_headers" else Line.hang
+    if "trickle_bytes_per_s" in told:
+        return trickle
+    if "reset" in told:
+        return Line.reset
+    if "garbage" in told:
+        return garbage
+    return answering_in_full(told)
+
+
+def answering_in_full(told: dict[str, Any]) -> Answering:
+    """Return what a runner does that says all that it has to say."""
+    if "slow_ms" in told:
+        return Line.hang  # the call's time is over first, which is the point
+    if "gzip_bomb" in told:
+        return saying(gzip.compress(b"a" * 50_000_000), content_encoding="gzip")
+    raw = encode(told["body"]) if "body" in told else str(told.get("body_raw", "")).encode()
+    return saying(raw, told.get("status", 200))
+
+
+def hang_after_head(line: Line) -> None:
+    line.head(content_length="100")
+    line.hang()
+
+
+def trickle(line: Line) -> None:
+    line.head(content_length="100")
+    while not line.over.wait(0.02):
+        line.send(b" ")
+
+
+def garbage(line: Line) -> None:
+    line.send(b"\0\xff no HTTP\r\n\r\n")
+    line.end()
+
+
+@contextlib.contextmanager
+def runner_of(told: dict[str, Any], folder: Path) -> Iterator[StubRunner]:
+    """The runner of a row, with a certificate of its own where the row says so."""
+    tls = self_signed(folder) if "tls" in told else None
+    do = saying({"ok": True, "output": "x"}) if tls else answering(told)
+    with stub_runner(do, tls) as runner:
+        yield runner
+
+
+def test_there_are_rows() -> None:
+    assert len(ROWS) >= 17
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_what_a_runner_answers_is_taken_as_its_row_says(
+    row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = row.input
+    endless = {"hang", "trickle_bytes_per_s", "slow_ms"} & told.keys()
+    if "target_timeoutMs" in told:  # the clamp is what ends the call
+        monkeypatch.setattr(wanted, "TIMEOUT_MAX_MS", SHORT_MS)
+    own_ms = SHORT_MS if endless else PATIENT_MS
+    with runner_of(told, tmp_path) as runner:
+        elsewhere = f"http://127.0.0.1:{free_port()}/" if "refuse" in told else None
+        endpoint = told.get("target_endpoint", elsewhere)
+        at = endpoint if set(OUT_OF_REACH) & told.keys() else runner.url
+        result = call(at, timeout_ms=told.get("target_timeoutMs", own_ms))
+    assert (result.error or {"errorCode": "OK"})["errorCode"] == row.expect_code
+    assert len(runner.asked) <= 1
+    assert b"\\u0000" not in orjson.dumps(storable(result.output))  # PostgreSQL takes it

@@ -1,0 +1,119 @@
+"""Runners in the admin site: made, changed and probed; their tokens never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.remote import runner_of
+from runners.targets import Caller
+from tests.services import free_port
+from tests.support.stub_runner import saying, stub_runner
+
+pytest_plugins = ["tests.support.admin_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+LIST = "/admin/runners/executiontarget/"
+ENDPOINT = "http://127.0.0.1:18081/execute"
+
+
+@pytest.fixture
+def filled_in(principal: Principal) -> dict[str, Any]:
+    """What a person fills in for a runner."""
+    place = f"{principal.tenant_id}|{principal.workspace_id}"
+    return {"name": "builder", "place": place, "endpoint": ENDPOINT, "auth_token": "s3cret-token",
+            "timeout_ms": "60000", "on_unreachable": "deny", "enabled": "on"}  # fmt: skip
+
+
+def make(boss: Client, filled_in: dict[str, Any], **more: Any) -> ExecutionTarget:
+    assert boss.post(LIST + "new-runner/", {**filled_in, **more}).status_code == 302
+    return ExecutionTarget.objects.get()
+
+
+def test_a_runner_made_here_is_called_as_it_was_filled_in(
+    boss: Client, filled_in: dict[str, Any], principal: Principal
+) -> None:
+    runner = runner_of(make(boss, filled_in), Caller.of(principal))
+    assert (runner.endpoint, runner.auth_token, runner.timeout_ms) == (
+        ENDPOINT, "s3cret-token", 60_000,
+    )  # fmt: skip
+
+
+def test_its_token_is_on_no_page(boss: Client, filled_in: dict[str, Any]) -> None:
+    runner = make(boss, filled_in)
+    entry = AuditEntry.objects.get(action="target.created")
+    pages = [LIST, f"{LIST}{runner.id}/change/", f"{LIST}{runner.id}/edit/",
+             f"/admin/decisions/auditentry/{entry.id}/change/"]  # fmt: skip
+    answers = [boss.get(page) for page in pages]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert not [answer for answer in answers if b"s3cret" in answer.content]
+    assert b"s3cret" not in boss.post(f"{LIST}{runner.id}/edit/", {**filled_in, "name": ""}).content
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({"auth_token": ""}, "s3cret-token"),
+        ({"auth_token": "another"}, "another"),
+        ({"auth_token": "", "no_token": "on"}, None),
+    ],
+)
+def test_a_change_keeps_the_token_unless_it_says_otherwise(
+    boss: Client, filled_in: dict[str, Any], principal: Principal, change: dict[str, Any],
+    kept: str | None,
+) -> None:  # fmt: skip
+    runner = make(boss, filled_in)
+    answer = boss.post(f"{LIST}{runner.id}/edit/", {**filled_in, **change, "version": 1})
+    assert answer.status_code == 302
+    now = ExecutionTarget.objects.get()
+    assert (now.version, runner_of(now, Caller.of(principal)).auth_token) == (2, kept)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"endpoint": "http://10.0.0.1/"}, {"timeout_ms": "0"}, {"auth_token": "a b"}]
+)
+def test_what_no_runner_can_be_is_refused_in_the_form(
+    boss: Client, filled_in: dict[str, Any], wrong: dict[str, str]
+) -> None:
+    answer = boss.post(LIST + "new-runner/", {**filled_in, **wrong})
+    assert b"cty-error" in answer.content
+    assert not ExecutionTarget.objects.exists()
+
+
+def test_a_probe_says_whether_it_answers_and_when_it_was_seen(
+    boss: Client, filled_in: dict[str, Any]
+) -> None:
+    with stub_runner(saying({"ok": True})) as stub:
+        runner = make(boss, filled_in, endpoint=stub.url)
+        page = f"{LIST}{runner.id}/change/"
+        assert "never" in boss.get(page).content.decode()
+        answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
+    assert "It answers." in answer
+    assert ExecutionTarget.objects.get().last_seen_at is not None
+    assert AuditEntry.objects.get(action="target.probed").actor == "admin:boss"
+
+
+def test_a_probe_without_an_answer_is_told_in_the_list_too(
+    boss: Client, filled_in: dict[str, Any]
+) -> None:
+    runner = make(boss, filled_in, endpoint=f"http://127.0.0.1:{free_port()}/execute")
+    answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
+    assert "It does not answer. No runner answers there." in answer
+    assert "no answer" in boss.get(LIST).content.decode()
+
+
+def test_probing_is_for_whoever_may_change_targets(
+    boss: Client, staff: Callable[..., Client], filled_in: dict[str, Any]
+) -> None:
+    runner = make(boss, filled_in)
+    reader = staff("runners.view_executiontarget")
+    assert b"/probe/" not in reader.get(f"{LIST}{runner.id}/change/").content
+    assert reader.post(f"{LIST}{runner.id}/probe/").status_code == 403
+    assert boss.get(f"{LIST}{runner.id}/probe/").status_code == 405
+    assert not AuditEntry.objects.filter(action="target.probed").exists()

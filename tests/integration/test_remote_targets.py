@@ -1,0 +1,181 @@
+"""Which runner a call goes to, what it is called with, and the command that adds one."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from decisions.errors import PolicyDenied, TargetNotFound
+from decisions.models import AuditEntry, PolicyRule
+from decisions.policy import judge
+from decisions.principals import Principal
+from runners.errors import RunnerFailed
+from runners.models import ExecutionTarget
+from runners.remote import find_runner, runner_of
+from runners.targets import Caller, TargetSays, change_target, make_target
+
+pytest_plugins = ["tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+ENDPOINT = "http://127.0.0.1:18081/execute"
+MakeRunner = Callable[..., ExecutionTarget]
+
+
+@pytest.fixture
+def make_runner(principal: Principal) -> MakeRunner:
+    """Make a runner of the caller's workspace: `make_runner(name="a", is_default=True)`."""
+
+    def make(**more: Any) -> ExecutionTarget:
+        says: dict[str, Any] = {
+            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
+            "name": "runner", "kind": "docker-runner", "endpoint": ENDPOINT, **more,
+        }  # fmt: skip
+        return make_target(TargetSays(**says), actor="test")
+
+    return make
+
+
+def test_the_named_one_goes_before_the_workspaces_and_that_before_the_tenants(
+    principal: Principal, make_runner: MakeRunner
+) -> None:
+    caller = Caller.of(principal)
+    with pytest.raises(TargetNotFound):
+        find_runner(caller)
+    of_tenant = make_runner(workspace_id=None, is_default=True)
+    assert find_runner(caller) == of_tenant
+    of_workspace = make_runner(is_default=True)
+    assert find_runner(caller) == of_workspace
+    named = make_runner()
+    assert find_runner(caller, named.id) == named
+
+
+def test_a_runner_of_another_workspace_is_not_there(
+    stranger: Principal, make_runner: MakeRunner
+) -> None:
+    theirs = make_runner(is_default=True)
+    for target_id in (theirs.id, "target_missing", None):
+        with pytest.raises(TargetNotFound):
+            find_runner(Caller.of(stranger), target_id)
+
+
+def test_a_disabled_runner_is_denied(principal: Principal, make_runner: MakeRunner) -> None:
+    off = make_runner(enabled=False, is_default=True)
+    for target_id in (off.id, None):
+        with pytest.raises(PolicyDenied) as denied:
+            find_runner(Caller.of(principal), target_id)
+        assert denied.value.details == {"targetId": off.id}
+
+
+def test_a_runner_is_called_with_its_own_token_and_time(
+    principal: Principal, make_runner: MakeRunner
+) -> None:
+    made = make_runner(auth_token="s3cret", config={"timeoutMs": 2_000})
+    runner = runner_of(ExecutionTarget.objects.get(id=made.id), Caller.of(principal))
+    assert (runner.auth_token, runner.timeout_ms) == ("s3cret", 2_000)
+    assert (runner.endpoint, runner.workspace_id) == (ENDPOINT, principal.workspace_id)
+
+
+def test_a_runner_of_every_workspace_is_told_whom_it_works_for(
+    principal: Principal, make_runner: MakeRunner
+) -> None:
+    shared = make_runner(workspace_id=None, endpoint=None, config={"endpoint": ENDPOINT})
+    runner = runner_of(shared, Caller.of(principal))
+    assert (runner.workspace_id, runner.endpoint) == (principal.workspace_id, ENDPOINT)
+    assert (runner.auth_token, runner.timeout_ms) == (None, 15_000)
+
+
+def test_a_token_whose_key_is_gone_fails_the_call(
+    principal: Principal, make_runner: MakeRunner, settings: Any
+) -> None:
+    made = make_runner(auth_token="s3cret")
+    settings.CONTINUITY_SECRET_KEYS = ["another key, of which nothing was told"]
+    with pytest.raises(RunnerFailed, match="set it anew"):
+        runner_of(made, Caller.of(principal))
+
+
+def test_a_target_does_not_become_another_kind(
+    principal: Principal, make_runner: MakeRunner, tmp_path: Any, settings: Any
+) -> None:
+    settings.WORKSPACE_ROOTS = (tmp_path,)
+    says = TargetSays(
+        principal.tenant_id, principal.workspace_id, "a", config={"root": str(tmp_path)}
+    )
+    with pytest.raises(Exception, match="make another target"):
+        change_target(make_runner().id, says, actor="test")
+
+
+def add(*arguments: str) -> tuple[str, str]:
+    """Return what `manage.py add_target` printed, on stdout and on stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    call_command("add_target", *arguments, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def decided(principal: Principal, tool: str, target_id: str) -> str:
+    return judge(
+        principal_id=principal.id, tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id, tool=tool, target_id=target_id,
+    ).decision  # fmt: skip
+
+
+def test_the_command_makes_a_target_and_its_rules(principal: Principal) -> None:
+    out, err = add(
+        "--id", "target_laptop", "--endpoint", ENDPOINT, "--auth-token", "s3cret",
+        "--config", json.dumps({"timeoutMs": 60_000}), "--allow", "bash.exec, echo",
+    )  # fmt: skip
+    assert out == "target_laptop\n"
+    target = find_runner(Caller.of(principal), "target_laptop")
+    assert runner_of(target, Caller.of(principal)).auth_token == "s3cret"
+    assert "s3cret" not in err + str([entry.metadata for entry in AuditEntry.objects.all()])
+    verdicts = {tool: decided(principal, tool, target.id) for tool in ("bash.exec", "echo", "rm")}
+    assert verdicts == {"bash.exec": "allow", "echo": "allow", "rm": "deny"}
+    assert decided(principal, "bash.exec", "target_other") == "confirm"
+
+
+def test_a_star_allows_every_tool_of_that_target_alone(principal: Principal) -> None:
+    add("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "*")
+    assert {decided(principal, tool, "target_a") for tool in ("bash.exec", "any")} == {"allow"}
+    assert decided(principal, "any", "target_b") == "deny"
+
+
+def test_the_command_again_is_the_next_version_and_keeps_the_token(principal: Principal) -> None:
+    told = ("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "echo")
+    add(*told, "--auth-token", "s3cret")
+    _, err = add(*told, "--name", "renamed")
+    target = find_runner(Caller.of(principal), "target_a")
+    assert (target.version, target.name) == (2, "renamed")
+    assert "version 2" in err
+    assert runner_of(target, Caller.of(principal)).auth_token == "s3cret"
+    assert PolicyRule.objects.get().version == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--endpoint", "http://10.0.0.1/"), "CONTINUITY_EGRESS_ALLOW"),
+        (("--config", "[1]"), "no JSON object"),
+        (("--config", '{"timeoutMs": -1}'), "timeoutMs"),
+        (("--auth-token", "a b"), "authToken"),
+        (("--id", "laptop"), "targetId"),
+        (("--id", "target_a/b"), "targetId"),
+        (("--kind", "browser"), "kind"),
+    ],
+)
+def test_what_no_target_can_be_is_one_sentence(
+    principal: Principal, arguments: tuple[str, ...], why: str
+) -> None:
+    with pytest.raises(CommandError, match=why):
+        add(*arguments)
+    assert not ExecutionTarget.objects.exists()
+
+
+def test_an_id_of_another_workspace_is_not_taken_over(principal: Principal) -> None:
+    add("--id", "target_a", "--endpoint", ENDPOINT, "--workspace", "elsewhere")
+    with pytest.raises(CommandError, match="another workspace's"):
+        add("--id", "target_a", "--endpoint", ENDPOINT)
+    assert ExecutionTarget.objects.get().version == 1

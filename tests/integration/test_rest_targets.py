@@ -1,0 +1,230 @@
+"""Targets over REST: made, changed, probed and deleted, each in its own workspace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.models import AuditEntry, PolicyRule
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import DEFAULT_SCOPES, Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, make_target
+from tests.services import free_port
+from tests.support.rest import refusal, told
+from tests.support.stub_runner import saying, stub_runner
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+TARGETS = "/api/v1/targets"
+ADMIN = DEFAULT_SCOPES | {"targets:admin"}
+ENDPOINT = "http://127.0.0.1:18081/execute"
+NEW = {"kind": "docker-runner", "name": "runner", "endpoint": ENDPOINT}
+
+
+@pytest.fixture
+def admin(client_with: Callable[..., httpx.Client]) -> httpx.Client:
+    """A caller who may write targets."""
+    return client_with(scopes=ADMIN, trust="local")
+
+
+def made(admin: httpx.Client, **more: Any) -> dict[str, Any]:
+    return told(admin.post(TARGETS, json={**NEW, **more}), 201)
+
+
+def test_a_target_is_made_and_read_as_it_was_made(admin: httpx.Client, api: httpx.Client) -> None:
+    config = {"timeoutMs": 60_000, "onUnreachable": "fallback_local", "region": "here"}
+    target = made(admin, config=config, isDefault=True)
+    assert re.fullmatch("target_[a-z0-9]{26}", target["targetId"])
+    assert (target["kind"], target["endpoint"], target["config"]) == (
+        "docker-runner", ENDPOINT, config,
+    )  # fmt: skip
+    assert (target["version"], target["enabled"], target["isDefault"]) == (1, True, True)
+    assert (target["lastSeenAt"], target["probedAt"]) == (None, None)
+    shown = told(api.get(f"{TARGETS}/{target['targetId']}"))
+    assert shown == target
+    assert told(api.get(TARGETS))["targets"] == [target]
+    assert told(api.get(TARGETS, params={"kind": "workspace"}))["targets"] == []
+
+
+def test_a_token_goes_in_and_never_comes_out(admin: httpx.Client, principal: Principal) -> None:
+    target = made(admin, authToken="s3cret-token-value")
+    assert target["hasAuthToken"] is True
+    row = ExecutionTarget.objects.get()
+    kept = b"".join(str(value).encode() for value in vars(row).values())
+    assert b"s3cret" not in kept + bytes(row.sealed_auth_token or b"")
+    told_of = [entry.metadata for entry in AuditEntry.objects.filter(resource_type="target")]
+    answers = admin.get(TARGETS).text + admin.get(f"{TARGETS}/{row.id}").text
+    assert "s3cret" not in str(told_of) + answers
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"), [({}, True), ({"authToken": None}, False), ({"authToken": "new"}, True)]
+)
+def test_a_token_stays_until_it_is_changed(
+    admin: httpx.Client, change: dict[str, Any], kept: bool
+) -> None:
+    target = made(admin, authToken="first")
+    put = admin.put(f"{TARGETS}/{target['targetId']}", json={"name": "b", **change})
+    assert told(put)["hasAuthToken"] is kept
+
+
+def test_every_change_raises_the_version_and_tells_what_was_before(admin: httpx.Client) -> None:
+    target = made(admin)
+    place = f"{TARGETS}/{target['targetId']}"
+    again = told(admin.put(place, json={"name": "b", "endpoint": ENDPOINT, "version": 1}))
+    assert (again["version"], again["name"]) == (2, "b")
+    late = admin.put(place, json={"name": "c", "version": 1})
+    assert refusal(late, 409)["errorCode"] == "CONFLICT"
+    entry = AuditEntry.objects.get(action="target.changed")
+    assert (entry.metadata["version"], entry.metadata["before"]["name"]) == (2, "runner")
+
+
+def test_a_workspace_has_one_default_of_a_kind(admin: httpx.Client) -> None:
+    first = made(admin, isDefault=True)
+    second = admin.post(TARGETS, json={**NEW, "isDefault": True})
+    assert refusal(second, 409)["details"] == {"targetId": first["targetId"]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"endpoint": "http://10.0.0.7:8080/execute"},
+        {"endpoint": "http://169.254.169.254/"},
+        {"endpoint": "ftp://example.com/"},
+        {"endpoint": "http://user:word@example.com/"},
+        {"endpoint": "not an address"},
+        {"config": {"endpoint": "http://192.168.1.1/"}},
+        {"config": {"endpoint": 5}},
+        {"config": {"timeoutMs": 0}},
+        {"config": {"timeoutMs": "15000"}},
+        {"config": {"timeoutMs": True}},
+        {"config": {"onUnreachable": "retry"}},
+        {"config": {"authToken": "s3cret"}},
+        {"config": {"big": "a" * 20_000}},
+        {"authToken": "with blank"},
+        {"authToken": "line\r\nx-evil: 1"},
+        {"authToken": "schlüssel"},
+        {"name": " "},
+        {"name": "a\u0007"},
+        {"kind": "browser"},
+        {"kind": "workspace"},
+        {"kind": "unknown"},
+        {"workspaceId": "w"},
+        {"isDefault": "yes"},
+    ],
+)
+def test_what_no_target_can_be_is_refused_and_nothing_is_kept(
+    admin: httpx.Client, wrong: dict[str, Any]
+) -> None:
+    answer = admin.post(TARGETS, json={**NEW, **wrong})
+    assert refusal(answer, 400)["errorCode"] == "INVALID_PARAMETER"
+    assert "s3cret" not in answer.text
+    assert not ExecutionTarget.objects.exists()
+
+
+def test_what_is_not_open_says_how_to_open_it(admin: httpx.Client) -> None:
+    answer = admin.post(TARGETS, json={**NEW, "endpoint": "http://10.0.0.7:8080/execute"})
+    assert "CONTINUITY_EGRESS_ALLOW" in refusal(answer, 400)["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", ""), ("PUT", "/target_x"), ("DELETE", "/target_x"), ("POST", "/target_x/probe")],
+)
+def test_writing_takes_its_own_scope(api: httpx.Client, method: str, path: str) -> None:
+    problem = refusal(api.request(method, TARGETS + path, json={}), 403)
+    assert problem["details"] == {"scope": "targets:admin"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/probe")]
+)
+def test_what_is_anothers_reads_as_missing(
+    admin: httpx.Client, client_with: Callable[..., httpx.Client], method: str, path: str
+) -> None:
+    target_id = made(admin)["targetId"]
+    stranger = client_with(scopes=ADMIN, workspace="elsewhere", trust="local")
+    body = {"name": "mine now"} if method == "PUT" else None
+    for asked in (target_id, "target_missing"):
+        answer = stranger.request(method, f"{TARGETS}/{asked}{path}", json=body)
+        problem = refusal(answer, 404)
+        assert problem["errorCode"] == "TARGET_NOT_FOUND"
+        assert problem["message"].replace(asked, "") == "There is no target '' here."
+    assert ExecutionTarget.objects.get().name == "runner"
+
+
+def test_a_target_of_every_workspace_is_seen_and_not_changed(
+    admin: httpx.Client, principal: Principal
+) -> None:
+    says = TargetSays(principal.tenant_id, None, "shared", "docker-runner", endpoint=ENDPOINT)
+    shared = make_target(says, actor="test")
+    place = f"{TARGETS}/{shared.id}"
+    assert told(admin.get(place))["workspaceId"] is None
+    assert refusal(admin.put(place, json={"name": "mine"}), 403)["errorCode"] == "FORBIDDEN"
+    assert refusal(admin.delete(place), 403)["errorCode"] == "FORBIDDEN"
+
+
+def test_a_deleted_target_takes_the_rules_about_it_along(
+    admin: httpx.Client, principal: Principal
+) -> None:
+    target_id = made(admin)["targetId"]
+    about = RuleSays("allow", "workspace", principal.workspace_id, "bash.exec", target_id)
+    kept = make_rule(RuleSays("deny", tool="bash.exec"), actor="test")
+    make_rule(about, actor="test")
+    assert told(admin.delete(f"{TARGETS}/{target_id}")) == {"success": True, "targetId": target_id}
+    assert refusal(admin.get(f"{TARGETS}/{target_id}"), 404)["errorCode"] == "TARGET_NOT_FOUND"
+    in_force = PolicyRule.objects.filter(retired_at__isnull=True)
+    assert [rule.key for rule in in_force] == [kept.key]
+    assert AuditEntry.objects.filter(action="target.deleted", resource_id=target_id).exists()
+
+
+@pytest.mark.parametrize("status", [200, 401, 404, 500])
+def test_any_answer_says_that_a_runner_is_up(admin: httpx.Client, status: int) -> None:
+    with stub_runner(saying({"ok": True}, status)) as runner:
+        target = made(admin, endpoint=runner.url, authToken="t0ken")
+        probed = told(admin.post(f"{TARGETS}/{target['targetId']}/probe"))
+    assert runner.asked[0].line == "GET /health HTTP/1.1"
+    assert runner.asked[0].headers["authorization"] == "Bearer t0ken"
+    assert probed["probeError"] is None
+    assert probed["lastSeenAt"] == probed["probedAt"] > 0
+    assert (probed["version"], probed["updatedAt"]) == (1, target["updatedAt"])
+
+
+def test_a_runner_that_is_away_keeps_when_it_was_seen_last(admin: httpx.Client) -> None:
+    with stub_runner(saying({})) as runner:
+        place = f"{TARGETS}/{made(admin, endpoint=runner.url)['targetId']}"
+        seen = told(admin.post(f"{place}/probe"))["lastSeenAt"]
+    away = f"http://127.0.0.1:{free_port()}/execute"
+    told(admin.put(place, json={"name": "runner", "endpoint": away}))
+    probed = told(admin.post(f"{place}/probe"))
+    assert (probed["lastSeenAt"], probed["probeError"]) == (seen, "No runner answers there.")
+    entry = AuditEntry.objects.filter(action="target.probed").latest("id")
+    assert entry.metadata["isUp"] is False
+
+
+def test_only_runners_are_probed(admin: httpx.Client, principal: Principal, tmp_path: Any,
+                                 settings: Any) -> None:  # fmt: skip
+    settings.WORKSPACE_ROOTS = (tmp_path,)
+    (tmp_path / "game").mkdir()
+    config = {"root": str(tmp_path / "game")}
+    folder = admin.post(TARGETS, json={"kind": "workspace", "name": "game", "config": config})
+    place = f"{TARGETS}/{told(folder, 201)['targetId']}"
+    assert refusal(admin.post(f"{place}/probe"), 400)["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_a_folders_place_is_for_local_callers(
+    client_with: Callable[..., httpx.Client], admin: httpx.Client, tmp_path: Any, settings: Any
+) -> None:
+    settings.WORKSPACE_ROOTS = (tmp_path,)
+    (tmp_path / "game").mkdir()
+    config = {"root": str(tmp_path / "game")}
+    admin.post(TARGETS, json={"kind": "workspace", "name": "game", "config": config})
+    remote = client_with(trust="remote")
+    assert told(admin.get(TARGETS))["targets"][0]["config"] == config
+    assert told(remote.get(TARGETS))["targets"][0]["config"] == {}

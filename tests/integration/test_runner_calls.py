@@ -1,0 +1,242 @@
+"""Tools that runners perform: in a run and directly, policy first, told as they go, audited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.errors import InvalidInput, PolicyDenied
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, allow_on_target, make_target
+from runs.models import Run, RunEvent, RunStep
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.services import free_port
+from tests.support.rest import refusal, told
+from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
+
+
+@pytest.fixture
+def place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker that works when it is told to."""
+    place = WorkerPlace()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def runner() -> Iterator[StubRunner]:
+    """A runner that says hello in two pieces."""
+    with stub_runner(saying(HELLO)) as made:
+        yield made
+
+
+MakeTarget = Callable[..., ExecutionTarget]
+
+
+@pytest.fixture
+def target_at(principal: Principal) -> MakeTarget:
+    """Make a runner's target on which these tools are allowed: `target_at(url, "echo")`."""
+
+    def make(endpoint: str, *allowed: str, **more: Any) -> ExecutionTarget:
+        says = TargetSays(
+            principal.tenant_id, principal.workspace_id, "runner", "docker-runner",
+            endpoint=endpoint, auth_token="s3cret", **more,
+        )  # fmt: skip
+        target = make_target(says, actor="test")
+        allow_on_target(target, allowed, actor="test")
+        return target
+
+    return make
+
+
+def done(place: WorkerPlace, principal: Principal, *calls: dict[str, Any], **more: Any) -> Run:
+    """Return the run of these calls once a worker is done with it."""
+    submitted = submit_run(
+        principal=principal, template_id="call_tools", inputs={"calls": list(calls), **more},
+        options={"mode": "async"},
+    )  # fmt: skip
+    place.work()
+    return Run.objects.get(id=submitted.run_id)
+
+
+def told_of(action: str) -> list[dict[str, Any]]:
+    return [entry.metadata for entry in AuditEntry.objects.filter(action=action).order_by("id")]
+
+
+def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
+    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    target = target_at(runner.url, "bash.exec")
+    call = {"name": "bash.exec", "args": {"cmd": "printf hello"}, "targetId": target.id}
+    run = done(place, principal, call)
+    assert (run.status, run.result["results"]) == (
+        "succeeded", [{"name": "bash.exec", "ok": True, "output": "hello"}],
+    )  # fmt: skip
+    asked = runner.asked[0].json
+    assert asked["ctx"]["runId"] == run.id
+    assert (asked["ctx"]["sessionId"], asked["ctx"]["runtimeMode"]) == (run.session_id, "local")
+    assert runner.asked[0].headers["authorization"] == "Bearer s3cret"
+    events = RunEvent.objects.filter(run_id=run.id, type="tool.update").order_by("seq")
+    assert "".join(event.data["delta"] for event in events) == "hello"
+    assert {event.data["toolCallId"] for event in events} == {asked["ctx"]["toolCallId"]}
+    assert [row["targetId"] for row in told_of("tool.called") + told_of("tool.succeeded")] == [
+        target.id, target.id,
+    ]  # fmt: skip
+
+
+def test_policy_comes_first_and_nothing_is_sent(
+    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    target = target_at(runner.url)
+    run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
+    assert runner.asked == []
+
+
+def test_a_high_risk_tool_waits_for_a_person(
+    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    target = target_at(runner.url)
+    run = done(place, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
+    assert (run.status, run.waiting_for is not None) == ("running", True)
+    assert runner.asked == []
+
+
+def test_a_failure_of_the_runner_is_the_runs_with_its_cause(
+    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+) -> None:
+    error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
+    with stub_runner(saying({"ok": False, "error": error})) as runner:
+        target = target_at(runner.url, "echo")
+        run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+    details = run.error["details"]
+    assert (run.status, details["causeCode"]) == ("failed", "TOOL_EXEC_FAILED")
+    assert (details["reason"], details["runnerCode"]) == ("runner", "EXIT_1")
+    assert len(runner.asked) == 1  # what a runner's tool did is not known: it is never repeated
+
+
+def test_a_runner_that_breaks_off_is_not_asked_again(
+    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+) -> None:
+    with stub_runner(Line.reset) as runner:
+        target = target_at(runner.url, "echo")
+        run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+    assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
+    assert len(runner.asked) == 1
+
+
+def test_a_large_output_is_whole_in_an_artifact(
+    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+) -> None:
+    with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
+        target = target_at(runner.url, "echo")
+        run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+    (result,) = run.result["results"]
+    assert (result["truncated"], len(result["output"]) < 70_000) == (True, True)
+    assert result["artifactId"].startswith("art_")
+
+
+def test_a_default_runner_performs_what_is_none_of_our_tools(
+    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    target = target_at(runner.url, "*", is_default=True)
+    run = done(place, principal, {"name": "echo", "args": {"a": 1}})
+    assert run.status == "succeeded"
+    step = RunStep.objects.get(run_id=run.id)
+    assert (step.input["targetId"], step.effect) == (target.id, "once")
+
+
+def test_what_nobody_offers_is_refused_when_it_is_submitted(
+    principal: Principal, stranger: Principal, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    theirs = target_at(runner.url, "*")
+    for caller, target_id in ((principal, None), (principal, "target_x"), (stranger, theirs.id)):
+        call = {"name": "echo", "args": {}} | ({"targetId": target_id} if target_id else {})
+        with pytest.raises(InvalidInput):
+            submit_run(principal=caller, template_id="call_tools", inputs={"calls": [call]})
+    assert not Run.objects.exists()
+
+
+def test_a_disabled_runner_is_denied_when_it_is_submitted(
+    principal: Principal, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    off = target_at(runner.url, "*", enabled=False)
+    call = {"name": "echo", "args": {}, "targetId": off.id}
+    with pytest.raises(PolicyDenied):
+        submit_run(principal=principal, template_id="call_tools", inputs={"calls": [call]})
+
+
+def test_a_direct_call_is_performed_by_a_runner(
+    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    target = target_at(runner.url, "bash.exec")
+    body = {"args": {"cmd": "printf hello"}, "targetId": target.id}
+    answer = told(api.post("/api/v1/tools/bash.exec/call", json=body))
+    assert (answer["ok"], answer["output"]) == (True, "hello")
+    ctx = runner.asked[0].json["ctx"]
+    assert ctx["runId"] == answer["callId"]
+    assert ctx["sessionId"].startswith("sess_")
+    rows = told_of("tool.called") + told_of("tool.succeeded")
+    assert [(row["callId"], row["targetId"]) for row in rows] == [(answer["callId"], target.id)] * 2
+    assert all(row["argsDigest"] for row in rows)
+
+
+def test_a_direct_call_that_policy_says_nothing_of_is_denied(
+    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    target = target_at(runner.url)
+    for tool, status, code in (
+        ("echo", 403, "POLICY_DENIED"), ("bash.exec", 202, "CONFIRMATION_REQUIRED"),
+    ):  # fmt: skip
+        answer = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
+        assert (answer.status_code, answer.json()["errorCode"]) == (status, code)
+    assert runner.asked == []
+
+
+def test_a_deny_wins_over_what_was_allowed(
+    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    target = target_at(runner.url, "*")
+    make_rule(RuleSays("deny", tool="bash.exec"), actor="test")
+    answer = api.post("/api/v1/tools/bash.exec/call", json={"targetId": target.id})
+    assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
+    assert runner.asked == []
+
+
+def test_a_direct_call_of_a_disabled_runner_is_denied_and_audited(
+    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+) -> None:
+    off = target_at(runner.url, "*", enabled=False)
+    answer = api.post("/api/v1/tools/echo/call", json={"targetId": off.id})
+    assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
+    assert told_of("tool.refused") == [{"tool": "echo", "code": "POLICY_DENIED"}]
+
+
+def test_a_direct_call_that_fails_out_there_says_why(
+    api: httpx.Client, target_at: MakeTarget
+) -> None:
+    target = target_at(f"http://127.0.0.1:{free_port()}/execute", "*")
+    answer = api.post("/api/v1/tools/echo/call", json={"targetId": target.id})
+    problem = refusal(answer, 502)
+    assert problem["errorCode"] == "TOOL_EXEC_FAILED"
+    assert problem["details"] == {"reason": "connect", "effect": "none"}
+    assert told_of("tool.failed")[0]["code"] == "TOOL_EXEC_FAILED"
+
+
+def test_a_direct_call_to_nowhere_is_not_found(api: httpx.Client, principal: Principal) -> None:
+    unknown = api.post("/api/v1/tools/echo/call", json={})
+    assert refusal(unknown, 404)["errorCode"] == "TOOL_NOT_FOUND"
+    elsewhere = api.post("/api/v1/tools/echo/call", json={"targetId": "target_x"})
+    assert refusal(elsewhere, 404)["errorCode"] == "TARGET_NOT_FOUND"

@@ -1,0 +1,59 @@
+"""Calls of the gateway as a worker makes them, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from runners.base import ToolCall, ToolResult
+from runners.gateway.client import call_runner
+from runners.gateway.connections import close_pool
+from runners.gateway.wanted import CallContext, RunnerTarget, Update
+
+PATIENT_MS = 60_000  # the time of calls that are to end by themselves
+
+
+def target_at(endpoint: str | None, **more: Any) -> RunnerTarget:
+    """Return a target at an endpoint."""
+    made = RunnerTarget("target_stub", "t_default", "w_default", endpoint, timeout_ms=PATIENT_MS)
+    return replace(made, **more)
+
+
+def context(on_update: Callable[[Update], None] | None = None, **more: Any) -> CallContext:
+    """Return whose call it is: a run of a local caller, with time enough."""
+    made = CallContext(
+        run_id="run_a", session_id="sess_a", runtime_mode="local", tool_call_id="tool_a",
+        deadline=time.monotonic() + 600, on_update=on_update or (lambda update: None),
+    )  # fmt: skip
+    return replace(made, **more)
+
+
+def call(
+    endpoint: str | None, *, times: int = 1, ctx: CallContext | None = None,
+    args: dict[str, Any] | None = None, **target: Any,
+) -> ToolResult:  # fmt: skip
+    """Call `bash.exec` on a runner, several times one after the other; return the last result."""
+
+    async def calls() -> ToolResult:
+        try:
+            for _ in range(times):
+                result = await call_runner(
+                    ToolCall("bash.exec", {"cmd": "printf hello"} if args is None else args),
+                    ctx or context(), target_at(endpoint, **target),
+                )  # fmt: skip
+            return result
+        finally:
+            await close_pool()
+
+    return asyncio.run(calls())
+
+
+def failure(result: ToolResult) -> dict[str, Any]:
+    """Return the details of a call that failed as every failed call of a runner does."""
+    error = dict(result.error or {})
+    assert (result.ok, error.get("errorCode")) == (False, "TOOL_EXEC_FAILED"), error
+    details: dict[str, Any] = error["details"]
+    return details

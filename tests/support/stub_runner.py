@@ -1,0 +1,164 @@
+"""A runner made of bytes: a server on this machine that does with each request what a test says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+STALL_S = 60.0  # far above any deadline of a test; no test waits for it
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it came."""
+
+    line: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body's value."""
+        return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Line:
+    """A connection to a caller, on which a test answers byte by byte.
+
+    Attributes:
+        over: set when the test is over: nothing waits any longer.
+    """
+
+    sock: socket.socket
+    over: threading.Event
+    asked: Asked | None = None
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.sock.sendall(data)
+
+    def head(self, status: int = 200, *, body: bytes = b"", **headers: str) -> None:
+        """Send the head of an answer, its length or encoding as the headers say, and what comes
+        with it in the same packet.
+        """
+        lines = [f"HTTP/1.1 {status} Said", "content-type: application/json"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.send(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
+
+    def answer(self, body: bytes, status: int = 200, **headers: str) -> None:
+        """Send a whole answer."""
+        self.head(status, body=body, content_length=str(len(body)), **headers)
+
+    def chunk(self, data: bytes) -> None:
+        """Send a chunk of an answer whose head says transfer-encoding chunked."""
+        self.send(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+    def hang(self) -> None:
+        """Say nothing more until the test is over or the caller is gone."""
+        self.sock.settimeout(0.05)
+        while not self.over.is_set():
+            with contextlib.suppress(TimeoutError):
+                if not self.sock.recv(1):
+                    return
+
+    def reset(self) -> None:
+        """Break the connection (RST)."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        os.close(self.sock.detach())
+
+    def end(self) -> None:
+        """End the connection (FIN)."""
+        self.sock.shutdown(socket.SHUT_RDWR)
+
+
+Answering = Callable[[Line], None]
+
+
+@dataclass(slots=True)
+class StubRunner:
+    """What came, and how it is answered."""
+
+    do: Answering
+    tls: ssl.SSLContext | None = None
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    connections: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def serve(self, sock: socket.socket) -> None:
+        """Answer what comes on one connection until it ends."""
+        with (
+            contextlib.suppress(OSError),
+            self._opened(sock) as opened,
+            opened.makefile("rb") as reader,
+        ):
+            line = Line(opened, self.over)
+            while (asked := _read(reader)) is not None:
+                self.asked.append(asked)
+                line.asked = asked
+                self.do(line)
+
+    def _opened(self, sock: socket.socket) -> socket.socket:
+        if self.tls is None:
+            return sock
+        try:
+            return self.tls.wrap_socket(sock, server_side=True)
+        except OSError:
+            sock.close()
+            raise
+
+
+@contextlib.contextmanager
+def stub_runner(do: Answering, tls: ssl.SSLContext | None = None) -> Iterator[StubRunner]:
+    """A runner for the length of a block; `do` answers each request on its connection."""
+    stub = StubRunner(do, tls)
+    threads: list[threading.Thread] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    sock, _ = server.accept()
+                    stub.connections += 1
+                    thread = threading.Thread(target=stub.serve, args=(sock,), daemon=True)
+                    threads.append(thread)
+                    thread.start()
+
+        scheme = "http" if tls is None else "https"
+        stub.url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}/execute"
+        acceptor = threading.Thread(target=accept, daemon=True)
+        acceptor.start()
+        try:
+            yield stub
+        finally:
+            stub.over.set()
+            server.shutdown(socket.SHUT_RDWR)
+    acceptor.join(10)
+    for thread in threads:
+        thread.join(10)
+
+
+def saying(body: Any, status: int = 200, **headers: str) -> Answering:
+    """Answer with this value as JSON, or with these bytes."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return lambda line: line.answer(raw, status, **headers)
+
+
+def _read(reader: Any) -> Asked | None:
+    first = reader.readline()
+    if not first:
+        return None
+    headers: dict[str, str] = {}
+    while (line := reader.readline()) not in (b"\r\n", b""):
+        name, _, value = line.decode().partition(":")
+        headers[name.lower()] = value.strip()
+    body = reader.read(int(headers.get("content-length", "0")))
+    return Asked(first.decode().strip(), headers, body)

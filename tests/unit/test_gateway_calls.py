@@ -1,0 +1,207 @@
+"""A call on a runner, to the letter of the protocol (S3 §2, §3, §4)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import orjson
+import pytest
+
+from runners.base import ToolCall
+from runners.gateway.client import call_runner
+from runners.gateway.connections import close_pool, pool
+from runners.gateway.wanted import Update
+from tests.support.runner_calls import call, context, failure, target_at
+from tests.support.stub_runner import Line, saying, stub_runner
+
+pytest_plugins = ["tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+OK = {"ok": True, "output": "hello"}
+CALL = ToolCall("bash.exec", {"cmd": "true"})
+
+
+def test_the_request_is_the_protocols_to_the_letter() -> None:
+    with stub_runner(saying(OK)) as runner:
+        call(runner.url)
+    asked = runner.asked[0]
+    assert asked.line == "POST /execute HTTP/1.1"
+    assert asked.json == {
+        "call": {"name": "bash.exec", "args": {"cmd": "printf hello"}},
+        "ctx": {"runId": "run_a", "sessionId": "sess_a", "runtimeMode": "local",
+                "toolCallId": "tool_a"},
+        "target": {"targetId": "target_stub", "kind": "docker-runner", "tenantId": "t_default",
+                   "workspaceId": "w_default"},
+    }  # fmt: skip
+
+
+def test_the_headers_ask_for_json_as_it_is() -> None:
+    with stub_runner(saying(OK)) as runner:
+        call(runner.url)
+    headers = runner.asked[0].headers
+    assert headers["content-type"] == "application/json"
+    assert headers["accept-encoding"] == "identity"
+    assert "authorization" not in headers
+    assert "traceparent" not in headers
+
+
+def test_a_token_and_a_trace_go_into_the_headers() -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    with stub_runner(saying(OK)) as runner:
+        call(runner.url, auth_token="s3cret", ctx=context(traceparent=trace))
+    headers = runner.asked[0].headers
+    assert (headers["authorization"], headers["traceparent"]) == ("Bearer s3cret", trace)
+
+
+def test_arguments_go_as_they_are_even_huge_numbers() -> None:
+    with stub_runner(saying(OK)) as runner:
+        call(runner.url, args={"n": 2**70, "text": "日本"})
+    assert runner.asked[0].json["call"]["args"] == {"n": 2**70, "text": "日本"}
+
+
+@pytest.mark.parametrize("answer", [OK, {"result": OK}, {"updates": [], "result": OK}])
+def test_both_forms_of_an_answer_are_taken(answer: dict[str, Any]) -> None:
+    with stub_runner(saying(answer)) as runner:
+        result = call(runner.url)
+    assert (result.ok, result.output, result.error) == (True, "hello", None)
+
+
+@pytest.mark.parametrize("output", [None, "", 0, [], {"exitCode": 0}, [1, {"a": None}]])
+def test_an_output_may_be_any_value(output: Any) -> None:
+    with stub_runner(saying({"ok": True, "output": output})) as runner:
+        result = call(runner.url)
+    assert (result.ok, result.output) == (True, output)
+
+
+def test_a_failure_of_the_tool_keeps_the_runners_own_code() -> None:
+    said = {"code": "EXIT_1", "message": "it ended with 1", "details": {"exitCode": 1}}
+    with stub_runner(saying({"ok": False, "error": said})) as runner:
+        result = call(runner.url)
+    assert failure(result) == {
+        "reason": "runner", "runnerCode": "EXIT_1", "runnerDetails": {"exitCode": 1},
+    }  # fmt: skip
+    assert (result.error or {})["message"] == "it ended with 1"
+
+
+@pytest.mark.parametrize("said", [True, False, None])
+def test_whether_to_try_again_is_the_runners_word(said: bool | None) -> None:
+    error = {"code": "BUSY", "message": "later", "retryable": said}
+    with stub_runner(saying({"result": {"ok": False, "error": error}})) as runner:
+        result = call(runner.url)
+    assert (result.error or {})["retryable"] is bool(said)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"result": OK, **OK},
+        {"updates": [], **OK},
+        {"updates": ["a"]},
+        {"updates": {}, "result": OK},
+        {"updates": [1], "result": OK},
+        {"updates": [{"at": "2026-02-14T12:00:00.000Z"}], "result": OK},
+        {"updates": [{"delta": "a", "at": 5}], "result": OK},
+        {"result": [OK]},
+        {"ok": True},
+        {"ok": True, "output": 1, "error": {"code": "A", "message": "b"}},
+        {"ok": 1, "output": 1},
+        {"ok": False, "error": {"code": "", "message": "b"}},
+        {"ok": False, "error": {"code": "A"}},
+        {"ok": False, "error": {"code": "A", "message": "b", "retryable": "no"}},
+        {"ok": False, "error": {"code": "A", "message": "b", "details": []}},
+        [OK],
+        "ok",
+        {},
+    ],
+)
+def test_what_is_neither_form_is_no_answer(answer: Any) -> None:
+    with stub_runner(saying(answer)) as runner:
+        result = call(runner.url)
+    assert failure(result) == {"reason": "shape", "effect": "unknown"}
+    assert (result.error or {})["retryable"] is False
+
+
+def test_updates_are_told_in_order_whatever_comes_first() -> None:
+    told: list[Update] = []
+    at = "2026-02-14T12:00:00.000Z"
+    answer = {"result": OK, "updates": [{"delta": "1", "at": at}, "2", {"delta": "3"}]}
+    with stub_runner(saying(answer)) as runner:
+        assert call(runner.url, ctx=context(told.append)).ok
+    assert told == [Update("1", at), Update("2", None), Update("3", None)]
+
+
+def test_updates_are_told_while_the_call_goes_on() -> None:
+    heard, told = threading.Semaphore(0), []
+
+    def watched(line: Line) -> None:
+        line.head(transfer_encoding="chunked")
+        line.chunk(b'{"updates":[{"delta":"step-1","at":null},')
+        assert heard.acquire(timeout=60)  # nothing more is said before that one was heard
+        line.chunk(b'"step-2"')  # what ends it comes later
+        line.chunk(b'],"result":{"ok":true,"output":"done"}}')
+        line.send(b"0\r\n\r\n")
+
+    def hear(update: Update) -> None:
+        told.append(update.delta)
+        heard.release()
+
+    with stub_runner(watched) as runner:
+        result = call(runner.url, ctx=context(hear))
+    assert (result.output, told) == ("done", ["step-1", "step-2"])
+
+
+def test_an_answer_that_names_its_updates_twice_is_none() -> None:
+    raw = b'{"updates":["a","b"],"result":{"ok":true,"output":1},"updates":["a"]}'
+    with stub_runner(saying(raw)) as runner:
+        assert failure(call(runner.url))["reason"] == "shape"
+
+
+def test_calls_go_over_one_kept_connection() -> None:
+    with stub_runner(saying(OK)) as runner:
+        assert call(runner.url, times=20).ok
+    assert (len(runner.asked), runner.connections) == (20, 1)
+
+
+def test_a_connection_that_the_runner_closed_is_not_used_again() -> None:
+    def once(line: Line) -> None:
+        line.answer(b'{"ok":true,"output":1}')
+        line.end()
+
+    async def twice(url: str) -> list[bool]:
+        first = await call_runner(CALL, context(), target_at(url))
+        while (kept := pool().connections) and not kept[0].has_expired():  # its end is under way
+            await asyncio.sleep(0.01)
+        second = await call_runner(CALL, context(), target_at(url))
+        await close_pool()
+        return [first.ok, second.ok]
+
+    with stub_runner(once) as runner:
+        assert asyncio.run(twice(runner.url)) == [True, True]
+    assert len(runner.asked) == runner.connections == 2
+
+
+def test_many_calls_at_once_each_get_their_own_answer() -> None:
+    def echo(line: Line) -> None:
+        assert line.asked is not None
+        line.answer(orjson.dumps({"ok": True, "output": line.asked.json["call"]["args"]}))
+
+    async def many(url: str) -> list[Any]:
+        calls = [
+            call_runner(ToolCall("echo", {"n": n}), context(), target_at(url)) for n in range(40)
+        ]
+        results = await asyncio.gather(*calls)
+        await close_pool()
+        return [result.output for result in results]
+
+    with stub_runner(echo) as runner:
+        assert asyncio.run(many(runner.url)) == [{"n": n} for n in range(40)]
+
+
+def test_a_run_with_no_time_left_sends_nothing() -> None:
+    with stub_runner(saying(OK)) as runner:
+        result = call(runner.url, ctx=context(deadline=time.monotonic() - 1))
+    assert failure(result) == {"reason": "timeout", "effect": "none"}
+    assert runner.asked == []

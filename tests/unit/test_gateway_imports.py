@@ -1,0 +1,19 @@
+"""Doors start without an HTTP client: runners are called by those that call them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+STARTED = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+import django
+django.setup()
+import mcp_server.stdio, mcp_server.tools, runs.tools.views, runners.target_views
+sys.exit("httpcore2" in sys.modules)
+"""
+
+
+def test_no_door_pays_for_the_client_at_its_start() -> None:
+    assert subprocess.run([sys.executable, "-c", STARTED], check=False).returncode == 0

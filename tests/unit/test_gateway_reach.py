@@ -1,0 +1,77 @@
+"""Where a runner's calls go: to open addresses alone, over trusted TLS, past no proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from runners.browser.allowed import Address
+from runners.browser.egress import Egress
+from runners.gateway import connections
+from tests.support.own_certificate import self_signed
+from tests.support.runner_calls import call, failure, target_at
+from tests.support.stub_runner import saying, stub_runner
+
+pytest_plugins = ["tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+OK = b'{"ok":true,"output":"x"}'
+
+
+def test_a_certificate_that_nobody_signed_is_not_trusted(tmp_path: Path) -> None:
+    with stub_runner(saying(OK), self_signed(tmp_path)) as runner:
+        result = call(runner.url)
+    assert failure(result) == {"reason": "connect", "effect": "none"}
+    assert "certificate" in (result.error or {})["message"]
+
+
+def test_a_runner_is_called_over_tls_where_its_certificate_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = self_signed(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    connections._certificates.cache_clear()
+    try:
+        with stub_runner(saying(OK), served) as runner:
+            assert call(runner.url, times=2).output == "x"
+    finally:
+        connections._certificates.cache_clear()
+    assert runner.connections == 1
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://169.254.169.254/latest", "http://10.9.8.7/execute", "ftp://example.com/x"]
+)
+def test_an_endpoint_that_is_not_open_is_not_called(endpoint: str) -> None:
+    assert failure(call(endpoint)) == {"reason": "connect", "effect": "none"} | (
+        {"cause": "URL_BLOCKED", "host": endpoint.split("/")[2]} if endpoint[0] == "h" else {}
+    )
+
+
+def test_a_name_is_judged_by_every_address_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look_up(host: str) -> Sequence[Address]:
+        return (ip_address("127.0.0.1"), ip_address("10.1.1.1"))
+
+    monkeypatch.setattr(connections, "Egress", lambda: Egress(resolve=look_up))
+    with stub_runner(saying(OK)) as runner:
+        result = call(runner.url.replace("127.0.0.1", "runner.example"))
+    assert failure(result) == {"reason": "connect", "effect": "none"}
+    assert runner.connections == 0
+
+
+def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with stub_runner(saying(OK)) as runner, stub_runner(saying(OK)) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        assert call(runner.url).ok
+    assert proxy.asked == []
+
+
+def test_the_token_stands_in_no_failure() -> None:
+    with stub_runner(saying(b"no", 500)) as runner:
+        result = call(runner.url, auth_token="s3cret-token")
+    assert "s3cret-token" not in str(result)
+    assert "s3cret-token" not in repr(target_at(runner.url, auth_token="s3cret-token"))

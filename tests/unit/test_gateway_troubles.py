@@ -1,0 +1,255 @@
+"""Runners that misbehave: every way ends as one failure, in time, and nothing is sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import time
+from collections.abc import Callable
+
+import pytest
+
+from runners.base import ToolCall
+from runners.gateway.client import call_runner
+from runners.gateway.connections import MAX_WIRE_BYTES, close_pool
+from runners.gateway.wanted import TIMEOUT_MAX_MS, RunnerTarget
+from tests.services import free_port
+from tests.support.runner_calls import call, context, failure, target_at
+from tests.support.stub_runner import Line, saying, stub_runner
+
+pytest_plugins = ["tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+SHORT_MS = 300
+OK = b'{"ok":true,"output":"x"}'
+
+
+def trickle(line: Line) -> None:
+    line.head(content_length="1000000")
+    while not line.over.wait(0.02):
+        line.send(b" ")
+
+
+def trickle_head(line: Line) -> None:
+    line.send(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    while not line.over.wait(0.02):
+        line.send(b"a")
+
+
+def hang_after_head(line: Line) -> None:
+    line.head(content_length="100")
+    line.hang()
+
+
+def hang_in_updates(line: Line) -> None:
+    line.head(transfer_encoding="chunked")
+    line.chunk(b'{"updates":["a",')
+    line.hang()
+
+
+def announce_for_ever(line: Line) -> None:
+    while not line.over.wait(0.001):
+        line.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "do", [Line.hang, hang_after_head, hang_in_updates, trickle, trickle_head, announce_for_ever]
+)
+def test_whoever_is_too_slow_is_given_up_in_the_calls_time(do: Callable[[Line], None]) -> None:
+    with stub_runner(do) as runner:
+        result = call(runner.url, timeout_ms=SHORT_MS)
+    assert failure(result) == {"reason": "timeout", "effect": "unknown"}
+    assert len(runner.asked) == 1
+
+
+def test_the_runs_time_ends_a_call_before_the_targets() -> None:
+    with stub_runner(Line.hang) as runner:
+        result = call(runner.url, ctx=context(deadline=time.monotonic() + SHORT_MS / 1000))
+    assert failure(result)["reason"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "wanted_s"), [(999_999, TIMEOUT_MAX_MS / 1000), (2_000, 2.0), (-5, 0.001)]
+)
+def test_a_targets_time_is_clamped(timeout_ms: int, wanted_s: float) -> None:
+    target = RunnerTarget("target_a", "t", "w", None, timeout_ms=timeout_ms)
+    before = time.monotonic()
+    deadline = target.deadline(before + 10_000)
+    assert before + wanted_s <= deadline <= time.monotonic() + wanted_s
+
+
+def test_a_target_that_says_no_time_has_fifteen_seconds() -> None:
+    before = time.monotonic()
+    deadline = RunnerTarget("target_a", "t", "w", None).deadline(before + 10_000)
+    assert before + 15 <= deadline <= time.monotonic() + 15
+
+
+def test_a_call_that_is_interrupted_hangs_up() -> None:
+    async def interrupted(url: str) -> None:
+        calling = asyncio.create_task(
+            call_runner(ToolCall("bash.exec", {}), context(), target_at(url))
+        )
+        while not runner.asked:
+            await asyncio.sleep(0.01)
+        calling.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await calling
+        assert calling.cancelled()
+        while not gone:
+            await asyncio.sleep(0.01)
+        await close_pool()
+
+    gone: list[bool] = []
+
+    def watch(line: Line) -> None:
+        line.hang()  # until the caller is gone
+        gone.append(not line.over.is_set())
+
+    with stub_runner(watch) as runner:
+        asyncio.run(interrupted(runner.url))
+    assert gone == [True]
+
+
+def reset_at_once(line: Line) -> None:
+    line.reset()
+
+
+def reset_in_the_body(line: Line) -> None:
+    line.head(content_length="1000")
+    line.send(b'{"ok":true,')
+    line.reset()
+
+
+def close_in_the_body(line: Line) -> None:
+    line.head(content_length="1000")
+    line.send(b'{"ok":true,')
+    line.end()
+
+
+def garbage(line: Line) -> None:
+    line.send(b"\x00\xff\xfe not HTTP at all\r\n\r\n")
+    line.end()
+
+
+def endless_head(line: Line) -> None:
+    line.send(b"HTTP/1.1 200 OK\r\n")
+    with contextlib.suppress(OSError):
+        while not line.over.is_set():
+            line.send(b"x: " + b"a" * 8000 + b"\r\n")
+
+
+@pytest.mark.parametrize(
+    "do", [reset_at_once, reset_in_the_body, close_in_the_body, garbage, endless_head]
+)
+def test_a_connection_that_breaks_leaves_the_effect_unknown(do: Callable[[Line], None]) -> None:
+    with stub_runner(do) as runner:
+        result = call(runner.url)
+    assert failure(result) == {"reason": "connect", "effect": "unknown"}
+    assert (result.error or {})["retryable"] is False
+    assert len(runner.asked) == 1  # never sent twice
+
+
+def test_a_refused_connection_has_no_effect_and_may_be_tried_again() -> None:
+    result = call(f"http://127.0.0.1:{free_port()}/execute")
+    assert failure(result) == {"reason": "connect", "effect": "none"}
+    assert (result.error or {})["retryable"] is True
+
+
+@pytest.mark.parametrize("endpoint", [None, ""])
+def test_a_target_without_an_endpoint_is_not_called(endpoint: str | None) -> None:
+    assert failure(call(endpoint)) == {
+        "reason": "no_endpoint", "effect": "none", "targetId": "target_stub",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])
+def test_a_failing_status_wins_over_the_body(status: int) -> None:
+    with stub_runner(saying(OK, status)) as runner:
+        result = call(runner.url)
+    assert failure(result) == {"reason": "status", "status": status, "effect": "unknown"}
+
+
+def test_a_refusals_code_is_told() -> None:
+    said = b'{"ok":false,"error":{"code":"UNAUTHORIZED","message":"who are you? token abc"}}'
+    with stub_runner(saying(said, 401)) as runner:
+        result = call(runner.url)
+    assert failure(result)["runnerCode"] == "UNAUTHORIZED"
+    assert "abc" not in str(result.error)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_a_failure_and_not_followed(status: int) -> None:
+    with (
+        stub_runner(saying(OK)) as other,
+        stub_runner(saying(b"", status, location=other.url)) as runner,
+    ):
+        result = call(runner.url)
+    assert failure(result)["status"] == status
+    assert other.asked == []
+
+
+@pytest.mark.parametrize("raw", [b"", b"<html>", b'{"ok":true,"output":', b"\xff", b'{"a":' * 5000])
+def test_what_is_no_json_is_no_answer(raw: bytes) -> None:
+    with stub_runner(saying(raw)) as runner:
+        assert failure(call(runner.url)) == {"reason": "not_json", "effect": "unknown"}
+
+
+def test_an_answer_without_a_body_is_none() -> None:
+    with stub_runner(lambda line: line.head(204)) as runner:
+        assert failure(call(runner.url))["reason"] == "not_json"
+
+
+def test_an_answer_nested_deeper_than_can_be_kept_is_none() -> None:
+    raw = b'{"ok":true,"output":' + b"[" * 400 + b"]" * 400 + b"}"
+    with stub_runner(saying(raw)) as runner:
+        assert failure(call(runner.url))["reason"] == "shape"
+
+
+def test_an_encoded_answer_is_not_decoded() -> None:
+    bomb = gzip.compress(b'{"ok":true,"output":"' + b"a" * 50_000_000 + b'"}')
+    with stub_runner(saying(bomb, content_encoding="gzip")) as runner:
+        result = call(runner.url)
+    assert failure(result)["reason"] == "not_json"
+
+
+def flood(line: Line) -> None:
+    line.head(transfer_encoding="chunked")
+    with contextlib.suppress(OSError):
+        line.chunk(b'{"ok":true,"output":"')
+        while not line.over.is_set():
+            line.chunk(b"a" * 65_536)
+
+
+def flood_without_content(line: Line) -> None:
+    line.head(transfer_encoding="chunked")
+    with contextlib.suppress(OSError):
+        while not line.over.is_set():
+            line.send((b"1;" + b"x" * 9000 + b"\r\n \r\n") * 8)
+
+
+def announce_too_much(line: Line) -> None:
+    line.head(content_length=str(MAX_WIRE_BYTES + 1))
+    line.hang()
+
+
+@pytest.mark.parametrize("do", [flood, flood_without_content, announce_too_much])
+def test_an_answer_has_an_end(do: Callable[[Line], None]) -> None:
+    with stub_runner(do) as runner:
+        result = call(runner.url)
+    assert failure(result) == {"reason": "too_large", "effect": "unknown"}
+
+
+def test_an_answer_just_below_the_limit_is_taken() -> None:
+    size = MAX_WIRE_BYTES - 4096
+    with stub_runner(saying({"ok": True, "output": "a" * size})) as runner:
+        assert call(runner.url).output == "a" * size
+
+
+def test_an_update_too_many_ends_the_call() -> None:
+    told: list[object] = []
+    answer = {"updates": [f"u{n}" for n in range(100_001)], "result": {"ok": True, "output": "x"}}
+    with stub_runner(saying(answer)) as runner:
+        result = call(runner.url, ctx=context(told.append))
+    assert failure(result)["reason"] == "too_large"
+    assert len(told) == 100_000

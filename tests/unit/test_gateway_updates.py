@@ -1,0 +1,60 @@
+"""Updates are found in an answer while it comes, however its bytes are cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runners.gateway.updates import UpdateCutter
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def cut(raw: bytes, size: int) -> list[bytes]:
+    """Return the elements that are found in an answer that comes in pieces of this size."""
+    cutter = UpdateCutter()
+    return [one for at in range(0, len(raw), size) for one in cutter.feed(raw[at : at + size])]
+
+
+@given(updates=st.lists(VALUES, max_size=8), size=st.integers(1, 40), spaced=st.booleans())
+def test_every_element_is_found_once_and_in_order(
+    updates: list[Any], size: int, spaced: bool
+) -> None:
+    whole = {"updates": updates, "result": {"ok": True, "output": updates}}
+    raw = json.dumps(whole, indent=1 if spaced else None, ensure_ascii=spaced).encode()
+    assert [json.loads(one) for one in cut(raw, size)] == updates
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_marks_inside_of_texts_end_nothing(size: int) -> None:
+    updates = ['a",]}', "\\", '\\"', "[{", {"delta": '"],"result":'}]
+    raw = orjson.dumps({"updates": updates, "result": {"updates": [1, 2]}})
+    assert [orjson.loads(one) for one in cut(raw, size)] == updates
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"result":{"ok":true,"output":1},"updates":["a"]}',
+        b'{"ok":true,"output":["a","b"]}',
+        b'["a","b"]',
+        b'{"updates":{"a":["b","c"]}}',
+        b"{" + b" " * 5000 + b'"updates":["a"]}',
+        b"",
+    ],
+)
+def test_what_begins_otherwise_is_left_alone(raw: bytes) -> None:
+    assert cut(raw, 7) == []
+
+
+def test_what_is_deeper_than_any_answer_is_left_alone() -> None:
+    assert cut(b'{"updates":["a",' + b"[" * 100_000, 4096) == [b'"a"']
