@@ -41,6 +41,7 @@ from runs.sessions.services import delete_closed_sessions, expire_sessions
 from runs.slots import ensure_slots
 from runs.state import InvalidTransition, move
 from runs.task_templates.outcomes import next_actions
+from runs.tools.keyed import forget_keys
 from runs.totals import fold_totals
 from runs.unchanged import Watch
 
@@ -64,7 +65,7 @@ class Scheduler:
             (1.0, fold_totals), (15.0, hide_runs), (15.0, expire_artifacts),
             (60.0, claims.free_stale_slots), (15.0, forget_left_secrets), (60.0, expire_sessions),
             (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),
-            (3600.0, forget_uploads), (300.0, forget_answers),
+            (3600.0, forget_uploads), (300.0, forget_answers), (300.0, forget_keys),
             (3600.0, forget_conversations), (30.0, sweep_workspaces), (10.0, close_left_calls),
         ]  # fmt: skip
         due = [0.0] * len(duties)

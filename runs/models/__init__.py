@@ -1,7 +1,7 @@
 """The rows of the work."""
 
 from runs.models.journal import UNDONE, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
-from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
+from runs.models.queue import KeyedCall, OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import (
     ACTIVE,
     APPROVED,
@@ -29,6 +29,7 @@ __all__ = [
     "UNDER_WAY",
     "UNDONE",
     "DeliveryStatus",
+    "KeyedCall",
     "OpenCall",
     "OutboxEntry",
     "Run",

@@ -27,6 +27,35 @@ class RunKey(models.Model):
         return self.key
 
 
+class KeyedCall(models.Model):
+    """A direct call's idempotency key: one call per (principal, workspace, tool, key) while it
+    lives (`runs.tools.keyed`).
+
+    Attributes:
+        call_id: what the audit log names the call.
+        answer: what it came to, compressed JSON; None until its end.
+    """
+
+    principal_id = models.CharField(max_length=80)
+    workspace_id = models.CharField(max_length=64)
+    tool = models.CharField(max_length=128)
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)
+    call_id = models.CharField(max_length=64, unique=True)
+    answer = models.BinaryField(null=True)
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["principal_id", "workspace_id", "tool", "key"], name="key_of_one_call"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
 class Slot(models.Model):
     """The right of one run to run: a row, never a count (reliability rule 3)."""
 

@@ -25,7 +25,7 @@ from decisions.principals import Principal
 from decisions.storable import storable
 from decisions.threads import in_thread
 from runners.arguments import check_args, scope_of
-from runners.base import Tool, ToolCall, ToolContext, ToolResult
+from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
 from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
@@ -40,6 +40,7 @@ from runners.workspaces import check_may_use, open_workspace
 from runs.made_calls import snapshot_of
 from runs.open_calls import INTERRUPTED, CarriedCall, close_call, cut_off, open_call
 from runs.tools.carried import hand_in, wait_for
+from runs.tools.keyed import Earlier, claim_key, find_earlier, keep_answer
 from runs.tools.refusals import refusals_told
 
 
@@ -85,13 +86,19 @@ class Answered:
 
 @dataclass(slots=True)
 class _Admitted:
-    """A call that may be made; `blobs` is what its tool kept."""
+    """A call that may be made, or that was before; `blobs` is what its tool kept."""
 
     tool: Tool
     use: ToolUse
     place: Workspace | RunnerTarget | None
     call_id: str
     blobs: list[KeptBlob] = field(default_factory=list)
+    earlier: Earlier | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its key keeps it from being made twice."""
+        return self.use.key != "" and self.tool.effect != Effect.READ
 
 
 async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
@@ -103,20 +110,25 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         Forbidden: The caller lacks the tool's scope.
         PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`; once a
             person confirmed, the same call with the same key is performed.
+        Conflict: The key was used for another call, or its call is under way. One that was made
+            under its key is not made again: this returns, or raises, what it came to.
         FailedCall: The tool failed, or its arguments or its target are wrong.
     """
     began = time.monotonic()
     admitted = await in_thread(_admit, principal, asked)
+    if admitted.earlier is not None:
+        return _again(admitted.tool, admitted.earlier)
     if admitted.tool.uses_browser:
         return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
-    outcome = cut_off(INTERRUPTED, asked.name)
+    outcome, result = cut_off(INTERRUPTED, asked.name), None
     try:
-        result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
+        call = ToolCall(asked.name, admitted.use.args, admitted.use.target_id)
+        result = await invoke(call, _context(principal, admitted, asked))
         outcome = _outcome(admitted.tool, result)
     finally:
         outcome["durationMs"] = int((time.monotonic() - began) * 1000)
         # Also where whoever asked has hung up: what was begun is said to have ended.
-        await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
+        await asyncio.shield(in_thread(_record_end, principal, admitted, outcome, result))
     raise_if_interrupted()
     if not result.ok:
         raise _failed(admitted.tool, result)
@@ -131,11 +143,16 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
     """
     with refusals_told(principal=principal, name=asked.name):
         admitted = _checked(principal, asked)
-        if not admitted.tool.uses_browser:
-            approval = admit_call(admitted.use)
-            with transaction.atomic():
-                begin(approval)
-                open_call(admitted.call_id, _opening(principal, admitted))
+        if admitted.tool.uses_browser:
+            return admitted
+        if admitted.is_keyed and (earlier := find_earlier(admitted.use)) is not None:
+            return replace(admitted, earlier=earlier)
+        approval = admit_call(admitted.use)
+        with transaction.atomic():
+            begin(approval)
+            if admitted.is_keyed:
+                claim_key(admitted.use, admitted.call_id)
+            open_call(admitted.call_id, _opening(principal, admitted))
     return admitted
 
 
@@ -201,10 +218,6 @@ def _context(principal: Principal, admitted: _Admitted, asked: AskedCall) -> Too
     )
 
 
-def _call_of(use: ToolUse) -> ToolCall:
-    return ToolCall(use.tool, use.args, use.target_id)
-
-
 def _limit_ms(tool: Tool, asked: AskedCall) -> int:
     return min(tool.timeout_ms, asked.timeout_ms or tool.timeout_ms)
 
@@ -227,8 +240,7 @@ async def _carried(
         await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
     if not carried.result.ok:
         raise _failed(admitted.tool, carried.result)
-    output = carried.result.output or {}
-    return Answered(output, admitted.call_id, run_id, carried.artifact_ids)
+    return Answered(carried.result.output or {}, admitted.call_id, run_id, carried.artifact_ids)
 
 
 def _failed(tool: Tool, result: ToolResult) -> FailedCall:
@@ -245,7 +257,16 @@ def _outcome(tool: Tool, result: ToolResult) -> dict[str, Any]:
     return {"ok": True} | ({"snapshotId": snapshot} if snapshot else {})
 
 
-def _record_end(principal: Principal, admitted: _Admitted, outcome: Mapping[str, Any]) -> None:
+def _again(tool: Tool, earlier: Earlier) -> Answered:
+    if not earlier.result.ok:
+        raise _failed(tool, earlier.result)
+    return Answered(earlier.result.output, earlier.call_id, artifact_ids=earlier.artifact_ids)
+
+
+def _record_end(
+    principal: Principal, admitted: _Admitted, outcome: Mapping[str, Any],
+    result: ToolResult | None = None,
+) -> None:  # fmt: skip
     action = "tool.succeeded" if outcome["ok"] else "tool.failed"
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     blobs = [(blob, None) for blob in admitted.blobs]
@@ -256,6 +277,9 @@ def _record_end(principal: Principal, admitted: _Admitted, outcome: Mapping[str,
             )
         closing = _deed(action, principal, admitted.tool, {**_about(admitted), **outcome})
         close_call(admitted.call_id, closing)
+        if admitted.is_keyed and result is not None:
+            kept = [blob.artifact_id for blob, _ in blobs]
+            keep_answer(admitted.call_id, replace(result, output=storable(result.output)), kept)
 
 
 def _opening(principal: Principal, admitted: _Admitted) -> Deed:

@@ -24,7 +24,8 @@ CALL_INPUT: Schema = {
             "minLength": 1,
             "maxLength": 200,
             "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
-            "description": "Names this call: once a person confirmed it, the same key performs it.",
+            "description": "Names this call: for 24 hours it is made once under its key, and"
+            " answered again; once a person confirmed it, the same key performs it.",
         },
     },
     "required": ["name"],

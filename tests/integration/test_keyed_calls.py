@@ -1,0 +1,143 @@
+"""Direct calls under an idempotency key: made once, whatever becomes of the first answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal, authenticate
+from runners.targets import TargetSays, allow_on_target, make_target
+from runs.models import KeyedCall, OpenCall
+from runs.tools.keyed import KEY_LIFE, forget_keys
+from tests.services import free_port
+from tests.support.rest import refusal, told
+from tests.support.stub_runner import saying, stub_runner
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures",
+                  "tests.support.workspace_fixtures"]  # fmt: skip
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+OK = {"ok": True, "output": {"done": [1, None, "é"]}}
+Call = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def on_runner(api: httpx.Client, principal: Principal) -> Call:
+    """Call a tool of a runner at an address: `on_runner(url, key="k", cmd="true")`."""
+    mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
+    made: dict[str, str] = {}
+
+    def call(endpoint: str, *, key: str = "k", **args: Any) -> httpx.Response:
+        if endpoint not in made:
+            says = TargetSays(
+                mine.tenant_id, mine.workspace_id, endpoint, "docker-runner", endpoint
+            )
+            target = make_target(says, actor="test")
+            allow_on_target(target, ["*"], actor="test")
+            made[endpoint] = target.id
+        body = {"args": args, "targetId": made[endpoint], "idempotencyKey": key}
+        return api.post("/api/v1/tools/bash.exec/call", json=body)
+
+    return call
+
+
+def calls_told() -> int:
+    return AuditEntry.objects.filter(action="tool.called").count()
+
+
+def test_a_call_under_its_key_is_made_once_and_answered_again(on_runner: Call) -> None:
+    with stub_runner(saying(OK)) as runner:
+        first, second = (on_runner(runner.url, cmd="true") for _ in range(2))
+        assert told(second) == told(first)
+        assert len(runner.asked) == 1
+    assert calls_told() == 1
+
+
+def test_another_call_under_the_same_key_is_refused(on_runner: Call) -> None:
+    with stub_runner(saying(OK)) as runner:
+        told(on_runner(runner.url, cmd="true"))
+        assert refusal(on_runner(runner.url, cmd="false"), 409)["errorCode"] == "CONFLICT"
+        told(on_runner(runner.url, key="other", cmd="false"))
+        assert len(runner.asked) == 2
+
+
+def test_what_failed_without_an_effect_may_be_tried_again(on_runner: Call) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}/execute"
+    for _ in range(2):
+        problem = refusal(on_runner(nobody, cmd="true"), 502)
+        assert problem["details"]["effect"] == "none"
+    assert calls_told() == 2
+    assert not KeyedCall.objects.exists()
+
+
+def test_what_may_have_been_done_is_not_done_again(on_runner: Call) -> None:
+    with stub_runner(lambda line: line.reset()) as runner:
+        first, second = (on_runner(runner.url, cmd="true") for _ in range(2))
+        assert refusal(first, 502)["details"]["effect"] == "unknown"
+        assert second.json() == first.json()
+        assert len(runner.asked) == 1
+
+
+def test_a_call_that_was_cut_off_is_not_made_again(on_runner: Call) -> None:
+    with stub_runner(saying(OK)) as runner:
+        told(on_runner(runner.url, cmd="true"))
+        KeyedCall.objects.update(answer=None)  # as a killed process leaves it
+        problem = refusal(on_runner(runner.url, cmd="true"), 502)
+        assert problem["details"]["effect"] == "unknown"
+        assert len(runner.asked) == 1
+
+
+def test_a_call_that_is_under_way_is_said_to_be(on_runner: Call) -> None:
+    with stub_runner(saying(OK)) as runner:
+        call_id = told(on_runner(runner.url, cmd="true"))["callId"]
+        KeyedCall.objects.update(answer=None)
+        OpenCall.objects.create(id=call_id, opening={}, process="", opened_at=datetime.now(UTC))
+        problem = refusal(on_runner(runner.url, cmd="true"), 409)
+        assert problem["details"] == {"callId": call_id}
+
+
+def test_a_rule_that_came_later_does_not_take_the_answer_away(on_runner: Call) -> None:
+    with stub_runner(saying(OK)) as runner:
+        first = on_runner(runner.url, cmd="true")
+        make_rule(RuleSays("deny", tool="*"), actor="t")
+        assert told(on_runner(runner.url, cmd="true")) == told(first)
+        assert on_runner(runner.url, key="new", cmd="true").status_code == 403
+
+
+def test_an_edit_under_its_key_is_made_once(api: httpx.Client, project: Path) -> None:
+    scene = project / "game/scene/start.txt"
+    args = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
+    url = "/api/v1/tools/replace_in_file/call"
+    first = told(api.post(url, json={"args": args, "idempotencyKey": "one"}))
+    edited = scene.read_bytes()
+    assert told(api.post(url, json={"args": args, "idempotencyKey": "one"})) == first
+    assert scene.read_bytes() == edited
+    told(api.post(url, json={"args": args}))
+    assert scene.read_bytes() != edited
+
+
+def test_what_only_reads_is_read_anew(api: httpx.Client, project: Path) -> None:
+    def read() -> str:
+        body = {"args": {"path": "game/scene/start.txt"}, "idempotencyKey": "one"}
+        return str(told(api.post("/api/v1/tools/read_file/call", json=body))["output"]["content"])
+
+    before = read()
+    (project / "game/scene/start.txt").write_text("new;\n")
+    assert read() == "new;\n" != before
+
+
+def test_keys_are_forgotten_after_a_day(on_runner: Call) -> None:
+    with stub_runner(saying(OK)) as runner:
+        told(on_runner(runner.url, cmd="true"))
+        KeyedCall.objects.update(created_at=datetime.now(UTC) - KEY_LIFE - timedelta(seconds=1))
+        told(on_runner(runner.url, cmd="true"))
+        assert len(runner.asked) == 2
+    assert forget_keys() == 0
+    assert forget_keys(datetime.now(UTC) + KEY_LIFE) == 1
