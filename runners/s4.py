@@ -23,7 +23,7 @@ from decisions.errors import (
     TooManyRequests,
 )
 from decisions.storable import storable
-from runners.workspace.errors import WorkspaceFailed
+from runners.workspace.errors import TooSlow, WorkspaceFailed
 
 KINDS: tuple[type[WorkspaceFailed], ...] = (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
 CODES = {kind.code: kind for kind in KINDS}
@@ -59,6 +59,11 @@ _IN_CHINESE: dict[type[Refused], str] = {
     NotFound: "请列出现有的对象，并使用其中的标识。",
     Conflict: "请重新读取当前状态后再试，或使用新的键。",
     NotReady: "请在该服务器所在的机器上运行 `manage.py doctor`，然后再次调用。",
+}
+_WAIT = {
+    "EN": "Look what was done, then ask for less at once or allow more time; details.runId names"
+    " the run that goes on, where there is one.",
+    "ZH": "请先查看已完成的部分，再缩小范围或延长时限；若 details.runId 存在，则该运行仍在继续。",
 }
 _OTHER_METHOD = "请使用响应头 Allow 所列的方法。"
 # Other codes that a call may end with, where a worker carried it.
@@ -105,6 +110,8 @@ def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
     if not in_s4:
         return FailedCall(own, http_status=_OWN_STATUS.get(code, 422))
     own["errorCode"] = code if code in CODES else _OTHERS.get(code, WorkspaceFailed.code)
+    if own["errorCode"] == TooSlow.code and not own.get("hint"):
+        own["hint"] = _WAIT[settings.WORKSPACE_POLICY.language]
     return FailedCall(own, http_status=STATUS[own["errorCode"]])
 
 

@@ -29,6 +29,10 @@ _NO_FOLDER = {
     "EN": "Name a targetId, or have an operator make a target of kind workspace.",
     "ZH": "请指定 targetId，或请管理员创建 workspace 类型的目标。",
 }
+_OTHER_TARGET = {
+    "EN": "GET /tools names the targets that a call may name.",
+    "ZH": "GET /tools 列出可以指定的目标。",
+}
 _DEVELOPER_MODE = {
     "EN": "Turn it on with CONTINUITY_DEVELOPER=1, or mcp_stdio's --toolsets developer.",
     "ZH": "请以 CONTINUITY_DEVELOPER=1 或 mcp_stdio 的 --toolsets developer 启用开发者模式。",
@@ -115,7 +119,10 @@ def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget
     try:
         target = choose_target(caller, TargetKind.WORKSPACE, target_id)
     except NotFound as missing:
-        raise NotThere(missing.message, details={"targetId": target_id}) from None
+        raise NotThere(
+            missing.message, details={"targetId": target_id},
+            hint=_OTHER_TARGET[settings.WORKSPACE_POLICY.language],
+        ) from None  # fmt: skip
     if target is not None:
         return target
     if is_mine and mine.root is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from runners.s4 import failed_call
+from runners.s4 import failed_call, told_in_s4
 
 
 @pytest.mark.parametrize("in_s4", [True, False])
@@ -22,4 +24,17 @@ def test_of_a_carried_call_nothing_of_its_run_is_told() -> None:
     details = {"causeCode": "E_TIMEOUT", "done": 0, "logs": ["a"]}
     error = {"errorCode": "STEP_EXECUTION_FAILED", "message": "m", "details": details, "step": 1}
     told = failed_call(error, in_s4=True).as_dict()
+    del told["hint"]
     assert told == {"errorCode": "E_TIMEOUT", "message": "m", "details": {"logs": ["a"]}}
+
+
+@pytest.mark.parametrize(("language", "begins"), [("EN", "Look what"), ("ZH", "请先查看")])
+def test_a_call_that_took_too_long_says_what_to_do(
+    settings: Any, language: str, begins: str
+) -> None:
+    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)
+    error = {"errorCode": "RUN_TIMEOUT", "message": "m", "details": {}}
+    told = told_in_s4(failed_call(error, in_s4=True))["error"]
+    assert (told["code"], told["hint"][: len(begins)]) == ("E_TIMEOUT", begins)
+    own = failed_call({**error, "errorCode": "E_TIMEOUT", "hint": "own"}, in_s4=True)
+    assert told_in_s4(own)["error"]["hint"] == "own"
