@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from django.core.management import call_command
+from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.backends.base.operations import BaseDatabaseOperations
 from django.test import TransactionTestCase
@@ -62,7 +63,7 @@ def empty_after_each_test() -> None:
 
 def empty() -> None:
     """Remove every row but the content types and permissions; waits for whoever still writes."""
-    global _stood  # noqa: PLW0603  (what a process knows of its one database)
+    global _stood
     if _stood is None or missing_triggers() or _standing() != _stood:
         call_command("flush", verbosity=0, interactive=False, reset_sequences=False)
         _stood = _standing()
@@ -71,7 +72,8 @@ def empty() -> None:
             cursor.execute(_POSTGRESQL.format(tables=", ".join(_tables()), small=SMALL_BYTES))
     else:
         with transaction.atomic():
-            _run([*_guard("UNDO"), *(f"DELETE FROM {one}" for one in _tables()), *_guard()])
+            flush = connection.ops.sql_flush(no_style(), _tables())
+            _run([*_guard("UNDO"), *flush, *_guard()])
 
 
 @functools.cache
@@ -93,7 +95,7 @@ def _flush_unguarded(flush: Any) -> Any:
     def unguarded(self: BaseDatabaseOperations, statements: Sequence[str]) -> None:
         _run(_guard("UNDO"))
         flush(self, statements)
-        _run([f"DELETE FROM {LAST}", *_guard()])
+        _run([*connection.ops.sql_flush(no_style(), [LAST]), *_guard()])
 
     return unguarded
 
