@@ -55,7 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = config.stash.setdefault(_left, Counter())
     if not config.getoption(OPTION):
         return
-    kept, out = [], []
+    kept: list[pytest.Item] = []
+    out: list[pytest.Item] = []
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         reason = reason_for_sqlite_alone(item.path, params)
@@ -68,7 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell xdist's first process, which collects nothing itself."""
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left"] = dict(session.config.stash.get(_left, Counter()))
+        left = session.config.stash.get(_left, Counter[str]())
+        session.config.workeroutput["left"] = dict(left)
 
 
 @pytest.hookimpl(optionalhook=True)
