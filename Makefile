@@ -9,6 +9,8 @@ TRY_AGAIN := --reruns 2 --reruns-delay 3 --rerun-show-tracebacks
 BENCHMARKS := mcp_start mcp_calls durable_runs batch_pages remote_pages artifact_chunks event_stream list_runs admin_lists audit_log \
 	policy_check chat_decision gate search_files list_files dry_diff validate_script
 .DEFAULT_GOAL := help
+# Each worker and each process that a test starts would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
 
 help: ## list the targets
@@ -28,10 +30,9 @@ test: test-sqlite test-postgresql test-kills ## run the whole suite, on SQLite a
 test-sqlite: setup-tests ## run the suite on SQLite
 	@$(VENV)/python -m pytest -n 3 --dist worksteal -q $(TRY_AGAIN) --ignore tests/faults $(ARGS)
 
-test-postgresql: setup-tests ## run what touches the database again, on PostgreSQL
+test-postgresql: setup-tests ## run what a database could decide again, on PostgreSQL
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 3 --dist worksteal -q $(TRY_AGAIN) \
-		-k "not browser and not stack and not demo" \
-		tests/integration tests/contract $(ARGS)
+		--what-a-database-decides tests/integration tests/contract $(ARGS)
 
 test-kills: setup-tests ## run the tests that kill processes, without the long ones
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 2 --dist worksteal -q $(TRY_AGAIN) tests/faults $(ARGS)

@@ -12,9 +12,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from tests.services import postgres_server, redis_server
 
@@ -54,30 +52,7 @@ os.environ.setdefault("CONTINUITY_LOG_LEVEL", "WARNING")
 
 
 def pytest_configure() -> None:
-    """Lift the audit guards around the flush that ends a transactional test: nothing else may
-    remove rows.
-    """
-    from django.db.backends.base.operations import BaseDatabaseOperations
+    """Take over what ends a transactional test; Django has to be set up before."""
+    from tests.emptying import empty_after_each_test
 
-    guards = [
-        import_module(f"decisions.migrations.{name}")
-        for name in ("0002_audit_guards", "0010_audit_seals")
-    ]
-    flush = BaseDatabaseOperations.execute_sql_flush
-
-    def flush_unguarded(self: Any, statements: list[str]) -> None:
-        sqlite = self.connection.vendor == "sqlite"
-        off, on = ("SQLITE_UNDO", "SQLITE") if sqlite else ("POSTGRESQL_UNDO", "POSTGRESQL")
-        with self.connection.cursor() as cursor:
-            for guard in guards:
-                for statement in getattr(guard, off):
-                    cursor.execute(statement)
-        flush(self, statements)
-        with self.connection.cursor() as cursor:
-            # SQLite has no TRUNCATE: removing the runs was counted.
-            cursor.execute("DELETE FROM runs_runtotalchange")
-            for guard in guards:
-                for statement in getattr(guard, on):
-                    cursor.execute(statement)
-
-    BaseDatabaseOperations.execute_sql_flush = flush_unguarded  # type: ignore[method-assign]
+    empty_after_each_test()

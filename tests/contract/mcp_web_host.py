@@ -11,7 +11,7 @@ import httpx
 
 from decisions.principals import authenticate
 from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host
-from tests.support.rest import bearer
+from tests.support.rest import NO_TLS, bearer
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -37,6 +37,7 @@ class WebHost(Host):
             base_url=address,
             headers={**HEADERS, **bearer(token)},
             timeout=PATIENCE_S,
+            verify=NO_TLS,
             limits=httpx.Limits(max_connections=None),
         )
         self._threads: list[threading.Thread] = []

@@ -9,7 +9,7 @@ import httpx
 from tests.contract.mcp_host import PATIENCE_S, error_of, structured
 from tests.contract.mcp_web_host import WebHost
 from tests.contract.rest_calls import request_of
-from tests.support.rest import bearer, refusal
+from tests.support.rest import NO_TLS, bearer, refusal
 
 Answer = dict[str, Any]
 
@@ -27,7 +27,9 @@ class Surface:
 
     def __init__(self, web: str, token: str, *, over: str) -> None:
         self._host = WebHost(web, token) if over == "mcp" else None
-        self._client = httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S)
+        self._client = httpx.Client(
+            base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS
+        )
 
     def call(self, tool: str, **arguments: Any) -> Answer:
         """Return the answer, or raise Refusal."""

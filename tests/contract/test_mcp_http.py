@@ -17,7 +17,7 @@ from decisions.principals import create_token
 from decisions.throttle import CallCounter
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
-from tests.support.rest import bearer, refusal
+from tests.support.rest import NO_TLS, bearer, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -30,7 +30,7 @@ each_path = pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages/?session
 def client(web: str, token: str) -> Iterator[httpx.Client]:
     """A caller with a token of trust local."""
     headers = {**HEADERS, **bearer(token)}
-    with httpx.Client(base_url=web, headers=headers, timeout=60) as client:
+    with httpx.Client(base_url=web, headers=headers, timeout=60, verify=NO_TLS) as client:
         yield client
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from decisions.principals import DEFAULT_SCOPES, Principal, create_token
 from runs.management.commands.serve import web_config
-from tests.support.rest import bearer
+from tests.support.rest import NO_TLS, bearer
 from tests.support.rest_server import PATIENCE_S, close_pooled_connections, running
 
 MakeClient = Callable[..., httpx.Client]
@@ -31,14 +31,14 @@ def web(django_db_setup: None) -> Iterator[str]:
 @pytest.fixture
 def anonymous(web: str, principal: Principal) -> Iterator[httpx.Client]:
     """A caller without a token."""
-    with httpx.Client(base_url=web, timeout=PATIENCE_S) as client:
+    with httpx.Client(base_url=web, timeout=PATIENCE_S, verify=NO_TLS) as client:
         yield client
 
 
 @pytest.fixture
 def api(web: str, token: str) -> Iterator[httpx.Client]:
     """A caller with every default scope, trust local, in the local workspace."""
-    with httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S) as client:
+    with _client(web, token) as client:
         yield client
 
 
@@ -49,7 +49,10 @@ def client_with(web: str, principal: Principal) -> Iterator[MakeClient]:
 
         def make(*, scopes: frozenset[str] = DEFAULT_SCOPES, **options: Any) -> httpx.Client:
             token = create_token(name="test", scopes=frozenset(scopes), **options)
-            client = httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S)
-            return made.enter_context(client)
+            return made.enter_context(_client(web, token))
 
         yield make
+
+
+def _client(web: str, token: str) -> httpx.Client:
+    return httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS)

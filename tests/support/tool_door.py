@@ -11,7 +11,7 @@ import httpx
 from decisions.principals import authenticate
 from tests.contract.bad_inputs import encode
 from tests.contract.mcp_host import OpenDoor, StdioHost
-from tests.support.rest import bearer
+from tests.support.rest import NO_TLS, bearer
 from tests.support.rest_server import PATIENCE_S
 
 DOORS = ("rest", "mcp")
@@ -25,7 +25,9 @@ class ToolDoor:
         self.over = over
         # A server of its own, which offers what this test's settings say.
         self._host = StdioHost(OpenDoor(authenticate(token))) if over == "mcp" else None
-        self.client = httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S)
+        self.client = httpx.Client(
+            base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS
+        )
 
     def call(self, tool: str, args: Mapping[str, Any] | bytes) -> Told:
         """Call a tool, whose arguments may be raw JSON."""

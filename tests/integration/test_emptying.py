@@ -1,0 +1,61 @@
+"""What a test leaves behind is gone before the next one, and the database's own guards are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Permission
+from django.db import DatabaseError, models
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal, local_principal
+from runs.models import Run
+from runs.slots import ensure_slots
+from runs.totals import missing_triggers
+from tests import emptying
+
+STANDING = {"auth.Permission", "contenttypes.ContentType"}
+
+
+def filled() -> set[str]:
+    found: list[type[models.Model]] = [m for m in apps.get_models() if m._meta.managed]
+    return {model._meta.label for model in found if model._default_manager.exists()}
+
+
+@pytest.mark.parametrize("small_bytes", [emptying.SMALL_BYTES, -1])
+def test_no_row_stays_whether_tables_are_small_or_large(
+    submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch, small_bytes: int
+) -> None:
+    monkeypatch.setattr(emptying, "SMALL_BYTES", small_bytes)
+    for _ in range(2):  # the first time of a process goes the long way
+        ensure_slots()
+        submitted(submit)
+        assert {"runs.Run", "runs.RunTotalChange", "decisions.AuditEntry"} <= filled()
+        emptying.empty()
+        assert filled() == STANDING
+    assert missing_triggers() == set()
+
+
+def submitted(submit: Callable[..., str]) -> None:
+    local_principal()
+    assert Run.objects.filter(id=submit()).exists()
+
+
+def test_the_audit_log_is_guarded_afterwards(submit: Callable[..., str]) -> None:
+    emptying.empty()
+    ensure_slots()
+    submitted(submit)
+    with pytest.raises(DatabaseError, match="append-only"):
+        AuditEntry.objects.all().delete()
+
+
+def test_a_permission_that_a_test_made_goes(principal: Principal) -> None:
+    emptying.empty()
+    other = Permission.objects.first()
+    assert other is not None
+    Permission.objects.create(codename="made", name="Made", content_type=other.content_type)
+    emptying.empty()
+    assert not Permission.objects.filter(codename="made").exists()
+    assert Permission.objects.filter(codename="view_run").exists()

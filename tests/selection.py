@@ -1,0 +1,90 @@
+"""What runs a second time on PostgreSQL: all that a database could decide (docs/tests.md).
+
+`--what-a-database-decides` leaves out the tests below, and the end of the run says how many and
+why. A test that is new runs on both databases until somebody names its file here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+OPTION = "--what-a-database-decides"
+# Files that a database has no part in, or only as the place where a run's row lies.
+ON_SQLITE_ALONE = {
+    "integration/test_browser_*.py": "pages, and what Chromium makes of them",
+    "integration/test_demo_first_run.py": "the demo, on an installation of its own",
+    "integration/test_egress_outcomes.py": "addresses that a page may ask for",
+    "integration/test_egress_ways.py": "addresses that a page may ask for",
+    "integration/test_mcp_embedded.py": "the stack, on an installation of its own",
+    "integration/test_preview_*.py": "servers of projects, and Chromium",
+    "integration/test_stack_*.py": "processes of the stack",
+    "integration/test_webgal_official.py": "the grammar, without a database",
+    "contract/test_mcp_tools_list.py": "lists and schemas, made from code",
+    "contract/test_workspace_schemas.py": "lists and schemas, made from code",
+}
+# MCP's transports meet before the pool of threads that alone talks to the database.
+TRANSPORT = "http"
+_OTHER_TRANSPORT = f"the same calls over MCP's transports but {TRANSPORT}"
+_TESTS = Path(__file__).parent
+_left = pytest.StashKey[Counter[str]]()
+
+
+def reason_for_sqlite_alone(path: Path, params: Mapping[str, Any]) -> str | None:
+    """Return why a test need not run on a second database, or None."""
+    name = path.relative_to(_TESTS).as_posix()
+    for pattern, reason in ON_SQLITE_ALONE.items():
+        if fnmatch(name, pattern):
+            return reason
+    over = {params[name] for name in ("host", "remote_host") if name in params}
+    return _OTHER_TRANSPORT if over and TRANSPORT not in over else None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Have the option."""
+    parser.addoption(OPTION, action="store_true", help="leave out what no database decides")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the option says, and count it."""
+    left = config.stash.setdefault(_left, Counter())
+    if not config.getoption(OPTION):
+        return
+    kept: list[pytest.Item] = []
+    out: list[pytest.Item] = []
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        reason = reason_for_sqlite_alone(item.path, params)
+        (out if reason else kept).append(item)
+        left.update([reason] if reason else [])
+    items[:] = kept
+    config.hook.pytest_deselected(items=out)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell xdist's first process, which collects nothing itself."""
+    if hasattr(session.config, "workeroutput"):
+        left = session.config.stash.get(_left, Counter[str]())
+        session.config.workeroutput["left"] = dict(left)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker left out: each collects the same."""
+    node.config.stash[_left] = Counter(getattr(node, "workeroutput", {}).get("left", {}))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what ran on SQLite alone."""
+    left = config.stash.get(_left, Counter[str]())
+    if left:
+        terminalreporter.section(f"{left.total()} tests left to SQLite")
+        for reason, number in left.most_common():
+            terminalreporter.line(f"{number:5} {reason}")
