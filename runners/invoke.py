@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
@@ -79,6 +80,14 @@ async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> 
         tool_call_id=call_id, deadline=ctx.deadline, on_update=tell,
     )  # fmt: skip
     return await call_runner(call, whose, runner)
+
+
+async def leave_runners() -> None:
+    """Close this event loop's connections to runners, where any was ever made, before it ends."""
+    if "runners.gateway.connections" in sys.modules:
+        from runners.gateway.connections import close_pool  # late, as above
+
+        await close_pool()
 
 
 def raise_if_interrupted() -> None:
