@@ -7,6 +7,8 @@ it sees there comes out.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import select
@@ -32,6 +34,7 @@ _ALWAYS = (
 _LINE = re.compile(rb"([^\0]+)\0([0-9]+):[^\n]*\n")  # "./a.txt\0" "123:" "[Omitted long line]"
 # What follows the lines of a file that turns out to be binary, after its name.
 _BINARY = re.compile(rb": WARNING: stopped searching binary file after match [^\n]*\n")
+_PIPE_BYTES = 1 << 20
 _NAME_BYTES = 1 << 16  # more without a line is no answer of ripgrep's
 
 # The files that may hold a match; where the lines that may match begin, in bytes from the start of
@@ -50,7 +53,7 @@ class Asked(NamedTuple):
         folder: an open folder.
         expression: in its own dialect.
         file_glob: the last name of it spares files of other names.
-        forbidden: globs of what is not looked at.
+        forbidden: a glob of what is not looked at.
         limit: larger files are left out; bytes.
         until: `time.monotonic()` value after which it is killed.
     """
@@ -58,7 +61,7 @@ class Asked(NamedTuple):
     folder: int
     expression: str
     file_glob: str | None
-    forbidden: Sequence[str]
+    forbidden: str
     limit: int
     until: float
 
@@ -95,6 +98,7 @@ def _told(depth: Sequence[str], folders: Sequence[str], asked: Asked) -> Generat
     with _start(command, asked.folder) as ran:
         try:
             if ran.stdout is not None:
+                _widen(ran.stdout.fileno())
                 yield from _by_file(_pieces_of(ran.stdout.fileno(), asked.until))
             said = ran.communicate()[1]
         finally:
@@ -112,8 +116,15 @@ def _pieces_of(told: int, until: float) -> Generator[bytes]:
     while data:
         if not ready.poll(max(0.0, until - time.monotonic()) * 1000):
             raise TooSlow("The search did not end in time; name a folder further down.")
-        data = os.read(told, 1 << 16)
+        data = os.read(told, _PIPE_BYTES)
         yield data
+
+
+def _widen(pipe: int) -> None:
+    """Let ripgrep go on while we look into what it told of."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):  # an account may hold so much in pipes, and no more
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _by_file(told: Iterable[bytes]) -> Generator[Places]:
@@ -163,7 +174,7 @@ def _globs(asked: Asked) -> list[str]:
     last = (asked.file_glob or "").rpartition("/")[2]
     if last != "**" and re.fullmatch(r"[\w.*?-]+", last):
         told.append(f"--glob={last}")
-    return told + [f"--iglob=!{glob}" for glob in asked.forbidden]
+    return [*told, f"--iglob=!{asked.forbidden}"]
 
 
 def _pieces(arguments: Sequence[str]) -> Generator[list[str]]:

@@ -27,7 +27,7 @@ from runners.workspace.search.firsts import Firsts
 from runners.workspace.search.matching import Match, Needed, matches_at, matches_in
 from runners.workspace.search.patterns import LinePattern
 
-_TURN = 32  # files between two looks at the clock, and at whether there is enough
+_TURN = 32  # files between two looks at whether there is enough
 # How many files RE2 looks at alone before it is known how common matches are; a small project is
 # done by then, without another process.
 _FIRST_FILES = 200
@@ -35,6 +35,7 @@ _FIRST_FILES = 200
 # take more, ripgrep is quicker to walk all that is left.
 _IN_ORDER = 6_000
 _MANY = 0.3  # where more files than this hold a match, ripgrep spares too little
+_COMMON = 4  # then so many times as many are walked in order: there is no second pass over them
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class _Hunt:
     def _asked(self, opened: int, expression: str) -> ripgrep.Asked:
         search = self._search
         return ripgrep.Asked(
-            opened, expression, search.file_glob, self._sieve.forbidden.globs(), search.limit,
+            opened, expression, search.file_glob, self._sieve.forbidden.glob(), search.limit,
             search.until,
         )  # fmt: skip
 
@@ -120,7 +121,7 @@ class _Hunt:
         while some and not self._found.enough:
             wish, last = self._wish(count), some[-1]
             common = self._found.count_files() >= _MANY * count
-            if wish > _IN_ORDER * (4 if common else 1):
+            if wish > _IN_ORDER * (_COMMON if common else 1):
                 self._look_into_told(
                     ripgrep.lines_below(asked),
                     lambda paths: self._sieve.among([one for one in paths if one > last]),  # noqa: B023
@@ -166,15 +167,12 @@ class _Hunt:
 
     def _look_into(self, files: Sequence[str], places: ripgrep.Places) -> None:
         """Add the matches in files; only in some lines, where places are given for a file."""
-        search, needed = self._search, self._needed.are_in
-        if time.monotonic() > search.until:
-            raise TooSlow("The search did not end in time; name a folder further down.")
-        start, wants = len(self._before), self._found.wants
-        paths = [path for one in files if wants(path := self._before + one)]
+        search, needed, start = self._search, self._needed.are_in, len(self._before)
+        paths = filter(self._found.wants, [self._before + one for one in files])
         for path, data in self._sandbox.read_some(paths, limit=search.limit):
-            if not needed(data):
-                continue
+            if time.monotonic() > search.until:
+                raise TooSlow("The search did not end in time; name a folder further down.")
             if lines := places.get(path[start:]):
                 self._found.add(matches_at(path, data, search.pattern, lines, search.at_most))
-            elif found := matches_in(path, data, search.pattern, search.at_most):
-                self._found.add(found)
+            elif needed(data):
+                self._found.add(matches_in(path, data, search.pattern, search.at_most))
