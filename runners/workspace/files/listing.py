@@ -53,6 +53,7 @@ class Sieve:
 
     def __init__(self, forbidden: Forbidden, globs: Sequence[str] = ()) -> None:
         self.forbidden, self._globs = forbidden, Globs(globs or ["**"])
+        self._chooses = bool(globs)
         self._states = {"": self._globs.start}
         self.start = self._globs.start
 
@@ -69,6 +70,12 @@ class Sieve:
             kept.folders.extend(self._globs.among(state, some))
             inside += self._globs.inside(state, some)
         return kept, inside
+
+    def among(self, paths: list[str]) -> list[str]:
+        """Return the files that a walk would keep of these paths."""
+        names = "/".join(paths).split("/")
+        sound = _LEADS_ELSEWHERE.isdisjoint(names) and self.forbidden.without(names) is names
+        return paths if sound and not self._chooses else list(filter(self.passes, paths))
 
     def passes(self, path: str) -> bool:
         """Tell whether a walk would keep a file of this path."""
@@ -137,6 +144,9 @@ def files_in_order(folder: int, sieve: Sieve, until: float | None = None) -> Ite
         _need_time(until)
         with _opened(folder, path) as held:
             kept, inside = sieve.sift(_names_at(held, "", sieve.forbidden), state, until)
+        if not inside:
+            yield from sorted([path + name for name in kept.files])
+            continue
         # A folder with its slash sorts as all that is below it does.
         waiting += sorted(
             [(path + name, None) for name in kept.files]

@@ -34,8 +34,10 @@ def read_side_by_side(folder: int, paths: Iterable[str], limit: int) -> Iterator
             continue
         try:
             told = os.fstat(found)
-            fits = stat.S_ISREG(told.st_mode) and told.st_size <= limit
-            data = _read_text(found, told.st_size, limit) if fits else None
+            size = told.st_size
+            if size > limit or not stat.S_ISREG(told.st_mode):
+                continue
+            data = (read_open if size <= _HEAD else _read_text)(found, size, limit)
         except OSError:
             continue
         finally:
@@ -45,8 +47,6 @@ def read_side_by_side(folder: int, paths: Iterable[str], limit: int) -> Iterator
 
 
 def _read_text(found: int, size: int, limit: int) -> bytes | None:
-    if size <= _HEAD:
-        return read_open(found, size, limit)
     head = os.read(found, _HEAD)
     rest = None if b"\0" in head else read_open(found, size - len(head), limit - len(head))
     return None if rest is None else head + rest

@@ -32,11 +32,13 @@ class LinePattern:
         compiled: for bytes that are UTF-8.
         for_ripgrep: the same or a wider one for ripgrep, or None.
         alone: each line must be tried by itself, for the expression knows where its text begins.
+        needed: bytes without which no line matches, each once; those that are known.
     """
 
     compiled: Any
     for_ripgrep: str | None
     alone: bool
+    needed: bytes
 
 
 def line_pattern(regex: str) -> LinePattern:
@@ -56,7 +58,8 @@ def line_pattern(regex: str) -> LinePattern:
         raise _wrong(exc) from None
     reader = _Reader(regex)
     said = reader.read()
-    return LinePattern(compiled, said if reader.sayable else None, reader.alone)
+    needed = bytes(dict.fromkeys(reader.needed)) if reader.sayable else b""
+    return LinePattern(compiled, said if reader.sayable else None, reader.alone, needed)
 
 
 def _wrong(exc: Exception) -> BadArguments:
@@ -73,10 +76,13 @@ class _Reader:
     Attributes:
         sayable: nothing was met so far that cannot be said.
         alone: see LinePattern.
+        needed: characters that every match holds, if all can be said.
     """
 
     def __init__(self, regex: str) -> None:
         self._regex, self._at = regex, 0
+        self._depth, self._alternatives = 0, False
+        self._signs: list[str] = []
         self.sayable = not ("(?i" in regex and not regex.isascii())
         self.alone = False
         self._any_case = "(?i" in regex
@@ -86,6 +92,16 @@ class _Reader:
         while self._at < len(self._regex):
             said.append(self._one())
         return "".join(said)
+
+    @property
+    def needed(self) -> bytes:
+        return b"" if self._alternatives or self._any_case else "".join(self._signs).encode()
+
+    def _need(self, sign: str) -> str:
+        """Note a character that stands for itself, unless it may be left out."""
+        if self._depth == 0 and not self._regex.startswith(("?", "*", "+", "{"), self._at):
+            self._signs.append(sign)
+        return _quoted(sign)
 
     def _one(self) -> str:
         sign = self._regex[self._at]
@@ -98,7 +114,9 @@ class _Reader:
             return self._breaks(sign)
         if sign == "$":
             return r"(?:\r?$)"
-        return sign if sign in ")|*+?.^" else _quoted(sign)
+        self._depth -= sign == ")"
+        self._alternatives |= sign == "|" and self._depth == 0
+        return sign if sign in ")|*+?.^" else self._need(sign)
 
     def _escape(self) -> str:
         letter = self._regex[self._at + 1]
@@ -115,7 +133,8 @@ class _Reader:
         if letter == "Q":
             end = self._regex.find("\\E", self._at)
             self._at = len(self._regex) if end < 0 else end + 2
-        return self._plain(letter)
+        said = self._plain(letter)
+        return said if letter in "tf" else self._need(letter)
 
     def _plain(self, letter: str) -> str:
         """Say an escape that stands for one character."""
@@ -136,6 +155,7 @@ class _Reader:
 
     def _group(self) -> str:
         group = _GROUP.match(self._regex, self._at)
+        self._depth += group is None or group[2] != ")"
         if group is None:
             return self._take("(", "(?:")
         flags, end = group[1] or "", group[2] or ":"

@@ -1,34 +1,49 @@
-"""Ask ripgrep which files may hold a match.
+"""Ask ripgrep which lines may match.
 
-It is asked for names alone. What is handed out is read by us, through the sandbox: a link that is
-swapped in while ripgrep walks makes it look elsewhere, but nothing of what it sees there comes out.
+It is asked where they are, not for what they say. What is handed out is read by us, through the
+sandbox: a link that is swapped in while ripgrep walks makes it look elsewhere, but nothing of what
+it sees there comes out.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import select
 import shutil
 import subprocess
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from runners.workspace.errors import TooSlow
 
 _ARGUMENT_BYTES = 500_000
-_AT_ONCE = 64  # names that are handed on together, or each would be a turn of its own
+_AT_ONCE = 64  # files that are handed on together, or each would be a turn of its own
+# Lines it tells of in a file: where it holds more, to look at all its lines is as quick.
+_LINES = 20
 # Nothing of the caller's own settings, no ignore files; binary files are left at their first NUL.
 _ALWAYS = (
     "--no-config", "--no-ignore", "--hidden", "--no-follow", "--no-messages", "--color=never",
-    "--no-mmap", "--files-with-matches", "--null",
+    "--no-mmap", "--with-filename", "--no-heading", "--null", "--byte-offset", "--no-line-number",
+    "--max-columns=1", f"--max-count={_LINES}",
 )  # fmt: skip
+_LINE = re.compile(rb"([^\0]+)\0([0-9]+):[^\n]*\n")  # "./a.txt\0" "123:" "[Omitted long line]"
+# What follows the lines of a file that turns out to be binary, after its name.
+_BINARY = re.compile(rb": WARNING: stopped searching binary file after match [^\n]*\n")
+_PIPE_BYTES = 1 << 20
+_NAME_BYTES = 1 << 16  # more without a line is no answer of ripgrep's
+
+# The files that may hold a match; where the lines that may match begin, in bytes from the start of
+# the text (a BOM is no part of it), or None for all lines.
+Places = dict[str, list[int] | None]
 
 
 class RipgrepFailed(Exception):
-    """It is not there, or does not take the expression."""
+    """It is not there, does not take the expression, or its answer cannot be read."""
 
 
 class Asked(NamedTuple):
@@ -38,7 +53,7 @@ class Asked(NamedTuple):
         folder: an open folder.
         expression: in its own dialect.
         file_glob: the last name of it spares files of other names.
-        forbidden: globs of what is not looked at.
+        forbidden: a glob of what is not looked at.
         limit: larger files are left out; bytes.
         until: `time.monotonic()` value after which it is killed.
     """
@@ -46,7 +61,7 @@ class Asked(NamedTuple):
     folder: int
     expression: str
     file_glob: str | None
-    forbidden: Sequence[str]
+    forbidden: str
     limit: int
     until: float
 
@@ -57,8 +72,9 @@ def find_ripgrep() -> str | None:
     return shutil.which("rg")
 
 
-def names_in(folders: Sequence[str], asked: Asked) -> Generator[list[str]]:
-    """Yield the files directly in some folders that may hold a line that matches, in no order.
+def lines_in(folders: Sequence[str], asked: Asked) -> Generator[Places]:
+    """Yield the lines that may match in the files directly in some folders; each file once, in no
+    order.
 
     Args:
         folders: relative to the one that is open, each with a slash at its end, "" for itself.
@@ -71,18 +87,19 @@ def names_in(folders: Sequence[str], asked: Asked) -> Generator[list[str]]:
         yield from _told(["--max-depth=1"], some, asked)
 
 
-def names_below(asked: Asked) -> Generator[list[str]]:
-    """Yield such files anywhere below the open folder; see `names_in`."""
+def lines_below(asked: Asked) -> Generator[Places]:
+    """Yield such lines in the files anywhere below the open folder; see `lines_in`."""
     yield from _told([], ["./"], asked)
 
 
-def _told(depth: Sequence[str], folders: Sequence[str], asked: Asked) -> Generator[list[str]]:
+def _told(depth: Sequence[str], folders: Sequence[str], asked: Asked) -> Generator[Places]:
     command = [find_ripgrep() or "", *_ALWAYS, *depth, f"--max-filesize={asked.limit}"]
     command += [*_globs(asked), "-e", asked.expression, "--", *folders]
     with _start(command, asked.folder) as ran:
         try:
             if ran.stdout is not None:
-                yield from _names(ran.stdout.fileno(), asked.until)
+                _widen(ran.stdout.fileno())
+                yield from _by_file(_pieces_of(ran.stdout.fileno(), asked.until))
             said = ran.communicate()[1]
         finally:
             ran.kill()
@@ -91,22 +108,64 @@ def _told(depth: Sequence[str], folders: Sequence[str], asked: Asked) -> Generat
         raise RipgrepFailed(said.decode(errors="replace")[:500])
 
 
-def _names(told: int, until: float) -> Generator[list[str]]:
-    """Yield the names that come through a pipe, some at a time, until it is closed."""
+def _pieces_of(told: int, until: float) -> Generator[bytes]:
+    """Yield what comes through a pipe until it is closed."""
     ready = select.poll()
     ready.register(told)
-    names: list[bytes] = []
-    rest, more = b"", True
-    while more:
+    data = b"-"
+    while data:
         if not ready.poll(max(0.0, until - time.monotonic()) * 1000):
             raise TooSlow("The search did not end in time; name a folder further down.")
-        data = os.read(told, 1 << 16)
-        *whole, rest = (rest + data).split(b"\0")
-        names += whole
-        more = bool(data)
-        if names and (len(names) >= _AT_ONCE or not more):
-            yield [os.fsdecode(name).removeprefix("./") for name in names]
-            names = []
+        data = os.read(told, _PIPE_BYTES)
+        yield data
+
+
+def _widen(pipe: int) -> None:
+    """Let ripgrep go on while we look into what it told of."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):  # an account may hold so much in pipes, and no more
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def _by_file(told: Iterable[bytes]) -> Generator[Places]:
+    """Yield what ripgrep says, some files at a time; it says all of a file at a stretch."""
+    rest, last = b"", b""
+    places: dict[bytes, list[int]] = {}
+    for data in told:
+        rest, last = _read_lines(rest + data, last, places)
+        if len(places) > _AT_ONCE:
+            unfinished = places.pop(last)
+            yield _named(places)
+            places = {last: unfinished}
+    if rest:
+        raise RipgrepFailed("Its answer ends in the midst of a line.")
+    yield _named(places)
+
+
+def _read_lines(data: bytes, last: bytes, places: dict[bytes, list[int]]) -> tuple[bytes, bytes]:
+    """Add the lines that are told whole; return what is left, and the last file's name."""
+    at = 0
+    while at < len(data):
+        if last and data.startswith(last, at) and (said := _BINARY.match(data, at + len(last))):
+            at = said.end()
+            continue
+        line = _LINE.match(data, at)
+        if line is None:
+            break
+        last, at = line[1], line.end()
+        places.setdefault(last, []).append(int(line[2]))
+    if len(data) - at > _NAME_BYTES:
+        raise RipgrepFailed("Its answer holds no line.")
+    return data[at:], last
+
+
+def _named(places: dict[bytes, list[int]]) -> Places:
+    if any(b"\n" in name for name in places):
+        raise RipgrepFailed("A name is of two lines, or it says what it is not known to say.")
+    return {
+        os.fsdecode(name).removeprefix("./"): lines if len(lines) < _LINES else None
+        for name, lines in places.items()
+    }
 
 
 def _globs(asked: Asked) -> list[str]:
@@ -115,7 +174,7 @@ def _globs(asked: Asked) -> list[str]:
     last = (asked.file_glob or "").rpartition("/")[2]
     if last != "**" and re.fullmatch(r"[\w.*?-]+", last):
         told.append(f"--glob={last}")
-    return told + [f"--iglob=!{glob}" for glob in asked.forbidden]
+    return [*told, f"--iglob=!{asked.forbidden}"]
 
 
 def _pieces(arguments: Sequence[str]) -> Generator[list[str]]:

@@ -1,8 +1,11 @@
 """Search the files below a folder for lines, in the order of their paths.
 
-The files that may match come from ripgrep where it is installed and knows the expression, else they
-are all that there are; RE2 then finds the lines in them, in either case. So both give the same
-answer, and ripgrep only spares the files that hold nothing.
+The lines that may match come from ripgrep where it is installed and knows the expression, else they
+are all that there are; RE2 decides in either case. So both give the same answer, and ripgrep only
+spares what holds nothing.
+
+One thread reads and tries: with two, each waits for the other's turn with the interpreter at every
+file, and the search takes three times as long.
 """
 
 from __future__ import annotations
@@ -11,9 +14,7 @@ import contextlib
 import os
 import stat
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
@@ -23,11 +24,10 @@ from runners.workspace.files.listing import Sieve
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import ripgrep
 from runners.workspace.search.firsts import Firsts
-from runners.workspace.search.matching import Match, matches_in
+from runners.workspace.search.matching import Match, Needed, matches_at, matches_in
 from runners.workspace.search.patterns import LinePattern
 
-_TURN = 32  # files that a thread looks at before it takes others
-_THREADS = max(1, min(4, os.cpu_count() or 1))
+_TURN = 32  # files between two looks at whether there is enough
 # How many files RE2 looks at alone before it is known how common matches are; a small project is
 # done by then, without another process.
 _FIRST_FILES = 200
@@ -35,6 +35,7 @@ _FIRST_FILES = 200
 # take more, ripgrep is quicker to walk all that is left.
 _IN_ORDER = 6_000
 _MANY = 0.3  # where more files than this hold a match, ripgrep spares too little
+_COMMON = 4  # then so many times as many are walked in order: there is no second pass over them
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +68,26 @@ def search_below(sandbox: Sandbox, search: Search) -> list[Match]:
     name = sandbox.name_of(search.path)
     single = stat.S_ISREG(sandbox.stat(search.path).st_mode)
     sieve = sandbox.sieve([at_any_depth(search.file_glob)] if search.file_glob is not None else [])
-    with ThreadPoolExecutor(_THREADS) as threads:
-        if single:
-            above, _, last = f"/{name}".rpartition("/")
-            hunt = _Hunt(sandbox, search, sieve, above[1:], threads)
-            return hunt.in_files([last] if sieve.passes(last) else [])
-        return _Hunt(sandbox, search, sieve, "" if name == "." else name, threads).in_folder()
+    if single:
+        above, _, last = f"/{name}".rpartition("/")
+        hunt = _Hunt(sandbox, search, sieve, above[1:])
+        return hunt.in_files([last] if sieve.passes(last) else [])
+    return _Hunt(sandbox, search, sieve, "" if name == "." else name).in_folder()
 
 
 class _Hunt:
     """One search below a folder; paths are relative to it until a file is read."""
 
-    def __init__(
-        self, sandbox: Sandbox, search: Search, sieve: Sieve, folder: str,
-        threads: ThreadPoolExecutor,
-    ) -> None:  # fmt: skip
+    def __init__(self, sandbox: Sandbox, search: Search, sieve: Sieve, folder: str) -> None:
         self._sandbox, self._search, self._sieve = sandbox, search, sieve
-        self._folder, self._threads = folder or ".", threads
+        self._folder = folder or "."
         self._before = f"{folder}/" if folder else ""
         self._found = Firsts(search.at_most)
+        self._needed = Needed(search.pattern)
 
     def in_files(self, files: Iterable[str]) -> list[Match]:
         """Return the matches in some files that are given in order."""
-        self._look_into(self._turns(iter(files)))
+        self._look_into_all(iter(files))
         return self._found.sorted()
 
     def in_folder(self) -> list[Match]:
@@ -113,7 +111,7 @@ class _Hunt:
     def _asked(self, opened: int, expression: str) -> ripgrep.Asked:
         search = self._search
         return ripgrep.Asked(
-            opened, expression, search.file_glob, self._sieve.forbidden.globs(), search.limit,
+            opened, expression, search.file_glob, self._sieve.forbidden.glob(), search.limit,
             search.until,
         )  # fmt: skip
 
@@ -123,21 +121,21 @@ class _Hunt:
         while some and not self._found.enough:
             wish, last = self._wish(count), some[-1]
             common = self._found.count_files() >= _MANY * count
-            if wish > _IN_ORDER and not common:
+            if wish > _IN_ORDER * (_COMMON if common else 1):
                 self._look_into_told(
-                    ripgrep.names_below(asked),
-                    lambda path: path > last and self._sieve.passes(path),  # noqa: B023
+                    ripgrep.lines_below(asked),
+                    lambda paths: self._sieve.among([one for one in paths if one > last]),  # noqa: B023
                     otherwise=walk,
                 )
                 return
             some = list(islice(walk, int(min(wish, _IN_ORDER))))
             count += len(some)
             if common:
-                self._look_into(self._turns(iter(some)))
+                self._look_into_all(iter(some))
                 continue
             folders = sorted({path[: path.rfind("/") + 1] for path in some})
-            told = ripgrep.names_in(folders, asked)
-            self._look_into_told(told, set(some).__contains__, otherwise=iter(some))
+            told = ripgrep.lines_in(folders, asked)
+            self._look_into_told(told, set(some).intersection, otherwise=iter(some))
 
     def _wish(self, seen: int) -> float:
         """Return how many files it may take from here until enough is found."""
@@ -147,50 +145,34 @@ class _Hunt:
         return max(_FIRST_FILES, 1.25 * seen * missing / len(self._found))
 
     def _look_into_told(
-        self, told: Generator[list[str]], wanted: Callable[[str], bool], otherwise: Iterator[str]
-    ) -> None:
+        self, told: Generator[ripgrep.Places], wanted: Callable[[Iterable[str]], Iterable[str]],
+        otherwise: Iterator[str],
+    ) -> None:  # fmt: skip
         """Look into the wanted ones of the files that ripgrep tells of; should it fail, into all
         the others.
         """
         kept = self._found.sorted()
         try:
             with contextlib.closing(told):
-                self._look_into(
-                    names[at : at + _TURN]
-                    for names in (sorted(filter(wanted, some)) for some in told)
-                    for at in range(0, len(names), _TURN)
-                )
+                for places in told:
+                    self._look_into(sorted(wanted(places)), places)
         except ripgrep.RipgrepFailed:
             self._found = Firsts(self._search.at_most, kept)
-            self._look_into(self._turns(otherwise))
+            self._look_into_all(otherwise)
 
-    def _turns(self, files: Iterator[str]) -> Iterator[list[str]]:
-        """Yield files that come in order some at a time, as long as there is not enough."""
+    def _look_into_all(self, files: Iterator[str]) -> None:
+        """Add the matches in files that come in order, as long as there is not enough."""
         while not self._found.enough and (turn := list(islice(files, _TURN))):
-            yield turn
+            self._look_into(turn, {})
 
-    def _look_into(self, turns: Iterable[list[str]]) -> None:
-        """Add the matches in files, some files at a time and side by side."""
-        under_way: deque[Future[list[Match]]] = deque()
-        try:
-            for turn in turns:
-                under_way.append(self._threads.submit(self._matches, turn))
-                if len(under_way) > 2 * _THREADS:
-                    self._found.add(under_way.popleft().result())
-            while under_way:
-                self._found.add(under_way.popleft().result())
-        finally:
-            for each in under_way:
-                each.cancel()
-
-    def _matches(self, files: Sequence[str]) -> list[Match]:
-        search = self._search
-        if time.monotonic() > search.until:
-            raise TooSlow("The search did not end in time; name a folder further down.")
-        paths = [self._before + one for one in files]
-        found: list[Match] = []
-        for path, data in self._sandbox.read_some(
-            filter(self._found.wants, paths), limit=search.limit
-        ):
-            found += matches_in(path, data, search.pattern, search.at_most)
-        return found
+    def _look_into(self, files: Sequence[str], places: ripgrep.Places) -> None:
+        """Add the matches in files; only in some lines, where places are given for a file."""
+        search, needed, start = self._search, self._needed.are_in, len(self._before)
+        paths = filter(self._found.wants, [self._before + one for one in files])
+        for path, data in self._sandbox.read_some(paths, limit=search.limit):
+            if time.monotonic() > search.until:
+                raise TooSlow("The search did not end in time; name a folder further down.")
+            if lines := places.get(path[start:]):
+                self._found.add(matches_at(path, data, search.pattern, lines, search.at_most))
+            elif needed(data):
+                self._found.add(matches_in(path, data, search.pattern, search.at_most))
