@@ -27,6 +27,7 @@ from config.api_errors import answer  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.gate import CALL_LIMIT  # noqa: E402
 from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
+from runs.published import Publisher  # noqa: E402
 from runs.stack.idle import WebUse  # noqa: E402
 from runs.stack.places import places  # noqa: E402
 
@@ -166,11 +167,14 @@ class Dispatcher:
 
     async def _live(self, receive: Any, send: Any) -> None:
         """Follow the process's life."""
+        publisher = Publisher()  # of the calls that are made here
+        publisher.start()
         while True:
             message = await receive()
             is_over = message["type"] == "lifespan.shutdown"
             if is_over:
                 await self._mcp.close()
+                publisher.stop()
             await send({"type": f"{message['type']}.complete"})
             if is_over:
                 return
