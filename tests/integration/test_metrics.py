@@ -28,6 +28,7 @@ from runs.totals import fold_totals
 from runs.worker import WorkerPlace
 from tests.integration.workers import must_take, register
 from tests.support.rest import refusal
+from tests.unit.test_fleet_files import METRIC, expressions
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -287,3 +288,17 @@ def test_who_comes_from_elsewhere_needs_a_token_with_the_scope(
     assert others.status_code == 403
     collector = client_with(scopes=frozenset({"metrics:read"})).get("/metrics", headers=headers)
     assert "continuity_slots 5.0" in collector.text
+
+
+def test_every_metric_of_the_dashboard_and_the_rules_is_told(
+    scrape: Callable[[], Samples], principal: Principal
+) -> None:
+    figures.step_ended("test_stepwise", "failed", 0.1)
+    figures.run_taken("test_stepwise", 0.1)
+    figures.runner_called("connect", 0.1)
+    figures.browser_launched(sandbox=False)
+    figures.browser_crashed("page")
+    told = {name for name, _ in scrape()}
+    asked = {name for text in expressions() for name in METRIC.findall(text)}
+    assert len(asked) > 20
+    assert asked <= told
