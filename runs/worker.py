@@ -42,6 +42,7 @@ from runs.opening import open_run
 from runs.passing_on import PassingOn
 from runs.processes import is_gone, this_process
 from runs.published import Gauges, Publisher
+from runs.served import is_particular
 from runs.sessions import live as live_sessions
 from runs.shared_execution import execution_of
 from runs.slots import ensure_slots
@@ -154,6 +155,8 @@ class WorkerPlace:
                 waited = datetime.now(UTC) - held.run.created_at
                 figures.run_taken(held.run.template_id, waited.total_seconds())
             self._carry_out(held)
+        if not taken and is_particular() and not self.draining:
+            self._bell.run_taken()  # the bell may have been for work that others do
         self._help()
         return taken
 
