@@ -1,7 +1,8 @@
 """What a process counts of its own work for /metrics: how long steps and runner calls took, what
 became of browsers.
 
-    runner_called("ok", 0.31)          step_ended("batch_extract_pages", "succeeded", 2.4)
+    step_ended("batch_extract_pages", "succeeded", 2.4)
+    result = await runner_call(call_runner(…))
 
 Counting costs a lock and an addition. Numbers gather here until somebody takes them to where all
 processes' numbers are added up (`runs.published`). Labels are words of our own, never ids: a figure
@@ -11,10 +12,13 @@ has as many series as it has words.
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from runners.base import ToolResult
 
 # Series of one process, all figures together: more would be a label that holds ids.
 MAX_SERIES = 5000
@@ -97,9 +101,19 @@ def run_taken(template_id: str, waited_s: float) -> None:
     _observe(WAITS, (template_id,), max(0.0, waited_s))
 
 
-def runner_called(outcome: str, seconds: float) -> None:
-    """Count a call to a docker-runner: `ok`, or the failure's details.reason."""
-    _observe(RUNNER_CALLS, (outcome if outcome in OUTCOMES else "other",), seconds)
+async def runner_call(call: Awaitable[ToolResult]) -> ToolResult:
+    """Await a call to a docker-runner, count it, and return what it returns: `ok`, the failure's
+    details.reason, or interrupted.
+    """
+    began, outcome = time.monotonic(), "interrupted"
+    try:
+        result = await call
+        details = (result.error or {}).get("details") or {}
+        outcome = "ok" if result.ok else str(details.get("reason", "other"))
+        return result
+    finally:
+        known = outcome if outcome in OUTCOMES else "other"
+        _observe(RUNNER_CALLS, (known,), time.monotonic() - began)
 
 
 def browser_launched(*, sandbox: bool) -> None:
