@@ -8,10 +8,15 @@ import json
 import os
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from artifacts.blobs import blob_name
+from artifacts.models import Artifact
+from runs.stack.backups.making import has_artifact_files, make_backup
+from runs.stack.backups.manifest import check_backup, list_blobs, read_manifest
 from tests.support.installations import (
     ON_POSTGRESQL,
     SUBMIT,
@@ -20,8 +25,9 @@ from tests.support.installations import (
     keys_of,
     working,
 )
+from tests.support.s3_bucket import Bucket
 
-pytest_plugins = ["tests.support.installation_fixtures"]
+pytest_plugins = ["tests.support.installation_fixtures", "tests.support.s3_fixtures"]
 
 
 def test_a_backup_made_under_writes_is_whole(
@@ -55,6 +61,21 @@ def test_artifacts_can_be_left_out(old: Place, new: Place, tmp_path: Path) -> No
     assert "left out" in old.run("backup", str(folder), "--without-artifacts", "--with-keys")
     assert not (folder / "artifacts").exists()
     new.run("restore", str(folder))
+
+
+def test_artifacts_of_a_bucket_are_left_to_it_unless_asked_for(
+    bucket: Bucket, make_artifact: Callable[..., str], tmp_path: Path
+) -> None:
+    make_artifact(b"kept in the bucket")
+    lost = make_artifact(b"lost from it")
+    assert has_artifact_files() is False
+    bucket.storage.delete(blob_name(Artifact.objects.get(id=lost).sha256))
+    said: list[str] = []
+    folder = tmp_path / "kept"
+    made = make_backup(folder, with_keys=False, with_artifacts=True, say=said.append)
+    assert (made.blobs, made.blob_bytes, made.missing) == (1, 18, 1)
+    assert [blob.read_bytes() for blob in list_blobs(folder)] == [b"kept in the bucket"]
+    assert check_backup(folder) == read_manifest(folder)
 
 
 @pytest.mark.parametrize("place", ["inside", "taken", "file"])

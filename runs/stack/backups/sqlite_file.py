@@ -7,8 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from django.conf import settings
-from django.db import connections
+from django.db import connection, connections
 
 from runs.stack.backups.manifest import keep
 from runs.stack.errors import BackupProblem
@@ -17,7 +16,7 @@ NAME = "database.sqlite3"
 
 
 def _place() -> Path:
-    return Path(settings.DATABASES["default"]["NAME"])
+    return Path(connection.settings_dict["NAME"])
 
 
 def dump(folder: Path) -> str:
