@@ -22,19 +22,21 @@ from tests.support.installations import (
     SUBMIT,
     WRITE,
     Place,
+    copy_of,
     keys_of,
-    working,
 )
 from tests.support.s3_bucket import Bucket
 
 pytest_plugins = ["tests.support.installation_fixtures", "tests.support.s3_fixtures"]
+# Each command is a process of its own: a dozen of them take their time on a busy machine.
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_backup_made_under_writes_is_whole(
-    tmp_path: Path, servers: dict[str, str], new: Place
+    old: Place, tmp_path: Path, servers: dict[str, str], new: Place
 ) -> None:
     on_and_on = SUBMIT.partition("run = submit_run")[0] + WRITE
-    with working(tmp_path, servers, "busy") as busy:
+    with copy_of(old, tmp_path, servers, "busy") as busy:
         writing = busy.home.start("shell", "--no-imports", "-c", on_and_on)
         writing.until("WRITES")
         busy.run("backup", str(tmp_path / "kept"), "--with-keys")
@@ -93,12 +95,11 @@ def test_a_place_that_will_not_do_is_refused(old: Place, tmp_path: Path, place: 
 
 
 @pytest.mark.skipif(ON_POSTGRESQL, reason="a file's")
-def test_a_damaged_database_makes_no_backup(tmp_path: Path, servers: dict[str, str]) -> None:
-    with working(tmp_path, servers, "damaged") as place:
+def test_a_damaged_database_makes_no_backup(
+    old: Place, tmp_path: Path, servers: dict[str, str]
+) -> None:
+    with copy_of(old, tmp_path, servers, "damaged") as place:
         file = place.home.at.home / "continuity.sqlite3"
-        place.python("from django.db import connection;"
-                     " connection.cursor().execute('PRAGMA wal_checkpoint(TRUNCATE)')"
-                     " ; print('done')")  # fmt: skip
         whole = file.read_bytes()
         page = whole.index(b"test_stepwise") // 4096 * 4096
         file.write_bytes(whole[:page] + os.urandom(4096) + whole[page + 4096 :])

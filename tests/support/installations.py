@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,10 @@ from tests.own_home import OwnHome, own_home
 
 ON_POSTGRESQL = os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql"
 KEYS = "a-key-of-the-fleet-" + "k" * 40
+MIGRATE = """
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+"""
 SUBMIT = """
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, keep_blob
@@ -88,15 +93,17 @@ def keys_of(place: Place) -> str:
 
 
 @contextmanager
-def installation(folder: Path, servers: dict[str, str], name: str, **env: str) -> Iterator[Place]:
-    """An installation without a database yet."""
+def installation(
+    folder: Path, servers: dict[str, str], name: str, *, like: str = "template1"
+) -> Iterator[Place]:
+    """An installation without a database yet; on PostgreSQL with one like another."""
     told = {"REDIS_URL": servers["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
     if ON_POSTGRESQL:
         with psycopg.connect(f"{servers['server']}/postgres", autocommit=True) as server:
             server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-            server.execute(f"CREATE DATABASE {name}")
+            server.execute(f"CREATE DATABASE {name} TEMPLATE {like}")
         told |= {"DATABASE_URL": f"{servers['server']}/{name}", "CONTINUITY_SECRET_KEYS": KEYS}
-    with own_home(folder / name, **{**told, **env}) as home:
+    with own_home(folder / name, **told) as home:
         yield Place(home)
 
 
@@ -104,6 +111,14 @@ def installation(folder: Path, servers: dict[str, str], name: str, **env: str) -
 def working(folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
     """An installation in which something was done."""
     with installation(folder, servers, name) as place:
-        place.run("migrate", "--verbosity", "0")
-        place.made = place.python(SUBMIT)[1:]
+        place.made = place.python(MIGRATE + SUBMIT)[1:]
+        yield place
+
+
+@contextmanager
+def copy_of(old: Place, folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
+    """The same once more, to be changed; made much faster than another one."""
+    with installation(folder, servers, name, like="old") as place:
+        shutil.copytree(old.home.at.home, place.home.at.home)
+        place.made = old.made
         yield place
