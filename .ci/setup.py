@@ -33,6 +33,7 @@ WITHOUT = {
     "redis-server": "redis-server is absent; the tests use the valkey-server of a Python package",
     "ripgrep": "ripgrep is absent; the tests that compare with it are left out",
     "bubblewrap": "bubblewrap is absent; the tests of what commands cannot escape are left out",
+    "docker-compose": "docker-compose is absent; its word on compose.yaml is left out",
 }
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 
@@ -150,8 +151,9 @@ def stamp(level: str) -> str:
 
 
 def install_servers() -> None:
-    """Have the server programs of PostgreSQL and Redis, ripgrep, which tests compare with, and
-    bubblewrap, which the reference runner uses; servers that run already are not touched.
+    """Have the server programs of PostgreSQL and Redis, ripgrep, which tests compare with,
+    bubblewrap, which the reference runner uses, and docker-compose, which reads compose.yaml;
+    servers that run already are not touched.
     """
     wanted = missing_programs()
     if not wanted:
@@ -182,6 +184,7 @@ def missing_programs() -> list[str]:
         "redis-server": shutil.which("redis-server"),
         "ripgrep": shutil.which("rg"),
         "bubblewrap": shutil.which("bwrap"),
+        "docker-compose": shutil.which("docker-compose"),
     }
     return [package for package, found in there.items() if not found]
 

@@ -28,6 +28,7 @@ from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.gate import CALL_LIMIT  # noqa: E402
 from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
 from runners.invoke import leave_runners  # noqa: E402
+from runs.published import Publisher  # noqa: E402
 from runs.stack.idle import WebUse  # noqa: E402
 from runs.stack.places import places  # noqa: E402
 
@@ -167,12 +168,15 @@ class Dispatcher:
 
     async def _live(self, receive: Any, send: Any) -> None:
         """Follow the process's life."""
+        publisher = Publisher()  # of the calls that are made here
+        publisher.start()
         while True:
             message = await receive()
             is_over = message["type"] == "lifespan.shutdown"
             if is_over:
                 await self._mcp.close()
                 await leave_runners()
+                publisher.stop()
             await send({"type": f"{message['type']}.complete"})
             if is_over:
                 return

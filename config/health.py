@@ -1,30 +1,22 @@
-"""Whether the process lives (/healthz), can do its work (/readyz), and how much there is
-(/metrics).
-"""
+"""Whether the process lives (/healthz) and the installation can do its work (/readyz)."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
 from django.http import HttpResponse
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector
 from redis.asyncio import Redis
 from rest_framework.request import Request
 
 from decisions.api_view import OpenView, json_answer
-from decisions.errors import Forbidden
 from decisions.openapi import operation
-from decisions.rest import is_local_call
 from decisions.threads import in_thread
-from runs.health import Census, count_living_workers, take_census
+from runs.health import count_living_workers
 
 CHECK_S = 3.0
 HEALTH = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
@@ -77,26 +69,6 @@ class ReadinessView(OpenView):
         return json_answer({"ready": ready, "parts": parts}, status=200 if ready else 503)
 
 
-class MetricsView(OpenView):
-    """GET /metrics."""
-
-    @operation("getMetrics", "Figures for Prometheus", tag="health", answer=None)
-    async def get(self, request: Request) -> HttpResponse:
-        """Figures of the whole installation in Prometheus' text format; for callers on this machine
-        alone.
-        """
-        if not is_local_call(request):
-            raise OnlyHere("The metrics are shown on this machine's own loopback address alone.")
-        body = await in_thread(generate_latest, _registry)
-        return HttpResponse(body, content_type=CONTENT_TYPE_LATEST)
-
-
-class OnlyHere(Forbidden):
-    """For callers on this machine."""
-
-    recovery = "Let the collector ask http://127.0.0.1 on the server itself, without a proxy."
-
-
 class _Away(Exception):
     """A part is not there; the text says so to anybody, so it holds no address."""
 
@@ -139,31 +111,3 @@ _PARTS: dict[str, tuple[Callable[[], Awaitable[None]], str]] = {
     "redis": (_redis, "Is the server of REDIS_URL up? Runs go on more slowly without it."),
     "worker": (_worker, "The database would have to tell."),
 }
-
-
-class _Figures(Collector):
-    """Asks the database at every scrape, so that every web process tells the same."""
-
-    def collect(self) -> Iterable[Metric]:
-        census = take_census()
-        runs = GaugeMetricFamily("continuity_runs", "Runs that are kept.", labels=["status"])
-        for status, count in sorted(census.runs.items()):
-            runs.add_metric([status], count)
-        yield runs
-        yield from _gauges(census)
-
-
-def _gauges(census: Census) -> Iterable[Metric]:
-    for name, told, value in (
-        ("slots", "Runs that may run at once.", census.slots),
-        ("slots_taken", "Slots that a run holds.", census.slots_taken),
-        ("workers", "Worker processes that beat.", census.workers),
-        ("outbox_entries", "Doorbells that no worker has answered.", census.doorbells),
-        ("outbox_oldest_seconds", "Since the first of them rang.", census.oldest_doorbell_s),
-    ):
-        yield GaugeMetricFamily(f"continuity_{name}", told, value=value)
-
-
-_registry = CollectorRegistry()
-_registry.register(_Figures())
-ProcessCollector(namespace="continuity_web", registry=_registry)

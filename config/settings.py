@@ -154,6 +154,9 @@ CONTINUITY_MCP_TOOLSETS = env.list(
 )
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
+# Which templates' runs this worker takes: their names, or all but those with a minus before them;
+# empty: all.
+WORKER_TEMPLATES = env.list("CONTINUITY_WORKER_TEMPLATES", default=[])
 FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
 
 # --- artifacts -----------------------------------------------------------------------------------

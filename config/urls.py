@@ -6,13 +6,13 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
-from config import health, schema
+from config import health, metrics, schema
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/admin/")),
     path("healthz", health.LivenessView.as_view()),
     path("readyz", health.ReadinessView.as_view()),
-    path("metrics", health.MetricsView.as_view()),
+    path("metrics", metrics.MetricsView.as_view()),
     path("api/schema", schema.SchemaView.as_view(), name="schema"),
     path("api/docs", schema.DocsView.as_view()),
     path("api/v1/", include("runs.urls")),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Iterable
 from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -22,6 +23,14 @@ def _derive(key: str, purpose: str) -> bytes:
 
 def _keys(purpose: str) -> list[bytes]:
     return [_derive(key, purpose) for key in settings.CONTINUITY_SECRET_KEYS]
+
+
+def key_marks(keys: Iterable[str] | None = None) -> list[str]:
+    """Return what tells whether two installations have the same keys, and nothing else of them;
+    by default of the configured ones.
+    """
+    wanted = settings.CONTINUITY_SECRET_KEYS if keys is None else keys
+    return [_derive(key, "mark").hex()[:32] for key in wanted]
 
 
 def _fernet() -> MultiFernet:

@@ -22,9 +22,9 @@ SCOPES = frozenset(
     f"{area}:{verb}"
     for area in ("runs", "artifacts", "sessions", "tools", "continuity", "tasks", "audit")
     for verb in ("read", "write")
-) | {"targets:admin", "confirm"}
+) | {"targets:admin", "confirm", "metrics:read"}
 _AUDIT_SCOPES = frozenset({"audit:read", "audit:write"})
-DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm"}
+DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm", "metrics:read"}
 # No white space, slash, control character or leading dot: a user_id stands in paths.
 USER_ID_PATTERN = r"^[^\s./\\\x00-\x1f\x7f][^\s/\\\x00-\x1f\x7f]*$"
 LOCAL = "local"  # names of the tenant and workspace that stdio, the demo and the admin act in

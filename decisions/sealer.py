@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
@@ -169,6 +170,17 @@ def _unsealed(after: int) -> list[AuditEntry]:
     sealed = AuditSeal.objects.filter(entry_id=OuterRef("id"))
     rows = AuditEntry.objects.filter(id__gt=after).exclude(Exists(sealed))
     return list(rows.order_by("id")[:AT_ONCE])
+
+
+def unsealed_backlog(at_most: int) -> tuple[int, datetime | None]:
+    """Return how many rows wait to be sealed, counted up to `at_most`, and when the oldest of them
+    was written; rows from before the newest seal are `verify_audit`'s matter.
+    """
+    newest = AuditSeal.objects.order_by("-position").values_list("entry_id", flat=True).first()
+    sealed = AuditSeal.objects.filter(entry_id=OuterRef("id"))
+    rows = AuditEntry.objects.filter(id__gt=newest or 0).exclude(Exists(sealed)).order_by("id")
+    written = list(rows.values_list("created_at", flat=True)[:at_most])
+    return len(written), min(written, default=None)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from decisions.ids import new_id
+from runners import figures
 from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.gateway.wanted import CallContext, RunnerTarget, Update
@@ -79,7 +80,7 @@ async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> 
         run_id=ctx.run_id, session_id=ctx.session_id, runtime_mode=ctx.trust,
         tool_call_id=call_id, deadline=ctx.deadline, on_update=tell,
     )  # fmt: skip
-    return await call_runner(call, whose, runner)
+    return await figures.runner_call(call_runner(call, whose, runner))
 
 
 async def leave_runners() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from decisions.errors import SessionNotFound
 from decisions.logs import hiding
+from runners import figures
 from runners.base import Effect
 from runners.browser.adaptive import AdaptiveConcurrency
 from runs import claims, journal, step_lines
@@ -232,24 +233,25 @@ class Execution:
         seconds = self.under_way.end(over)
         if seconds is None:
             return []  # canceled meanwhile
-        index = over.step_run.index
-        row, duration_ms = self.steps[index], int(seconds * 1000)
+        ran, mask, template_id = over.step_run, self.belongings.masker.value, self.run.template_id
+        row, duration_ms = self.steps[ran.index], int(seconds * 1000)
         if (asked := step_lines.person_needed(over.future)) is not None:
             self.asking.append(asked)
-            return [self.under_way.paused(row, over.step_run)]
+            return [self.under_way.paused(row, ran)]
         self.limiter.record(seconds)
-        mask = self.belongings.masker.value
         error = mask(step_lines.error_of(over.future, self.run, ends_at=self._deadline))
         if error is None:
-            output = mask(over.future.result())
-            return [step_lines.succeeded(row, output, over.step_run, duration_ms)]
-        tries_left = self.tries[index] <= self.template.step_retries and row.effect != Effect.ONCE
+            figures.step_ended(template_id, "succeeded", seconds)
+            return [step_lines.succeeded(row, mask(over.future.result()), ran, duration_ms)]
+        tries_left = self.tries[ran.index] <= self.template.step_retries
         is_late = error["errorCode"] == "RUN_TIMEOUT" or time.monotonic() >= self._deadline
-        if tries_left and error.get("retryable") and not is_late:
-            self.todo.appendleft(index)
-            self.told.add(step_lines.retrying(row, error))
-            return []
-        return [step_lines.failed(row, error, over.step_run, duration_ms)]
+        if row.effect == Effect.ONCE or is_late or not (tries_left and error.get("retryable")):
+            figures.step_ended(template_id, "failed", seconds)
+            return [step_lines.failed(row, error, ran, duration_ms)]
+        figures.step_ended(template_id, "retried", seconds)
+        self.todo.appendleft(ran.index)
+        self.told.add(step_lines.retrying(row, error))
+        return []
 
     # --- ends that the run did not choose ---------------------------------------------------------
 

@@ -1,31 +1,75 @@
-"""What tells whether the installation works: workers that beat, runs by status, slots, doorbells.
-Of all workspaces.
+"""What tells whether the installation works: workers that beat, runs by status, slots, doorbells,
+what waits for people, webhooks and the sealer. Of all workspaces.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import Count, Min, Q
 
-from runs.models import OutboxEntry, Run, RunStatus, Slot, Worker
+from decisions.models import Confirmation, ConfirmationStatus
+from decisions.sealer import unsealed_backlog
+from runs.models import OutboxEntry, Slot, WebhookDelivery, Worker
+from runs.models.webhooks import DeliveryStatus
 from runs.processes import is_gone
+from runs.totals import figures_of_all
+
+# More than this many waiting runs are not counted: a scrape reads no more of the index than that.
+COUNTED_AT_MOST = 10_000
+# The first of each waiting workspace is one probe of the index run_waiting (see runs/turn.py).
+_WAITING = "ready AND lease_owner IS NULL AND status IN ('queued', 'running')"
+_QUEUE = f"""
+    WITH RECURSIVE waiting (workspace_id) AS (
+        SELECT (SELECT workspace_id FROM runs_run WHERE {_WAITING}
+                ORDER BY workspace_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT workspace_id FROM runs_run
+                WHERE {_WAITING} AND workspace_id > waiting.workspace_id
+                ORDER BY workspace_id LIMIT 1)
+        FROM waiting WHERE waiting.workspace_id IS NOT NULL)
+    SELECT
+        (SELECT COUNT(*) FROM (SELECT 1 FROM runs_run WHERE {_WAITING} LIMIT {COUNTED_AT_MOST}) r),
+        (SELECT MIN((SELECT created_at FROM runs_run WHERE {_WAITING} AND status = 'queued'
+                     AND workspace_id = waiting.workspace_id ORDER BY created_at LIMIT 1))
+         FROM waiting)"""  # noqa: S608  (only our own constants go in)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits: how many, and for how long the oldest has; 0 where none does."""
+
+    number: int
+    oldest_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Numbers of the whole installation at one moment."""
+    """Numbers of the whole installation at one moment.
 
-    runs: dict[str, int]
+    Attributes:
+        runs: by template and status: how many the API shows, and how many ever came into it.
+        queue: runs that a worker could take, were there a free slot; the oldest that never began.
+        doorbells: that no worker has answered.
+        deliveries: of webhooks, those that are due.
+    """
+
+    runs: Mapping[tuple[str, str], tuple[int, int]]
+    queue: Backlog
     slots_taken: int
     slots: int
-    workers: int
-    doorbells: int
-    oldest_doorbell_s: float
+    workers: Sequence[str]
+    doorbells: Backlog
+    confirmations: Backlog
+    deliveries: Backlog
+    unsealed: Backlog
 
 
 class WorkerSense:
@@ -37,8 +81,8 @@ class WorkerSense:
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[int, float]] = {}
 
-    def count_living(self) -> int:
-        """Return how many workers beat within the last LEASE_LOST_S, as far as this process has
+    def list_living(self) -> list[str]:
+        """Return the workers that beat within the last LEASE_LOST_S, as far as this process has
         watched them.
         """
         rows = Worker.objects.filter(lost_at__isnull=True).values_list("id", "beat", "process")
@@ -51,7 +95,11 @@ class WorkerSense:
                 else (beat, now)
                 for worker_id, beat in beats.items()
             }
-            return sum(now - since < settings.LEASE_LOST_S for _, since in self._seen.values())
+            return [
+                worker_id
+                for worker_id, (_, since) in self._seen.items()
+                if now - since < settings.LEASE_LOST_S
+            ]
 
 
 _sense = WorkerSense()
@@ -59,23 +107,46 @@ _sense = WorkerSense()
 
 def count_living_workers() -> int:
     """Return how many worker processes take runs; one query."""
-    return _sense.count_living()
+    return len(_sense.list_living())
 
 
 def take_census() -> Census:
-    """Count what /metrics shows; five queries, each over an index."""
-    counted = dict.fromkeys(RunStatus.values, 0)
-    counted |= dict(Run.objects.order_by().values_list("status").annotate(Count("id")))
+    """Count what /metrics shows; eight queries, none of which reads more than an index has of what
+    waits or is under way.
+    """
+    now = datetime.now(UTC)
     slots = Slot.objects.aggregate(
         all=Count("number"), taken=Count("number", Q(run_id__isnull=False))
     )
-    bells = OutboxEntry.objects.aggregate(all=Count("run_id"), oldest=Min("rung_at"))
-    waited = (datetime.now(UTC) - bells["oldest"]).total_seconds() if bells["oldest"] else 0.0
+    waiting = Confirmation.objects.filter(status=ConfirmationStatus.WAITING, expires_at__gt=now)
+    due = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at__lte=now)
     return Census(
-        runs=counted,
+        runs=figures_of_all(),
+        queue=_queue(now),
         slots_taken=slots["taken"],
         slots=slots["all"],
-        workers=count_living_workers(),
-        doorbells=bells["all"],
-        oldest_doorbell_s=max(0.0, waited),
+        workers=_sense.list_living(),
+        doorbells=_backlog(OutboxEntry.objects.all(), "rung_at", now),
+        confirmations=_backlog(waiting, "created_at", now),
+        deliveries=_backlog(due, "next_try_at", now),
+        unsealed=backlog_of(*unsealed_backlog(COUNTED_AT_MOST), now),
     )
+
+
+def backlog_of(number: int, oldest: datetime | None, now: datetime) -> Backlog:
+    """Return a backlog by when its oldest came."""
+    return Backlog(number, max(0.0, (now - oldest).total_seconds()) if oldest else 0.0)
+
+
+def _backlog(rows: Any, since: str, now: datetime) -> Backlog:
+    found = rows.order_by().aggregate(number=Count("pk"), oldest=Min(since))
+    return backlog_of(found["number"], found["oldest"], now)
+
+
+def _queue(now: datetime) -> Backlog:
+    with connection.cursor() as cursor:
+        cursor.execute(_QUEUE)
+        number, oldest = cursor.fetchone()
+    if isinstance(oldest, str):  # SQLite has no type for it
+        oldest = datetime.fromisoformat(oldest).replace(tzinfo=UTC)
+    return backlog_of(number, oldest, now)

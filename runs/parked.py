@@ -53,6 +53,11 @@ def may_park() -> bool:
     return len(_parked) < int(settings.MAX_WAITING_PAGES)
 
 
+def count_parked() -> int:
+    """Return how many pages wait here."""
+    return len(_parked)
+
+
 def park(run_id: str, parked: Parked) -> None:
     """Keep the session of a run that is about to wait."""
     _parked[os.getpid(), run_id] = parked

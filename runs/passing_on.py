@@ -12,6 +12,7 @@ from django.db import Error, close_old_connections, connection
 
 from runs import outbox
 from runs.models import Run
+from runs.served import is_particular
 from runs.turn import next_run
 from runs.unheard_bell import SHARED_QUEUE
 
@@ -72,7 +73,7 @@ class PassingOn:
     def _next(self) -> Run | None:
         try:
             close_old_connections()
-            return next_run(self._worker_id())
+            return next_run(self._worker_id(), of_any=is_particular())
         except Error as error:
             log.warning("no look for others that wait; the sweeper rings for them: %s", error)
             connection.close()

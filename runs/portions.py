@@ -17,7 +17,7 @@ from runs import outbox, step_lines
 from runs.changes import Plus, StepChange, Transition
 from runs.claims import MAX_TIMES_LOST, Claim, LeaseLost, Opening
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
-from runs.task_templates.registry import list_templates
+from runs.served import served_q
 from runs.transition import apply
 
 MOST_HELPERS = 8
@@ -40,8 +40,7 @@ def find_share(worker_id: str) -> Claim | None:
     None where there is none.
     """
     going = Run.objects.filter(
-        shared=True, status=RunStatus.RUNNING, lease_owner__isnull=False,
-        template_id__in=[template.template_id for template in list_templates()],
+        served_q(), shared=True, status=RunStatus.RUNNING, lease_owner__isnull=False
     )  # fmt: skip
     wanted = going.exclude(lease_owner=worker_id).filter(Exists(_PENDING), ~Exists(_ASKING))
     run = wanted.order_by("started_at").first()

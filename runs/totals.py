@@ -53,6 +53,19 @@ _LINES = """
     UNION ALL
     SELECT workspace_id, template_id, was, -number FROM runs_runtotalchange
     WHERE was IS NOT NULL"""
+# A run entered a status when it came from another one, or when it was accepted; one that is only
+# seen again, or counted anew, did not.
+_FIGURES = """
+    SELECT template_id, status, SUM(number), SUM(entered) FROM (
+        SELECT template_id, status, number, entered FROM runs_runtotal
+        UNION ALL
+        SELECT template_id, became, number,
+               CASE WHEN was IS NOT NULL OR became = 'queued' THEN number ELSE 0 END
+        FROM runs_runtotalchange WHERE became IS NOT NULL
+        UNION ALL
+        SELECT template_id, was, -number, 0 FROM runs_runtotalchange
+        WHERE was IS NOT NULL) kept
+    GROUP BY template_id, status"""
 # One statement, so one moment: what commits meanwhile changes rows and lines alike, and the
 # difference between them stays what it is.
 _ASTRAY = f"""
@@ -88,6 +101,15 @@ def count_visible(
     return int(counted), int(overdue)
 
 
+def figures_of_all() -> dict[tuple[str, str], tuple[int, int]]:
+    """Return for each template and status how many runs of all workspaces are not hidden, and how
+    many ever came into it; one query that reads no run.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_FIGURES)
+        return {(row[0], row[1]): (int(row[2]), int(row[3])) for row in cursor.fetchall()}
+
+
 def fold_totals() -> int:
     """Add the lines that were written to the totals; return how many. Several at once are safe."""
     folded = 0
@@ -109,6 +131,7 @@ def _has_lines() -> bool:
 def _fold_some() -> int:
     skip = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
     moved: Counter[tuple[str, str, str]] = Counter()
+    entered: Counter[tuple[str, str, str]] = Counter()
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM runs_runtotalchange WHERE id IN"  # noqa: S608  (only our own constants)
@@ -119,12 +142,19 @@ def _fold_some() -> int:
         for workspace_id, template_id, was, became, number in lines:
             moved[workspace_id, template_id, was] -= number
             moved[workspace_id, template_id, became] += number
+            if was is not None or became == "queued":
+                entered[workspace_id, template_id, became] += number
         # In one order, so that two who fold at once never wait for each other in a circle.
-        rows = sorted((*key, number) for key, number in moved.items() if number and key[2])
+        rows = sorted(
+            (*key, number, entered[key])
+            for key, number in moved.items()
+            if key[2] and (number or entered[key])
+        )
         cursor.executemany(
-            "INSERT INTO runs_runtotal (workspace_id, template_id, status, number)"
-            " VALUES (%s, %s, %s, %s) ON CONFLICT (workspace_id, template_id, status)"
-            " DO UPDATE SET number = runs_runtotal.number + excluded.number",
+            "INSERT INTO runs_runtotal (workspace_id, template_id, status, number, entered)"
+            " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (workspace_id, template_id, status)"
+            " DO UPDATE SET number = runs_runtotal.number + excluded.number,"
+            " entered = runs_runtotal.entered + excluded.entered",
             rows,
         )
     return len(lines)

@@ -9,14 +9,14 @@ from django.db import connection
 
 from runs import one_statement
 from runs.models import Run
-from runs.task_templates.registry import list_templates
+from runs.served import served_sql
 
 # As the index run_waiting has it: one probe finds the first of each waiting workspace, however
 # many runs wait. Templates and the worker's own id are bound.
 _WAITING = "ready AND lease_owner IS NULL AND status IN ('queued', 'running')"
 _FIRST = f"""
     SELECT id, status, workspace_id, created_at FROM runs_run
-    WHERE {_WAITING} AND workspace_id = waiting.workspace_id AND template_id IN (TEMPLATES)
+    WHERE {_WAITING} AND workspace_id = waiting.workspace_id AND (SERVED)
       AND (pinned_worker IS NULL OR pinned_worker NOT IN (
            SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %s))
       AND (owns_session OR NOT EXISTS (
@@ -48,19 +48,19 @@ _BY_ID = "JOIN runs_run r ON r.id = (SELECT id FROM (THIS))"  # SQLite has no LA
 _JOINED = _QUERY.replace("FIRST_OF_EACH", _BY_ID.replace("THIS", _FIRST))
 
 
-def next_run(worker_id: str) -> Run | None:
+def next_run(worker_id: str, *, of_any: bool = False) -> Run | None:
     """Return the run whose turn it would be, by reads without a lock; None where none waits or no
     slot is free.
 
     Runs that go on come before runs that start, then the workspace with the fewest running, then
     the oldest. A run whose session lives in another worker is left to that worker as long as it
-    lives; one whose session another run uses waits for that run's end. While a fleet is upgraded, a
-    run of a new template waits for a worker that has it.
+    lives; one whose session another run uses waits for that run's end. A run that this process does
+    not serve (`runs.served`) is left to others, unless a run of any kind is asked for.
     """
-    ours = [template.template_id for template in list_templates()]
+    where, ours = ("1 = 1", []) if of_any else served_sql()
     params = [*ours, worker_id, worker_id, settings.MAX_CONCURRENT_RUNS]
     postgresql = connection.vendor == "postgresql"
-    query = _query(len(ours), is_postgresql=postgresql)
+    query = _query(where, is_postgresql=postgresql)
     found = (
         one_statement.fetch_rows(Run, query, params)
         if postgresql
@@ -70,8 +70,6 @@ def next_run(worker_id: str) -> Run | None:
 
 
 @cache
-def _query(templates: int, *, is_postgresql: bool) -> str:
-    query = (_LATERAL if is_postgresql else _JOINED).replace(
-        "TEMPLATES", ", ".join(["%s"] * templates)
-    )
+def _query(served: str, *, is_postgresql: bool) -> str:
+    query = (_LATERAL if is_postgresql else _JOINED).replace("SERVED", served)
     return query.replace("COLUMNS", one_statement.columns_of(Run, "turn"))

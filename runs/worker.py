@@ -27,6 +27,9 @@ from django.db import (
 from django.db.models import F
 
 from decisions.ids import new_id
+from runners import figures
+from runners.browser.kept import get_kept
+from runners.browser.runtime import count_open_pages
 from runners.loop import get_loop
 from runs import claims, parked, portions
 from runs.claims import Claim, LeaseLost
@@ -38,6 +41,8 @@ from runs.models import Run, RunStatus, Worker
 from runs.opening import open_run
 from runs.passing_on import PassingOn
 from runs.processes import is_gone, this_process
+from runs.published import Gauges, Publisher
+from runs.served import is_particular
 from runs.sessions import live as live_sessions
 from runs.shared_execution import execution_of
 from runs.slots import ensure_slots
@@ -73,6 +78,7 @@ class WorkerPlace:
         self._orphans: list[tuple[Claim, int]] = []  # runs to hand back once the database answers
         self._stopping = threading.Event()
         self._bell = PassingOn(lambda: self.worker_id)
+        self._publisher = Publisher(lambda: (self.worker_id, self._now()))
         self.draining = False
         self._opened = False
         self._doorbell_heard = self._last_beat = time.monotonic()
@@ -97,6 +103,15 @@ class WorkerPlace:
                 claims.lose_worker(other.id, beat=other.beat, reason="process gone")
         for target in (self._heartbeat, self._watch, self._give_up, self._look_after_sessions):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
+        self._publisher.start()
+
+    def _now(self) -> Gauges:
+        """What /metrics tells of this worker as it is now (config.metrics.NOW)."""
+        return {
+            "browser_pages": count_open_pages(),
+            "browser_sessions": len(get_kept()),
+            "waiting_pages": parked.count_parked(),
+        }
 
     def _register(self, worker_id: str) -> None:
         Worker.objects.create(
@@ -115,6 +130,7 @@ class WorkerPlace:
         """Say goodbye: nothing is held any more, so nobody has to wait for the lease to end."""
         self._stopping.set()
         self._bell.close()
+        self._publisher.stop()
         live_sessions.save_all(self.worker_id)
         row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True).first()
         if row is not None:
@@ -135,7 +151,12 @@ class WorkerPlace:
                 break
             hit("after_claim")
             taken += 1
+            if held.epoch == 1:
+                waited = datetime.now(UTC) - held.run.created_at
+                figures.run_taken(held.run.template_id, waited.total_seconds())
             self._carry_out(held)
+        if not taken and is_particular() and not self.draining:
+            self._bell.run_taken()  # the bell may have been for work that others do
         self._help()
         return taken
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from runners import figures
 from runners.browser.chromium import Chromium, find_chromium, launch_args, wants_sandbox
 from runners.browser.egress import Egress
 from runners.browser.home import BrowserHome, sweep_homes
@@ -79,9 +80,16 @@ class BrowserRuntime:
         async with self._lock:
             if self._browser is not None and await self._answers():
                 return self._browser
+            if self._browser is not None:
+                figures.browser_crashed("browser")
             await self._discard()
             self._browser = await self._launch()
             return self._browser
+
+    def count_pages(self) -> int:
+        """Return how many pages are open now. Safe from any thread."""
+        browser = self._browser
+        return sum(len(context.pages) for context in browser.contexts) if browser else 0
 
     async def close(self) -> None:
         """End browser and driver and delete their files. The runtime may be used again after."""
@@ -128,12 +136,15 @@ class BrowserRuntime:
     async def _start(self, driver: Playwright, chromium: Chromium) -> Browser:
         sandbox = wants_sandbox()
         try:
-            return await self._start_with(driver, chromium, sandbox=sandbox)
+            browser = await self._start_with(driver, chromium, sandbox=sandbox)
         except Exception as error:
             if not sandbox or "sandbox" not in str(error).lower():
                 raise
             logger.warning("Chromium's sandbox cannot run on this machine; it is started without")
-            return await self._start_with(driver, chromium, sandbox=False)
+            sandbox = False
+            browser = await self._start_with(driver, chromium, sandbox=sandbox)
+        figures.browser_launched(sandbox=sandbox)
+        return browser
 
     async def _start_with(
         self, driver: Playwright, chromium: Chromium, *, sandbox: bool
@@ -170,3 +181,11 @@ _runtimes: dict[int, BrowserRuntime] = {}
 def get_runtime() -> BrowserRuntime:
     """Return this process's runtime; to be used on `runners.loop.get_loop()` only."""
     return _runtimes.setdefault(os.getpid(), BrowserRuntime())
+
+
+def count_open_pages() -> int:
+    """Return how many pages this process has open now; it starts no browser. Safe from any
+    thread.
+    """
+    runtime = _runtimes.get(os.getpid())
+    return runtime.count_pages() if runtime else 0

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from runners import figures
 from runners.browser.failures import browser_errors, browser_is_gone, too_many
 from runners.errors import ToolFailed
 
@@ -35,7 +36,7 @@ class Trouble:
         self._chores: set[asyncio.Task[None]] = set()
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
-        page.on("crash", lambda _: self.fail(browser_is_gone()))
+        page.on("crash", self._on_crash)
         page.on("close", lambda _: self.fail(browser_is_gone()))
 
     @property
@@ -92,6 +93,10 @@ class Trouble:
         task = asyncio.create_task(chore())
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
+
+    def _on_crash(self, _: Page) -> None:
+        figures.browser_crashed("page")
+        self.fail(browser_is_gone())
 
     def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1

@@ -8,12 +8,16 @@ from django.db import models
 class RunTotal(models.Model):
     """How many runs of a workspace are not hidden, by template and status, as far as
     `RunTotalChange` was folded (`runs.totals`).
+
+    Attributes:
+        entered: how many ever came into the status; it only grows.
     """
 
     workspace_id = models.CharField(max_length=64)
     template_id = models.CharField(max_length=128)
     status = models.CharField(max_length=16)
     number = models.BigIntegerField()
+    entered = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [

@@ -5,7 +5,8 @@ StackProblem
 ├── MigrationsMissing   the database named by DATABASE_URL is not ours to migrate unasked
 ├── UnsafeStart         settings that would expose the installation
 ├── PortTaken           somebody else listens on the port that was asked for
-└── PartFailed          redis, web, worker or scheduler did not come up
+├── PartFailed          redis, web, worker or scheduler did not come up
+└── BackupProblem       a backup cannot be made, or is not restored
 """
 
 from __future__ import annotations
@@ -33,3 +34,7 @@ class PortTaken(StackProblem):
 
 class PartFailed(StackProblem):
     """A part ended, or did not answer, before it was ready."""
+
+
+class BackupProblem(StackProblem):
+    """A backup cannot be made or restored, and why; nothing was left half done."""

@@ -67,7 +67,7 @@ OPEN = {
     "": "leads to the admin",
     "healthz": "says only that the process lives",
     "readyz": "says only which part is away",
-    "metrics": "for callers on this machine alone",
+    "metrics": "for callers on this machine; others need a token with metrics:read",
     "api/schema": "the documentation",
     "api/docs": "the documentation",
     "admin": "leads to the admin",

@@ -35,7 +35,7 @@ def place(principal: Principal, settings: Any) -> Iterator[WorkerPlace]:
     yield made
     made.close()
     for thread in set(threading.enumerate()) - before:
-        if thread.name in ("_heartbeat", "_watch", "_look_after_sessions"):
+        if thread.name in ("_heartbeat", "_watch", "_look_after_sessions", "publisher"):
             thread.join(5)
 
 

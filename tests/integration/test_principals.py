@@ -113,8 +113,10 @@ def test_unknown_scopes_are_refused_by_name(principal: Principal) -> None:
     assert refused.value.details == {"unknown": ["runs:fly"]}
 
 
-def test_a_new_token_may_neither_confirm_nor_manage_targets(principal: Principal) -> None:
-    assert not {"confirm", "targets:admin"} & DEFAULT_SCOPES
+def test_a_new_token_may_neither_confirm_nor_manage_targets_nor_watch_over_all(
+    principal: Principal,
+) -> None:
+    assert not {"confirm", "targets:admin", "metrics:read"} & DEFAULT_SCOPES
     assert "confirm" not in local_principal().scopes
 
 

@@ -1,8 +1,7 @@
-"""The open routes: health, figures, documentation; and what they keep to themselves."""
+"""The open routes: health and documentation; and what they keep to themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -10,9 +9,9 @@ import pytest
 from django.db.utils import OperationalError
 
 from config import health
-from runs.models import Run, Worker
+from runs.models import Worker
 from runs.worker import WorkerPlace
-from tests.support.rest import refusal, told
+from tests.support.rest import told
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -90,27 +89,6 @@ def test_a_database_that_is_away_is_named(
     response = anonymous.get("/readyz")
     assert not parts(response, 503)["database"]["ok"]
     assert "10.1.2.3" not in response.text
-
-
-def test_the_figures_count_runs_slots_workers_and_doorbells(
-    anonymous: httpx.Client, make_run: Callable[..., Run], submit: Callable[..., str]
-) -> None:
-    make_run(status="failed")
-    submit()
-    lines = anonymous.get("/metrics").text.splitlines()
-    for line in (
-        'continuity_runs{status="failed"} 1.0', 'continuity_runs{status="queued"} 1.0',
-        'continuity_runs{status="canceled"} 0.0', "continuity_slots 5.0",
-        "continuity_slots_taken 0.0", "continuity_workers 0.0", "continuity_outbox_entries 1.0",
-    ):  # fmt: skip
-        assert line in lines
-
-
-@pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=_x"}])
-def test_the_figures_are_for_this_machine_alone(
-    anonymous: httpx.Client, headers: dict[str, str]
-) -> None:
-    assert refusal(anonymous.get("/metrics", headers=headers), 403)["errorCode"] == "FORBIDDEN"
 
 
 def test_the_documentation_needs_no_other_host(anonymous: httpx.Client) -> None:

@@ -14,7 +14,7 @@ from decisions.errors import NotAuthenticated
 from decisions.schemas import compile_schema
 from runners.s4 import STATUS, failed_call, told_in_s4
 
-OPEN = {"/healthz", "/readyz", "/metrics", "/api/v1/artifacts/upload/{ticket}"}
+OPEN = {"/healthz", "/readyz", "/api/v1/artifacts/upload/{ticket}"}
 
 
 @pytest.fixture(scope="module")

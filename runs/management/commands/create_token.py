@@ -39,8 +39,8 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--scopes",
-            help="comma-separated; default: all but targets:admin and confirm, and with --user"
-            " without those of the audit log",
+            help="comma-separated; default: all but targets:admin, confirm and metrics:read, and"
+            " with --user without those of the audit log",
         )
         parser.add_argument("--trust", choices=["local", "remote"], default="remote")
 

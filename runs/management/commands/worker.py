@@ -8,11 +8,12 @@ import os
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
 from decisions.ids import new_id
 from runs.outbox import worker_queue
+from runs.served import unknown_names
 from runs.unheard_bell import SHARED_QUEUE
 
 
@@ -35,6 +36,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Be the Celery worker until SIGTERM; does not return before."""
+        if unknown := unknown_names():
+            raise CommandError(
+                f"CONTINUITY_WORKER_TEMPLATES names {', '.join(unknown)}: no template here."
+            )
         worker_id = new_id("wrk_")
         os.environ["CONTINUITY_WORKER_ID"] = worker_id
         # A worker has no urls and no admin to check; `manage.py check` and the tests do that.

@@ -1,0 +1,1 @@
+"""Backups of an installation, and their way back: `manage.py backup`, `manage.py restore`."""

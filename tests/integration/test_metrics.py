@@ -1,0 +1,183 @@
+"""GET /metrics: what an operator alerts on, for the whole installation, at the cost of a few
+queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.db.utils import OperationalError
+
+from config import metrics
+from decisions.audit import Deed, record
+from decisions.models import Confirmation, Decision
+from decisions.principals import DEFAULT_SCOPES, SCOPES, Principal
+from decisions.sealer import Sealer
+from runs import health
+from runs.models import OutboxEntry, Run
+from runs.scheduler import hide_runs
+from runs.services import cancel_run
+from runs.totals import fold_totals
+from tests.integration.workers import must_take
+from tests.support.rest import refusal
+from tests.support.scraping import Samples, figure, runs
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
+
+MakeRun = Callable[..., Run]
+Submit = Callable[..., str]
+
+
+def test_the_figures_count_runs_slots_workers_and_doorbells(
+    scrape: Callable[[], Samples], make_run: MakeRun, submit: Submit
+) -> None:
+    make_run(status="failed")
+    submit()
+    found = scrape()
+    assert (runs(found, "failed"), runs(found, "queued"), runs(found, "canceled")) == (1, 1, 0)
+    assert (figure(found, "slots"), figure(found, "slots_taken"), figure(found, "workers")) == (
+        5, 0, 0,
+    )  # fmt: skip
+    assert (figure(found, "outbox_entries"), figure(found, "queue_runs")) == (1, 1)
+    assert (figure(found, "database_up"), figure(found, "redis_up")) == (1, 1)
+
+
+@pytest.mark.parametrize("folds", [False, True])
+def test_what_ended_stays_counted_when_the_runs_are_out_of_sight(
+    scrape: Callable[[], Samples], submit: Submit, principal: Principal, settings: Any, folds: bool
+) -> None:
+    settings.RUN_TTL_MS = -1000
+    for _ in range(3):
+        cancel_run(principal=principal, run_id=submit())
+        if folds:
+            fold_totals()
+    hide_runs()
+    if folds:
+        fold_totals()
+    found = scrape()
+    assert runs(found, "canceled") == 0
+    assert figure(found, "runs_ended_total", template="test_stepwise", status="canceled") == 3
+    assert figure(found, "runs_accepted_total", template="test_stepwise") == 3
+    assert figure(found, "runs_ended_total", template="test_stepwise", status="failed") == 0
+
+
+def test_runs_of_one_status_are_entered_once_however_they_are_folded(
+    scrape: Callable[[], Samples], submit: Submit, principal: Principal
+) -> None:
+    run_id = submit()
+    must_take("w1")
+    assert fold_totals() == 2  # queued and running in one portion: the number of queued is 0 again
+    cancel_run(principal=principal, run_id=run_id)
+    found = scrape()
+    assert (runs(found, "queued"), runs(found, "running"), runs(found, "canceled")) == (0, 0, 1)
+    assert figure(found, "runs_accepted_total", template="test_stepwise") == 1
+    assert figure(found, "runs_ended_total", template="test_stepwise", status="canceled") == 1
+
+
+def test_the_queue_tells_its_length_and_its_oldest_of_all_workspaces(
+    scrape: Callable[[], Samples], make_run: MakeRun, stranger: Principal
+) -> None:
+    now = datetime.now(UTC)
+    make_run(created_at=now - timedelta(seconds=100))
+    make_run(created_at=now - timedelta(seconds=900), workspace_id=stranger.workspace_id)
+    make_run(created_at=now - timedelta(seconds=5000), ready=False)  # waits for a person
+    make_run(created_at=now - timedelta(seconds=5000), status="running")  # began already
+    found = scrape()
+    assert figure(found, "queue_runs") == 3
+    assert 900 <= figure(found, "queue_oldest_seconds") < 1500
+
+
+def test_an_empty_installation_waits_for_nothing(scrape: Callable[[], Samples]) -> None:
+    found = scrape()
+    for name in ("queue", "outbox", "confirmations", "webhook_deliveries"):
+        assert figure(found, f"{name}_oldest_seconds") == 0
+
+
+def test_a_long_queue_costs_a_bounded_look(
+    scrape: Callable[[], Samples], make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = health._QUEUE.replace(str(health.COUNTED_AT_MOST), "2")
+    monkeypatch.setattr(health, "_QUEUE", limit)
+    for _ in range(4):
+        make_run()
+    assert figure(scrape(), "queue_runs") == 2
+
+
+def test_doorbells_that_nobody_hears_grow_old(
+    scrape: Callable[[], Samples], principal: Principal
+) -> None:
+    rung = datetime.now(UTC) - timedelta(seconds=300)
+    OutboxEntry.objects.create(run_id="run_x", queue="runs", rung_at=rung)
+    assert 300 <= figure(scrape(), "outbox_oldest_seconds") < 900
+
+
+def test_audit_rows_without_a_seal_are_a_backlog_until_they_have_one(
+    scrape: Callable[[], Samples], principal: Principal
+) -> None:
+    for _ in range(2):
+        Sealer().seal_all()
+    record(Deed("run.created", "t", "run", "run_x", "t", "w", {}))
+    assert figure(scrape(), "audit_unsealed_rows") == 1
+    sealer = Sealer()
+    while figure(scrape(), "audit_unsealed_rows"):
+        sealer.seal_all()
+    assert figure(scrape(), "audit_unsealed_oldest_seconds") == 0
+
+
+def test_decisions_that_wait_for_a_person_are_told_with_their_age(
+    scrape: Callable[[], Samples], principal: Principal
+) -> None:
+    now = datetime.now(UTC)
+    for status, age_s in (("waiting", 60), ("waiting", 30), ("refused", 999)):
+        decision = Decision.objects.create(
+            tenant_id="t", workspace_id="w", principal_id="p", kind="tool", mode="confirm",
+            subject_digest="0" * 64, created_at=now,
+        )  # fmt: skip
+        Confirmation.objects.create(
+            decision=decision, status=status, delivery="out_of_band",
+            created_at=now - timedelta(seconds=age_s), expires_at=now + timedelta(hours=1),
+            decided_at=None if status == "waiting" else now,
+        )  # fmt: skip
+    found = scrape()
+    assert figure(found, "confirmations_waiting") == 2
+    assert 60 <= figure(found, "confirmations_oldest_seconds") < 600
+
+
+def test_a_database_that_is_away_is_a_figure_and_no_failure(
+    scrape: Callable[[], Samples], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise OperationalError("could not connect to 10.1.2.3 as admin")
+
+    monkeypatch.setattr(metrics, "take_census", away)
+    found = scrape()
+    assert (figure(found, "database_up"), figure(found, "redis_up")) == (0, 1)
+
+
+def test_a_scrape_costs_few_queries_however_much_there_is(
+    principal: Principal, make_run: MakeRun, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    for status in ("queued", "failed", "canceled", "succeeded"):
+        make_run(status=status, template_id=f"template_{status}")
+    with django_assert_num_queries(9):
+        health.take_census()
+
+
+@pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=_x"}])
+def test_who_comes_from_elsewhere_needs_a_token_with_the_scope(
+    anonymous: httpx.Client, client_with: Callable[..., httpx.Client], headers: dict[str, str]
+) -> None:
+    assert refusal(anonymous.get("/metrics", headers=headers), 401)["errorCode"] == (
+        "UNAUTHENTICATED"
+    )
+    assert "metrics:read" not in DEFAULT_SCOPES
+    plain = client_with(scopes=DEFAULT_SCOPES).get("/metrics", headers=headers)
+    assert refusal(plain, 403)["details"]["scope"] == "metrics:read"
+    others = client_with(scopes=SCOPES - {"metrics:read"}).get("/metrics", headers=headers)
+    assert others.status_code == 403
+    collector = client_with(scopes=frozenset({"metrics:read"})).get("/metrics", headers=headers)
+    assert "continuity_slots 5.0" in collector.text

@@ -1,0 +1,124 @@
+"""GET /metrics: what workers and webs count of their own work, added up over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.principals import Principal
+from runners import figures
+from runners.base import ToolResult
+from runs import published
+from runs.worker import WorkerPlace
+from tests.integration.workers import register
+from tests.support.scraping import Samples, call_runner, failed, figure
+from tests.unit.test_fleet_files import METRIC, expressions
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
+
+Submit = Callable[..., str]
+
+
+def test_a_run_that_is_carried_out_leaves_its_steps_and_its_wait(
+    scrape: Callable[[], Samples], submit: Submit, place: WorkerPlace
+) -> None:
+    submit("ok", "fail")
+    place.work()
+    found = scrape()  # the web is in this process here, and publishes before it answers
+    for outcome in ("succeeded", "failed"):
+        labels = {"template": "test_stepwise", "outcome": outcome}
+        assert figure(found, "step_duration_seconds_count", **labels) == 1
+        assert figure(found, "step_duration_seconds_bucket", **labels, le="+Inf") == 1
+        assert figure(found, "step_duration_seconds_sum", **labels) > 0
+    assert figure(found, "run_wait_seconds_count", template="test_stepwise") == 1
+    assert figure(found, "workers") == 1
+
+
+def test_numbers_of_several_processes_are_added_up_and_outlive_them(
+    scrape: Callable[[], Samples],
+) -> None:
+    for _ in range(2):  # two workers, each gone after it published
+        call_runner(ToolResult(ok=True))
+        call_runner(failed("a reason of a later version"))
+        figures.browser_launched(sandbox=True)
+        figures.browser_crashed("page")
+        assert published.publish()
+    found = scrape()
+    buckets = [
+        figure(found, "runner_call_duration_seconds_bucket", outcome="ok", le=str(le))
+        for le in figures.RUNNER_CALLS.bounds
+    ]
+    assert buckets == sorted(buckets)
+    assert figure(found, "runner_call_duration_seconds_count", outcome="other") == 2
+    assert figure(found, "browser_launches_total", sandbox="on") == 2
+    assert figure(found, "browser_crashes_total", what="page") == 2
+
+
+def test_a_runner_call_is_counted_by_why_it_failed_and_returned_as_it_was(
+    scrape: Callable[[], Samples],
+) -> None:
+    results = [ToolResult(ok=True, output={"a": 1}), failed("timeout"), failed("connect")]
+    assert call_runner(*results) == results
+
+    async def interrupted() -> None:
+        task = asyncio.ensure_future(figures.runner_call(asyncio.Future()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(interrupted())
+    found = scrape()
+    for outcome in ("ok", "timeout", "connect", "interrupted"):
+        assert figure(found, "runner_call_duration_seconds_count", outcome=outcome) == 1
+
+
+def test_what_is_so_now_counts_for_living_workers_alone(
+    scrape: Callable[[], Samples], principal: Principal
+) -> None:
+    register("w_here")
+    for worker_id, pages in (("w_here", 3), ("w_gone", 40)):
+        assert published.publish(worker_id, {"browser_pages": pages})
+    assert figure(scrape(), "browser_pages") == 3
+
+
+def test_a_redis_that_is_away_costs_its_figures_and_no_number(
+    scrape: Callable[[], Samples], settings: Any
+) -> None:
+    here, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    figures.browser_launched(sandbox=True)
+    found = scrape()
+    assert (figure(found, "redis_up"), figure(found, "database_up")) == (0, 1)
+    settings.REDIS_URL = here
+    published._redis._quiet_until = 0.0
+    assert figure(scrape(), "browser_launches_total", sandbox="on") == 1
+
+
+def test_no_label_holds_an_id(scrape: Callable[[], Samples], submit: Submit, place: WorkerPlace,
+                              anonymous: httpx.Client) -> None:  # fmt: skip
+    submit("ok")
+    place.work()
+    text = anonymous.get("/metrics").text
+    assert not re.search(r"(run|wrk|art|sess|task|tool|target)_[0-9a-z]{20,}", text)
+    assert {name for _, labels in scrape() for name, _ in labels} <= {
+        "template", "status", "outcome", "le", "sandbox", "what",
+    }  # fmt: skip
+
+
+def test_every_metric_of_the_dashboard_and_the_rules_is_told(
+    scrape: Callable[[], Samples], principal: Principal
+) -> None:
+    figures.step_ended("test_stepwise", "failed", 0.1)
+    figures.run_taken("test_stepwise", 0.1)
+    call_runner(failed("connect"))
+    figures.browser_launched(sandbox=False)
+    figures.browser_crashed("page")
+    told = {name for name, _ in scrape()}
+    asked = {name for text in expressions() for name in METRIC.findall(text)}
+    assert len(asked) > 20
+    assert asked <= told

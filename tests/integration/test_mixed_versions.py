@@ -1,0 +1,153 @@
+"""A fleet whose workers are not all alike: of two versions while it is upgraded, or each for some
+kinds of work. What a worker cannot or shall not do, it leaves to another one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import migrations
+
+from runs import outbox, portions, turn
+from runs.models import Run
+from runs.task_templates.registry import get_template
+from runs.worker import WorkerPlace
+from tests.integration.workers import fresh, must_take, register, take
+
+ROOT = Path(__file__).parent.parent.parent
+MakeRun = Callable[..., Run]
+# The newest migrations before this rule: what came up to them was made before any release.
+BEFORE_THE_RULE = {"artifacts": "0003", "decisions": "0012", "runners": "0003", "runs": "0010"}
+
+
+@pytest.mark.parametrize(
+    ("template_id", "version"),
+    [("of_next_year", "1.0.0"), ("test_stepwise", "2.0.0"), ("test_stepwise", "10.0.0")],
+)
+def test_a_run_that_needs_newer_code_waits_for_a_worker_that_has_it(
+    make_run: MakeRun, place: WorkerPlace, template_id: str, version: str
+) -> None:
+    run = make_run(template_id=template_id, template_version=version)
+    outbox.put(run)
+    assert place.work() == 0
+    assert (fresh(run.id).status, fresh(run.id).times_lost) == ("queued", 0)
+    assert turn.next_run("w_newer", of_any=True) == run
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "1.0.0", "1.7.3"])
+def test_a_run_of_older_code_or_of_the_same_first_number_is_taken(
+    make_run: MakeRun, version: str
+) -> None:
+    run = make_run(template_version=version)
+    assert must_take("w1").run == run
+
+
+def test_newer_code_takes_what_older_code_left(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(template_version="2.0.0")
+    register("w1")
+    assert take("w1") is None
+    monkeypatch.setattr(type(get_template("test_stepwise")), "version", "2.1.0")
+    held = take("w1")
+    assert held is not None
+    assert held.run == run
+
+
+def test_a_run_that_must_wait_holds_up_no_other(make_run: MakeRun) -> None:
+    make_run(template_version="2.0.0")
+    mine = make_run()
+    assert must_take("w1").run == mine
+
+
+def test_steps_of_a_shared_run_that_needs_newer_code_are_left_alone(make_run: MakeRun) -> None:
+    run = make_run(template_version="2.0.0", status="running", shared=True, lease_owner="w_newer")
+    run.steps.create(index=0, name="a", effect="read", effect_key="k")
+    assert portions.find_share("w1") is None
+    Run.objects.update(template_version="1.0.0")
+    assert portions.find_share("w1") is not None
+
+
+@pytest.mark.parametrize(
+    ("named", "taken"),
+    [
+        ([], {"test_stepwise", "call_tools"}),
+        (["call_tools"], {"call_tools"}),
+        (["-call_tools"], {"test_stepwise"}),
+        (["call_tools", "-call_tools"], set()),
+    ],
+)
+def test_a_worker_takes_the_kinds_of_work_it_is_for(
+    make_run: MakeRun, settings: Any, named: list[str], taken: set[str]
+) -> None:
+    for template_id in ("test_stepwise", "call_tools"):
+        make_run(template_id=template_id)
+    settings.WORKER_TEMPLATES = named
+    register("w1")
+    found = [held.run.template_id for held in iter(lambda: take("w1"), None)]
+    assert sorted(found) == sorted(taken)
+
+
+def test_a_bell_for_others_is_passed_on(
+    make_run: MakeRun, place: WorkerPlace, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[str] = []
+    heard = threading.Event()
+
+    def ring(queue: str, run_id: str) -> bool:
+        rung.append(run_id)
+        heard.set()
+        return True
+
+    monkeypatch.setattr("runs.passing_on.outbox.ring", ring)
+    settings.WORKER_TEMPLATES = ["-test_stepwise"]
+    run = make_run()
+    assert place.work() == 0
+    assert heard.wait(60)
+    assert set(rung) == {run.id}
+
+
+def test_a_worker_for_a_kind_that_does_not_exist_does_not_start() -> None:
+    env = os.environ | {"CONTINUITY_WORKER_TEMPLATES": "call_tools,-of_next_year"}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "worker"],
+        cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("names -of_next_year: no template here.")
+
+
+def test_migrations_leave_room_for_older_code() -> None:
+    """Code of the version before writes rows while newer code does: a column that is added has a
+    value in the database itself, and nothing that older code uses goes away.
+    """
+    seen = 0
+    for app, newest in BEFORE_THE_RULE.items():
+        folder = Path(apps.get_app_config(app).path) / "migrations"
+        for path in sorted(folder.glob("0*.py")):
+            if path.name[:4] <= newest:
+                continue
+            seen += 1
+            module = importlib.import_module(f"{app}.migrations.{path.stem}")
+            for operation in module.Migration.operations:
+                assert not breaks_older_code(operation), f"{path.name}: {operation.describe()}"
+    assert seen
+
+
+def breaks_older_code(operation: Any) -> bool:
+    if isinstance(operation, migrations.AddField):
+        return not (operation.field.null or operation.field.has_db_default())
+    return isinstance(
+        operation,
+        migrations.RemoveField | migrations.RenameField | migrations.DeleteModel
+        | migrations.RenameModel | migrations.AlterModelTable,
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""Installations of their own, on either database, and backups of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from tests.own_home import OwnHome, own_home
+
+ON_POSTGRESQL = os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql"
+KEYS = "a-key-of-the-fleet-" + "k" * 40
+MIGRATE = """
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+"""
+SUBMIT = """
+from artifacts.models import Artifact
+from artifacts.services import artifact_rows, keep_blob
+from decisions.principals import create_token, local_principal
+from decisions.sealer import Sealer
+from runs.services import submit_run
+from runs.slots import ensure_slots
+ensure_slots()
+one = local_principal()
+inputs = {"do": ["ok", "ok"]}
+run = submit_run(principal=one, template_id="test_stepwise", inputs=inputs,
+                 options={"mode": "async"}).run_id
+blob = keep_blob(b"kept bytes", name="a.txt", mime_type="text/plain", kind="file")
+Artifact.objects.bulk_create(artifact_rows([(blob, None)], tenant_id=one.tenant_id,
+                             workspace_id=one.workspace_id, run_id=run))
+for _ in range(3):
+    Sealer().seal_all()
+print("MADE", run, blob.artifact_id, create_token(name="backup", trust="local"))
+"""
+LOOK = """
+from artifacts.selectors import open_content
+from decisions.principals import authenticate, local_principal
+from runs.models import Run
+from runs.worker import WorkerPlace
+place = WorkerPlace()
+place.open()
+place.work()
+place.close()
+kept = open_content(principal=local_principal(), artifact_id="{artifact}")[1].read()
+print("FOUND", Run.objects.get(id="{run}").status, kept, authenticate("{token}").trust)
+"""
+WRITE = """
+print("WRITES", flush=True)
+while True:
+    submit_run(principal=one, template_id="test_stepwise", inputs=inputs, options={"mode": "async"})
+"""
+USE = """
+import time
+from runs.models import Run
+print("USES", Run.objects.count(), flush=True)
+time.sleep(120)
+"""
+
+
+class Place:
+    """An installation of its own: a home, and a database and Redis where it is a fleet's."""
+
+    def __init__(self, home: OwnHome) -> None:
+        self.home = home
+        self.made: list[str] = []  # a run, an artifact, a token
+
+    def run(self, *arguments: str, **env: str) -> str:
+        """Run a command that has to succeed."""
+        done = self.home.run(*arguments, **env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def refused(self, *arguments: str, **env: str) -> str:
+        """Run a command that has to refuse, in a sentence."""
+        done = self.home.run(*arguments, **env)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stderr
+
+    def python(self, code: str) -> list[str]:
+        """Run code in the installation and return the words of its last line."""
+        return self.run("shell", "--no-imports", "-c", code).splitlines()[-1].split()
+
+
+def keys_of(place: Place) -> str:
+    """Return what the installation's secrets are sealed with."""
+    return KEYS if ON_POSTGRESQL else (place.home.at.home / "keys").read_text().strip()
+
+
+@contextmanager
+def installation(
+    folder: Path, servers: dict[str, str], name: str, *, like: str = "template1"
+) -> Iterator[Place]:
+    """An installation without a database yet; on PostgreSQL with one like another."""
+    told = {"REDIS_URL": servers["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
+    if ON_POSTGRESQL:
+        with psycopg.connect(f"{servers['server']}/postgres", autocommit=True) as server:
+            server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            server.execute(f"CREATE DATABASE {name} TEMPLATE {like}")
+        told |= {"DATABASE_URL": f"{servers['server']}/{name}", "CONTINUITY_SECRET_KEYS": KEYS}
+    with own_home(folder / name, **told) as home:
+        yield Place(home)
+
+
+@contextmanager
+def working(folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
+    """An installation in which something was done."""
+    with installation(folder, servers, name) as place:
+        place.made = place.python(MIGRATE + SUBMIT)[1:]
+        yield place
+
+
+@contextmanager
+def copy_of(old: Place, folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
+    """The same once more, to be changed; made much faster than another one."""
+    with installation(folder, servers, name, like="old") as place:
+        shutil.copytree(old.home.at.home, place.home.at.home)
+        place.made = old.made
+        yield place

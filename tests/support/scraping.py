@@ -1,0 +1,45 @@
+"""Asking /metrics as Prometheus does."""
+
+from __future__ import annotations
+
+import asyncio
+
+from runners import figures
+from runners.base import ToolResult
+from runs import published
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def forget() -> None:
+    """Have no numbers, here and in Redis."""
+    figures.take()
+    published._redis._quiet_until = 0.0
+    published._redis.ask(lambda redis: redis.delete(published._key("")))
+
+
+def figure(samples: Samples, name: str, **labels: str) -> float:
+    """Return the value of one series; it has to be there."""
+    return samples[f"continuity_{name}", frozenset(labels.items())]
+
+
+def failed(reason: str) -> ToolResult:
+    """Return what a runner call comes to that failed."""
+    return ToolResult(ok=False, error={"message": "m", "details": {"reason": reason}})
+
+
+def call_runner(*results: ToolResult) -> list[ToolResult]:
+    """Count calls that came to these results; return what the callers got."""
+
+    async def answer(result: ToolResult) -> ToolResult:
+        return result
+
+    async def call_all() -> list[ToolResult]:
+        return [await figures.runner_call(answer(result)) for result in results]
+
+    return asyncio.run(call_all())
+
+
+def runs(samples: Samples, status: str) -> float:
+    """Return how many runs of the test template are told in a status."""
+    return figure(samples, "runs", template="test_stepwise", status=status)

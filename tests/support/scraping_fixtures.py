@@ -1,0 +1,28 @@
+"""Fixtures of the tests that ask /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.scraping import Samples, forget
+
+
+@pytest.fixture
+def scrape(anonymous: httpx.Client) -> Callable[[], Samples]:
+    """Ask for the figures as Prometheus does; there are none of processes to begin with."""
+    forget()
+
+    def ask() -> Samples:
+        answer = anonymous.get("/metrics")
+        assert answer.status_code == 200, answer.text
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(answer.text)
+            for sample in family.samples
+        }
+
+    return ask

@@ -1,0 +1,200 @@
+"""Dockerfile, compose.yaml, dashboards: what they name exists, and nothing secret is in them. No
+engine is needed; what only an engine can show is told in docs/operations.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import CommandError, get_commands, load_command_class
+
+ROOT = Path(__file__).parent.parent.parent
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+OURS = {name for name, told in SERVICES.items() if told["image"].startswith("continuity:")}
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+STEPS = re.findall(r"^([A-Z]+) ((?:.*\\\n)*.*)", DOCKERFILE, re.MULTILINE)
+PARTS = {"config", "decisions", "artifacts", "runners", "runs", "mcp_server"}
+SECRETS = {
+    "CONTINUITY_SECRET_KEYS", "POSTGRES_PASSWORD", "S3_ACCESS_KEY", "S3_SECRET_KEY",
+    "CONTINUITY_RUNNER_TOKEN",
+}  # fmt: skip
+# What a person may alert on is in the dashboard or the rules; the rest is for looking closer.
+METRIC = re.compile(r"\bcontinuity_[a-z0-9_]+")
+
+
+def of(word: str) -> list[str]:
+    return [told for name, told in STEPS if name == word]
+
+
+def environment_of(service: str) -> dict[str, str]:
+    environment: dict[str, str] = SERVICES[service].get("environment", {})
+    return environment
+
+
+def check_command(words: list[str]) -> None:
+    name, *options = words
+    assert name in get_commands(), name
+    command = load_command_class(get_commands()[name], name)
+    command.create_parser("manage.py", name).parse_args(options)
+
+
+@pytest.mark.parametrize("service", sorted(OURS - {"bucket"}))
+def test_every_command_of_the_fleet_is_one_of_ours(service: str) -> None:
+    check_command(SERVICES[service]["command"])
+
+
+def test_the_image_starts_the_web_unless_told_otherwise() -> None:
+    assert json.loads(of("ENTRYPOINT")[0]) == ["tini", "--", "python", "manage.py"]
+    check_command(json.loads(of("CMD")[-1]))
+
+
+def test_a_command_that_is_none_would_be_found() -> None:
+    with pytest.raises(AssertionError):
+        check_command(["serves"])
+    with pytest.raises(CommandError):
+        check_command(["serve", "--hosts", "x"])
+
+
+@pytest.mark.parametrize("service", sorted(OURS))
+def test_every_variable_is_one_that_the_settings_read(service: str) -> None:
+    read = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "home.py"))
+    read += "CONTINUITY_RUNNER_TOKEN AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
+    for name in environment_of(service):
+        assert re.search(rf"\b{name}\b", read), name
+
+
+def test_what_is_secret_has_to_be_given_and_is_in_no_file() -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    for name in SECRETS:
+        assert re.search(rf"\$\{{{name}:\?[^}}]+\}}", text), name
+        assert not re.search(rf"\$\{{{name}(:?-|\}})", text), name
+    assert ".env" in (ROOT / ".gitignore").read_text().split()
+    assert not re.search(r"(KEY|TOKEN|PASSWORD|SECRET)\w*=", DOCKERFILE)
+
+
+def test_the_runner_finds_no_secret_of_the_fleet_and_no_way_to_its_stores() -> None:
+    runner = SERVICES["docker-runner"]
+    assert set(runner["environment"]) == {"CONTINUITY_RUNNER_TOKEN"}
+    assert set(runner["networks"]) == {"runners"}
+    for store in ("postgres", "redis", "s3"):
+        assert SERVICES[store]["networks"] == ["inside"]
+    address = runner["networks"]["runners"]["ipv4_address"]
+    assert f":-{address}:18081}}" in environment_of("worker")["CONTINUITY_EGRESS_ALLOW"]
+
+
+def test_nothing_is_published_beyond_this_machine() -> None:
+    for told in SERVICES.values():
+        assert all(port.startswith("127.0.0.1:") for port in told.get("ports", []))
+
+
+def test_the_image_is_not_roots_and_has_what_the_parts_need() -> None:
+    assert of("USER") == ["continuity"]
+    assert STEPS.index(("USER", "continuity")) > max(
+        number for number, (word, _) in enumerate(STEPS) if word == "RUN"
+    )
+    installed = " ".join(of("RUN"))
+    for package in ("chromium-headless-shell", "fonts-wqy-microhei", "tini", "bubblewrap",
+                    "postgresql-client", "libatomic1"):  # fmt: skip
+        assert package in installed
+    assert "--no-sandbox" not in DOCKERFILE
+
+
+def test_the_image_holds_every_part_and_nothing_that_is_not_for_it() -> None:
+    copied = {word for told in of("COPY") if "--from" not in told for word in told.split()[:-1]}
+    assert copied == PARTS | {"manage.py", "requirements.lock"}
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    ignored = [line for line in lines if line and line[0] != "#"]
+    assert ignored[0] == "*"
+    assert {line[1:] for line in ignored if line[0] == "!"} == copied
+    assert "**/.env" in ignored
+
+
+def test_no_address_of_a_package_index_is_in_the_image() -> None:
+    assert "://" not in DOCKERFILE.replace("http.client", "")
+    assert "--require-hashes" in DOCKERFILE
+
+
+@pytest.mark.parametrize(
+    ("service", "needed"),
+    [
+        ("worker", {"clone", "clone3", "unshare", "setns", "chroot", "ptrace"}),
+        ("docker-runner", {"clone", "unshare", "mount", "umount2", "pivot_root", "setns"}),
+    ],
+)
+def test_the_profiles_let_sandboxes_be_made_and_the_kernel_alone(
+    service: str, needed: set[str]
+) -> None:
+    options = SERVICES[service]["security_opt"]
+    path = next(one.partition("=")[2] for one in options if one.startswith("seccomp="))
+    profile = json.loads((ROOT / path).read_text())
+    denied = {name for rule in profile["syscalls"] for name in rule["names"]}
+    assert profile["defaultAction"] == "SCMP_ACT_ALLOW"
+    assert {rule["action"] for rule in profile["syscalls"]} == {"SCMP_ACT_ERRNO"}
+    assert not needed & denied
+    assert {"bpf", "init_module", "kexec_load", "open_by_handle_at", "keyctl", "reboot"} <= denied
+    assert "no-new-privileges:true" in options
+    assert SERVICES[service]["cap_drop"] == ["ALL"] if "cap_drop" in SERVICES[service] else True
+
+
+@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="needs docker-compose")
+def test_docker_compose_takes_the_file() -> None:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    command = ["docker-compose", "-f", "compose.yaml", "config"]
+    given = dict.fromkeys(SECRETS, "w" * 40)
+    done = subprocess.run(
+        command, cwd=ROOT, env=kept | given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    resolved = yaml.safe_load(done.stdout)
+    assert set(resolved["services"]) == set(SERVICES)
+    assert resolved["services"]["worker"]["deploy"]["replicas"] == 2
+    without = {name: word for name, word in given.items() if name != "CONTINUITY_SECRET_KEYS"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=kept | without, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "32 characters" in done.stderr
+
+
+def expressions() -> list[str]:
+    """Return every expression of the dashboard and of the rules."""
+    board = json.loads((ROOT / "docs/dashboards/continuity.json").read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    rules = yaml.safe_load((ROOT / "docs/dashboards/alerts.yaml").read_text())
+    return asked + [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+
+
+def test_every_panel_has_its_place() -> None:
+    panels = json.loads((ROOT / "docs/dashboards/continuity.json").read_text())["panels"]
+    places = {
+        (x, y)
+        for panel in panels
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    }
+    area = sum(panel["gridPos"]["w"] * panel["gridPos"]["h"] for panel in panels)
+    assert len(places) == area
+    assert max(x for x, _ in places) < 24
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_the_documentation_names_only_commands_that_exist() -> None:
+    text = (ROOT / "docs/operations.md").read_text()
+    named = re.findall(r"manage\.py ([a-z_]+)((?: [^`\n#|]*)?)", text)
+    assert {name for name, _ in named} >= {"backup", "restore", "migrate", "verify_audit"}
+    for name, _ in named:
+        assert name in get_commands() or name == "docker_runner", name
+    for line in re.findall(r"^manage\.py (.*?)(?:\s+#.*)?$", text, re.MULTILINE):
+        words = shlex.split(line)
+        if words[0] in get_commands():
+            check_command([word for word in words if word != "…"])
