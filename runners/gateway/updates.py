@@ -48,16 +48,20 @@ class UpdateCutter:
         ended: list[bytes] = []
         begin = at = 0
         while self._in_array:
+            end = None
             if self._in_text:
                 at = self._pass_text(data, at)
                 if self._in_text:
                     break
-            found = _OUTSIDE.search(data, at)
-            if found is None:
-                break
-            at = found.end()
-            if self._ends_element(found[0]):
-                ended.append(bytes(self._element + data[begin : at - 1]).strip())
+                end = None if self._depth else at
+            else:
+                found = _OUTSIDE.search(data, at)
+                if found is None:
+                    break
+                at = found.end()
+                end = self._end_of_element(found[0], at)
+            if end is not None:
+                ended.append(bytes(self._element + data[begin:end]).strip())
                 self._element.clear()
                 begin = at
         if self._in_array:
@@ -79,20 +83,22 @@ class UpdateCutter:
             at += 1
         return len(data)
 
-    def _ends_element(self, mark: bytes) -> bool:
-        """Take a mark outside of texts; tell whether an element of the array ends before it."""
+    def _end_of_element(self, mark: bytes, at: int) -> int | None:
+        """Take a mark outside of texts, which ends at `at`; return where an element of the array
+        ends by it: objects end with their last mark, whatever comes after it and whenever.
+        """
         if mark == b'"':
             self._in_text = True
-            return False
-        if mark in b"{[":
+        elif mark in b"{[":
             self._depth += 1
             if self._depth > _DEPTH_MAX:  # no answer that is taken is as deep
                 self._in_array = False
-            return False
-        if mark in b"}]" and self._depth:
+        elif mark in b"}]" and self._depth:
             self._depth -= 1
-            return False
-        if mark != b",":
+            return None if self._depth else at
+        elif mark != b",":
             self._in_array = False
-            return True
-        return self._depth == 0
+            return at - 1
+        elif not self._depth:
+            return at - 1
+        return None

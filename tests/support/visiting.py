@@ -60,20 +60,19 @@ class Visitor:
 def visiting(loop: LoopThread, address: str) -> Iterator[Visitor]:
     """Somebody at a browser of their own, whom no page gave cause to complain in the end."""
 
-    async def launch() -> tuple[Any, Browser, Page]:
+    async def launch() -> tuple[Any, Browser, Visitor]:
         driver = await async_playwright().start()
         browser = await driver.chromium.launch(
             executable_path=str(find_chromium().path), args=launch_args(),
             chromium_sandbox=wants_sandbox(),
         )  # fmt: skip
-        return driver, browser, await browser.new_page()
+        return driver, browser, Visitor(loop, await browser.new_page(), address)
 
     async def leave(driver: Any, browser: Browser) -> None:
         await browser.close()
         await driver.stop()
 
-    driver, browser, page = loop.submit(launch()).result(60)
-    person = Visitor(loop, page, address)
+    driver, browser, person = loop.submit(launch()).result(60)
     try:
         yield person
     finally:
