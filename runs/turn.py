@@ -7,7 +7,7 @@ from functools import cache
 from django.conf import settings
 from django.db import connection
 
-from runs import one_statement
+from runs import prepared
 from runs.models import Run
 from runs.task_templates.registry import list_templates
 
@@ -62,7 +62,7 @@ def next_run(worker_id: str) -> Run | None:
     postgresql = connection.vendor == "postgresql"
     query = _query(len(ours), is_postgresql=postgresql)
     found = (
-        one_statement.fetch_rows(Run, query, params)
+        prepared.fetch_rows(Run, query, params)
         if postgresql
         else Run.objects.raw(query, params)
     )
@@ -74,4 +74,4 @@ def _query(templates: int, *, is_postgresql: bool) -> str:
     query = (_LATERAL if is_postgresql else _JOINED).replace(
         "TEMPLATES", ", ".join(["%s"] * templates)
     )
-    return query.replace("COLUMNS", one_statement.columns_of(Run, "turn"))
+    return query.replace("COLUMNS", prepared.columns_of(Run, "turn"))
