@@ -50,9 +50,10 @@ class UpdateCutter:
         while self._in_array:
             end = None
             if self._in_text:
-                at = self._pass_text(data, at)
-                if self._in_text:
+                passed = self._pass_text(data, at)
+                if passed is None:
                     break
+                at = passed
                 end = None if self._depth else at
             else:
                 found = _OUTSIDE.search(data, at)
@@ -68,8 +69,8 @@ class UpdateCutter:
             self._element += data[begin:]
         return [element for element in ended if element]
 
-    def _pass_text(self, data: bytes, at: int) -> int:
-        """Return where the text ends that is under way at `at`, or the end of the data."""
+    def _pass_text(self, data: bytes, at: int) -> int | None:
+        """Return where the text ends that is under way at `at`; None: not in this data."""
         if self._escaped and at < len(data):
             self._escaped, at = False, at + 1
         while (found := _INSIDE.search(data, at)) is not None:
@@ -79,9 +80,9 @@ class UpdateCutter:
                 return at
             if at == len(data):
                 self._escaped = True
-                return at
+                return None
             at += 1
-        return len(data)
+        return None
 
     def _end_of_element(self, mark: bytes, at: int) -> int | None:
         """Take a mark outside of texts, which ends at `at`; return where an element of the array

@@ -36,7 +36,8 @@ def make_calls(principal: Principal, endpoint: str, number: int) -> list[dict[st
 
 def offer(calls: list[dict[str, Any]], runs_per_s: float, seconds: float) -> list[int]:
     """Submit runs on time, whatever becomes of them; return how many were not begun, by second."""
-    principal, queued = local_principal(), []
+    principal = local_principal()
+    queued: list[int] = []
     began = time.perf_counter()
     for number in range(int(runs_per_s * seconds)):
         time.sleep(max(0.0, began + number / runs_per_s - time.perf_counter()))
