@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import CharField, Q, QuerySet
+from django.db.models import CharField, Func, Q, QuerySet
 from django.db.models.functions import Cast
 
 from decisions.audit import Deed, record
@@ -18,6 +18,29 @@ from decisions.principals import Principal
 
 PORTION = 500
 SKEW = timedelta(hours=1)  # how far the clocks of writers may differ
+
+
+# The tool that a row tells of, spelt as its index has it (migration 0013).
+TOOL_IN_SQL = {
+    "sqlite": "json_extract(%(expressions)s, '$.tool')",
+    "postgresql": "(%(expressions)s ->> 'tool')",
+}
+
+
+class _ToolOf(Func):
+    output_field = CharField()
+
+    def as_sql(self, compiler: Any, connection: Any, **more: Any) -> Any:  # type: ignore[override]
+        """Return it in the words of the database."""
+        spelt = TOOL_IN_SQL[connection.vendor]
+        return super().as_sql(compiler, connection, template=spelt, **more)
+
+
+def about_tool(rows: QuerySet[AuditEntry], tool: str) -> QuerySet[AuditEntry]:
+    """Keep the rows that tell of a tool: its calls, in runs and direct ones, and what was refused
+    of it.
+    """
+    return rows.alias(tool_told=_ToolOf("metadata")).filter(tool_told=tool)
 
 
 def list_audit_entries(

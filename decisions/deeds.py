@@ -240,7 +240,8 @@ def denial(use: ToolUse, ruling: Ruling) -> PolicyDenied:
     if said is None:
         why = (ruling.verdict.reason or ruling.verdict.rule).rstrip(".")
         details["because"] = "rule"
-        return PolicyDenied(f"Policy does not allow {use.tool[:128]}: {why}.", details=details)
+        told_why = f"Policy does not allow {use.tool[:128]}: {why.rstrip('.')}."
+        return PolicyDenied(told_why, details=details)
     details |= {"because": str(said.status), "decisionId": said.decision_id}
     told = {
         ConfirmationStatus.REFUSED: "A person refused",

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit import Deed
 from runners.sessions import lose_sessions
-from runs import one_statement, outbox
+from runs import outbox, prepared
 from runs.changes import Plus, StepChange, Transition
 from runs.models import Run, RunStatus, RunStep, Slot, StepStatus, Worker
 from runs.open_calls import INTERRUPTED, WORKER_LOST
@@ -195,9 +195,9 @@ def read_journal(run: Run) -> list[RunStep]:
     A started `once` step may have had its effect: it is returned as it is, and the engine fails it.
     """
     if connection.vendor == "postgresql":
-        columns = one_statement.columns_of(RunStep, "s")
+        columns = prepared.columns_of(RunStep, "s")
         query = f"SELECT {columns} FROM runs_runstep s WHERE run_id = %s ORDER BY index"  # noqa: S608
-        steps = one_statement.fetch_rows(RunStep, query, [run.id])
+        steps = prepared.fetch_rows(RunStep, query, [run.id])
     else:
         steps = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
     for step in steps:

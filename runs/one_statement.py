@@ -6,105 +6,26 @@ guarded update of the run: where it changes no row, nothing else does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from enum import Enum
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import orjson
 from django.conf import settings
-from django.db import connection
-from django.db.models import JSONField, Model
 
 from artifacts.services import artifact_rows
 from decisions.audit import entry_for
 from decisions.models import AuditEntry
 from runs.changes import Plus, Transition
 from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.prepared import Statement
 
-if TYPE_CHECKING:
-    from psycopg import Connection, Cursor
-Row = TypeVar("Row", bound=Model)
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
-
-
-class _Statement:
-    """A WITH statement that grows part by part, each with its parameters in order."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.params: list[Any] = []
-
-    def add(self, name: str, text: str, *params: Any) -> None:
-        self.parts.append(f"{name} AS ({text})")
-        self.params += params
-
-    def run(self, tail: str) -> tuple[Any, ...] | None:
-        return execute_prepared(f"WITH {', '.join(self.parts)} {tail}", self.params)
-
-
-def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | None:
-    """Run a statement on Django's own connection, in its transaction, and return its first row.
-
-    Bound and prepared by the server: planning takes half the time of these statements, and there
-    are only a few of them. Errors are Django's, as if its own cursor had been used.
-    """
-    with _prepared(statement, params) as cursor:
-        row: tuple[Any, ...] | None = cursor.fetchone()
-    return row
-
-
-@contextmanager
-def _prepared(statement: str, params: list[Any]) -> Iterator[Cursor[Any]]:
-    from psycopg import Cursor  # only where PostgreSQL is used: it costs a tenth of a start
-
-    connection.ensure_connection()
-    line: Connection[Any] = connection.connection
-    line.prepare_threshold = 0  # Django turns preparing off, which its own cursors need
-    try:
-        with connection.wrap_database_errors, Cursor(line) as cursor:
-            yield cursor.execute(statement, params)
-    finally:
-        line.prepare_threshold = None
-
-
-def fetch_rows(model: type[Row], statement: str, params: list[Any]) -> list[Row]:
-    """Run a statement that selects `columns_of(model)` and return the rows as the model's.
-
-    Several times cheaper than a queryset, which compiles its statement anew each time; for the two
-    reads that every claim makes.
-    """
-    fields = model._meta.concrete_fields
-    names = [field.attname for field in fields]
-    is_json = [isinstance(field, JSONField) for field in fields]
-    with _prepared(statement, params) as cursor:
-        found = cursor.fetchall()
-    return [
-        model.from_db(
-            "default",
-            names,
-            [
-                orjson.loads(value) if json and value is not None else value
-                for json, value in zip(is_json, row, strict=True)
-            ],
-        )
-        for row in found
-    ]
-
-
-@cache
-def columns_of(model: type[Model], table: str) -> str:
-    """Return the model's columns for a SELECT, in the order of its fields; `table` is their
-    alias.
-    """
-    return ", ".join(f'{table}."{field.column}"' for field in model._meta.concrete_fields)
 
 
 def apply(change: Transition, now: datetime) -> int | None:
     """Write the transition; return the run's last seq, or None where nothing was written."""
-    statement = _Statement()
+    statement = Statement()
     if change.take_slot:
         statement.add(
             "free",
@@ -119,12 +40,15 @@ def apply(change: Transition, now: datetime) -> int | None:
     _artifacts(statement, change, now)
     if change.ended:
         _webhooks(statement, now)
+    if change.closes:
+        closed = "DELETE FROM runs_opencall o USING r WHERE o.run_id = r.id AND o.id = ANY(%s)"
+        statement.add("closed", closed, list(change.closes))
     _audit(statement, [entry_for(deed) for deed in change.deeds])
     row = statement.run("SELECT last_seq FROM r")
     return None if row is None else int(row[0])
 
 
-def _run(statement: _Statement, change: Transition, now: datetime) -> None:
+def _run(statement: Statement, change: Transition, now: datetime) -> None:
     sets = ["last_seq = last_seq + %s", "updated_at = GREATEST(updated_at, %s)"]
     params: list[Any] = [len(change.events), now]
     for name, value in change.values.items():
@@ -152,7 +76,7 @@ def _run(statement: _Statement, change: Transition, now: datetime) -> None:
     )
 
 
-def _belongings(statement: _Statement, change: Transition) -> None:
+def _belongings(statement: Statement, change: Transition) -> None:
     if change.take_slot:
         statement.add(
             "taken",
@@ -173,7 +97,7 @@ def _belongings(statement: _Statement, change: Transition) -> None:
         statement.add("forgot", "DELETE FROM runs_runsecret s USING r WHERE s.run_id = r.id")
 
 
-def _events(statement: _Statement, change: Transition, now: datetime) -> None:
+def _events(statement: Statement, change: Transition, now: datetime) -> None:
     if change.events:
         statement.add(
             "told",
@@ -186,7 +110,7 @@ def _events(statement: _Statement, change: Transition, now: datetime) -> None:
         )  # fmt: skip
 
 
-def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
+def _steps(statement: Statement, change: Transition, now: datetime) -> None:
     started = [step.index for step in change.steps if step.status == StepStatus.STARTED]
     over = [
         {"i": step.index, "status": step.status, "output": step.output, "error": step.error}
@@ -224,14 +148,14 @@ def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
         )  # fmt: skip
 
 
-def _artifacts(statement: _Statement, change: Transition, now: datetime) -> None:
+def _artifacts(statement: Statement, change: Transition, now: datetime) -> None:
     run = change.run
     rows = artifact_rows(
         change.blobs, tenant_id=run.tenant_id, workspace_id=run.workspace_id, run_id=run.id,
         ended_at=now if change.ended else None,
     )  # fmt: skip
     if rows:
-        _insert(statement, "kept", rows)
+        statement.insert("kept", rows)
     if change.ended:
         statement.add(
             "expiring",
@@ -241,7 +165,7 @@ def _artifacts(statement: _Statement, change: Transition, now: datetime) -> None
         )  # fmt: skip
 
 
-def _webhooks(statement: _Statement, now: datetime) -> None:
+def _webhooks(statement: Statement, now: datetime) -> None:
     """Write a delivery for every webhook that is to be told; `id` is made as `delivery_id` does."""
     statement.add(
         "hooked",
@@ -256,38 +180,20 @@ def _webhooks(statement: _Statement, now: datetime) -> None:
     )  # fmt: skip
 
 
-def _audit(statement: _Statement, entries: list[AuditEntry]) -> None:
+def _audit(statement: Statement, entries: list[AuditEntry]) -> None:
     if entries:
-        _insert(statement, "audited", entries)
-
-
-def _insert(statement: _Statement, name: str, rows: list[Any], source: str = "r") -> None:
-    """Insert rows of one model, but only where the guarded update changed its row."""
-    model: type[Model] = type(rows[0])
-    meta: Any = model._meta
-    fields = [field for field in meta.concrete_fields if rows[0].pk or not field.primary_key]
-    columns = ", ".join(f'"{field.column}"' for field in fields)
-    values = _json(
-        [{field.column: getattr(row, field.attname) for field in fields} for row in rows]
-    )
-    picked = ", ".join(f'v."{field.column}"' for field in fields)
-    statement.add(
-        name,
-        f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {picked} FROM {source},'  # noqa: S608
-        f' jsonb_populate_recordset(NULL::"{meta.db_table}", %s::jsonb) v',
-        values,
-    )
+        statement.insert("audited", entries)
 
 
 def insert_run(
     run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, bell: OutboxEntry
 ) -> None:
     """Insert a new run with all that belongs to it."""
-    statement = _Statement()
-    _insert(statement, "r", [run], source="(SELECT 1) one")
+    statement = Statement()
+    statement.insert("r", [run], source="(SELECT 1) one")
     statement.parts[0] = statement.parts[0].removesuffix(")") + " RETURNING id)"
     for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [bell])):
-        _insert(statement, name, list(rows))
+        statement.insert(name, list(rows))
     statement.run("SELECT id FROM r")
 
 

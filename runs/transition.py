@@ -47,11 +47,12 @@ def apply(change: Transition) -> int | None:
     Returns the run's last seq, or None where the guard (or a free slot) was missing: then nothing
     was written.
     """
-    if change.closes or change.cuts:
+    in_one = connection.vendor == "postgresql"  # closes are part of the statement
+    if change.cuts or (change.closes and not in_one):
         with transaction.atomic():
             last_seq = _write(change)
             if last_seq is not None:
-                _settle_calls(change)
+                _settle_calls(change, closed=in_one)
     else:
         last_seq = _write(change)
     if last_seq is not None:
@@ -70,8 +71,8 @@ def _write(change: Transition) -> int | None:
         return None
 
 
-def _settle_calls(change: Transition) -> None:
-    if change.closes:
+def _settle_calls(change: Transition, *, closed: bool) -> None:
+    if change.closes and not closed:
         forget_calls(change.closes)
     if change.cuts:
         cut_calls(change.run.id, change.cuts)

@@ -7,7 +7,7 @@ from functools import cache
 from django.conf import settings
 from django.db import connection
 
-from runs import one_statement
+from runs import prepared
 from runs.models import Run
 from runs.served import served_sql
 
@@ -62,7 +62,7 @@ def next_run(worker_id: str, *, of_any: bool = False) -> Run | None:
     postgresql = connection.vendor == "postgresql"
     query = _query(where, is_postgresql=postgresql)
     found = (
-        one_statement.fetch_rows(Run, query, params)
+        prepared.fetch_rows(Run, query, params)
         if postgresql
         else Run.objects.raw(query, params)
     )
@@ -72,4 +72,4 @@ def next_run(worker_id: str, *, of_any: bool = False) -> Run | None:
 @cache
 def _query(served: str, *, is_postgresql: bool) -> str:
     query = (_LATERAL if is_postgresql else _JOINED).replace("SERVED", served)
-    return query.replace("COLUMNS", one_statement.columns_of(Run, "turn"))
+    return query.replace("COLUMNS", prepared.columns_of(Run, "turn"))

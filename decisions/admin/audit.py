@@ -20,21 +20,21 @@ from decisions.admin.answers import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit import is_genuine
-from decisions.audit_log import export_audit, within
+from decisions.audit_log import TOOL_IN_SQL, about_tool, export_audit, within
 from decisions.chain import head_of_chain
 from decisions.labels import code, link_about, link_to, moment, pill
 from decisions.models import AuditEntry, AuditSeal
 from decisions.principals import ensure_workspace
 from decisions.wording import one_line, pretty_json
 
-# Every distinct action by hops through the index (action, id): a DISTINCT would read the whole log.
-_ACTIONS = """
-WITH RECURSIVE hop(action) AS (
-    SELECT MIN(action) FROM decisions_auditentry
+# Every distinct value by hops through its index: a DISTINCT would read the whole log.
+_HOPS = """
+WITH RECURSIVE hop(value) AS (
+    SELECT MIN({0}) FROM decisions_auditentry WHERE {0} IS NOT NULL
     UNION ALL
-    SELECT (SELECT MIN(action) FROM decisions_auditentry WHERE action > hop.action)
-    FROM hop WHERE hop.action IS NOT NULL)
-SELECT action FROM hop WHERE action IS NOT NULL LIMIT 200
+    SELECT (SELECT MIN({0}) FROM decisions_auditentry WHERE {0} > hop.value)
+    FROM hop WHERE hop.value IS NOT NULL)
+SELECT value FROM hop WHERE value IS NOT NULL LIMIT 200
 """
 
 
@@ -44,9 +44,18 @@ _SOON = "A scheduler seals each row within a second; a row that is not ours is n
 
 def occurring_actions() -> list[str]:
     """Return the actions that occur in the log."""
+    return _occurring("action")
+
+
+def occurring_tools() -> list[str]:
+    """Return the tools that the log tells of."""
+    return _occurring(TOOL_IN_SQL[connection.vendor] % {"expressions": "metadata"})
+
+
+def _occurring(what: str) -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute(_ACTIONS)
-        return [action for (action,) in cursor.fetchall()]
+        cursor.execute(_HOPS.format(what))
+        return [value for (value,) in cursor.fetchall()]
 
 
 class ActionFilter(SimpleListFilter):
@@ -62,6 +71,22 @@ class ActionFilter(SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep one action's rows."""
         return queryset.filter(action=self.value()) if self.value() else queryset
+
+
+class ToolFilter(SimpleListFilter):
+    """By the tool that a row tells of."""
+
+    title = "tool"
+    parameter_name = "tool"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        """Return the tools that occur."""
+        return [(tool, tool) for tool in occurring_tools()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Keep one tool's rows."""
+        tool = self.value()
+        return about_tool(queryset, tool) if tool else queryset
 
 
 class AuditTimeFilter(TimeFilter):
@@ -95,10 +120,10 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     """Newest first; a row says when, what, by whom, about what."""
 
     list_display = ("when", "what", "by", "about", "told", "sealed")
-    list_filter = (ActionFilter, RefusalFilter, WorkspaceFilter, AuditTimeFilter)
+    list_filter = (ActionFilter, ToolFilter, RefusalFilter, WorkspaceFilter, AuditTimeFilter)
     ordering = ("-id",)
     search_fields = ("resource_id",)
-    search_help_text = "An id, an action or an actor"
+    search_help_text = "An id, an action, a tool or an actor"
     fields = (
         "when",
         "exactly",
@@ -158,12 +183,14 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
-        """Find rows by a whole id or action, both indexed, or by a whole actor."""
+        """Find rows by a whole id, action, tool or actor, all of them indexed."""
         term = search_term.strip()
         if not term:
             return queryset, False
         if ":" in term or term in ("local", "reaper", "scheduler", "command", "anonymous"):
             return queryset.filter(actor=term), False
+        if term in occurring_tools():
+            return about_tool(queryset, term), False
         if "." in term:
             return queryset.filter(action=term), False
         return queryset.filter(resource_id=term), False

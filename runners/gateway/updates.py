@@ -48,24 +48,29 @@ class UpdateCutter:
         ended: list[bytes] = []
         begin = at = 0
         while self._in_array:
+            end = None
             if self._in_text:
-                at = self._pass_text(data, at)
-                if self._in_text:
+                passed = self._pass_text(data, at)
+                if passed is None:
                     break
-            found = _OUTSIDE.search(data, at)
-            if found is None:
-                break
-            at = found.end()
-            if self._ends_element(found[0]):
-                ended.append(bytes(self._element + data[begin : at - 1]).strip())
+                at = passed
+                end = None if self._depth else at
+            else:
+                found = _OUTSIDE.search(data, at)
+                if found is None:
+                    break
+                at = found.end()
+                end = self._end_of_element(found[0], at)
+            if end is not None:
+                ended.append(bytes(self._element + data[begin:end]).strip())
                 self._element.clear()
                 begin = at
         if self._in_array:
             self._element += data[begin:]
         return [element for element in ended if element]
 
-    def _pass_text(self, data: bytes, at: int) -> int:
-        """Return where the text ends that is under way at `at`, or the end of the data."""
+    def _pass_text(self, data: bytes, at: int) -> int | None:
+        """Return where the text ends that is under way at `at`; None: not in this data."""
         if self._escaped and at < len(data):
             self._escaped, at = False, at + 1
         while (found := _INSIDE.search(data, at)) is not None:
@@ -75,24 +80,26 @@ class UpdateCutter:
                 return at
             if at == len(data):
                 self._escaped = True
-                return at
+                return None
             at += 1
-        return len(data)
+        return None
 
-    def _ends_element(self, mark: bytes) -> bool:
-        """Take a mark outside of texts; tell whether an element of the array ends before it."""
+    def _end_of_element(self, mark: bytes, at: int) -> int | None:
+        """Take a mark outside of texts, which ends at `at`; return where an element of the array
+        ends by it: objects end with their last mark, whatever comes after it and whenever.
+        """
         if mark == b'"':
             self._in_text = True
-            return False
-        if mark in b"{[":
+        elif mark in b"{[":
             self._depth += 1
             if self._depth > _DEPTH_MAX:  # no answer that is taken is as deep
                 self._in_array = False
-            return False
-        if mark in b"}]" and self._depth:
+        elif mark in b"}]" and self._depth:
             self._depth -= 1
-            return False
-        if mark != b",":
+            return None if self._depth else at
+        elif mark != b",":
             self._in_array = False
-            return True
-        return self._depth == 0
+            return at - 1
+        elif not self._depth:
+            return at - 1
+        return None

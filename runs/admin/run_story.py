@@ -257,6 +257,8 @@ def _event(row: RunEvent, run: Run) -> dict[str, Any]:
 def _line(data: dict[str, Any]) -> str:
     """Return an event's data on one line; steps are numbered from 1, as in the timeline."""
     rest = {key: value for key, value in data.items() if key not in _TOLD_APART}
+    if isinstance(data.get("delta"), str):  # what a runner's tool said; whose call, is in the data
+        rest = {"said": data["delta"]}
     told = [
         f"step {data['step'] + 1}" if isinstance(data.get("step"), int) else "",
         str(data.get("url") or data.get("name") or ""),

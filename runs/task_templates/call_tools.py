@@ -161,7 +161,8 @@ class CallTools(ToolSteps):
             )
         results = [{"name": step.input["tool"], **(step.output or {"ok": False})} for step in steps]
         failed = [one for one in results if not one["ok"]]
-        summary = f"{len(results) - len(failed)} of {len(results)} calls succeeded."
+        calls = "call" if len(results) == 1 else "calls"
+        summary = f"{len(results) - len(failed)} of {len(results)} {calls} succeeded."
         warnings = _warnings(steps)
         if len(failed) == len(results):
             error = _common(failed)
@@ -209,11 +210,19 @@ def _common(failed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         details["causeCode"], code = code, "STEP_EXECUTION_FAILED"
     return {
         "errorCode": code,
-        "message": f"None of the {len(failed)} calls succeeded: {errors[0]['message']}"[:500],
+        "message": f"{_none_of(failed)}: {errors[0]['message']}"[:500],
         "details": details,
         "retryable": False,
         "recovery": "Mend the calls named in details.items, then submit them again.",
     }
+
+
+def _none_of(calls: Sequence[object]) -> str:
+    return (
+        f"None of the {len(calls)} calls succeeded"
+        if len(calls) > 1
+        else "The call did not succeed"
+    )
 
 
 def _warnings(steps: Sequence[StepView]) -> list[str]:

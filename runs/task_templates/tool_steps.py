@@ -10,6 +10,7 @@ from decisions.principals import Principal
 from runners.arguments import check_args, scope_of
 from runners.base import Tool
 from runners.errors import ToolFailed
+from runners.gateway.wanted import TIMEOUT_MAX_MS
 from runners.registry import get_tool
 from runners.remote_tools import KIND, find_tool, runner_for
 from runners.targets import Caller
@@ -24,7 +25,8 @@ class ToolSteps(TaskTemplate):
 
     uses_browser = True
     shares_page = True
-    step_timeout_ms = 180_000
+    # Above the longest time of a tool: that which ends a call itself can say what came of it.
+    step_timeout_ms = TIMEOUT_MAX_MS + 10_000
 
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step works on the page that steps share."""

@@ -288,7 +288,9 @@ def _opening(principal: Principal, admitted: _Admitted) -> Deed:
 
 def _about(admitted: _Admitted) -> dict[str, Any]:
     use = admitted.use
-    told: dict[str, Any] = {"callId": admitted.call_id, "argsDigest": use.digest}
+    told: dict[str, Any] = {
+        "tool": use.tool, "callId": admitted.call_id, "argsDigest": use.digest,
+    }  # fmt: skip
     if use.target_id is not None:
         told["targetId"] = use.target_id
     path = use.args.get("path")

@@ -37,6 +37,12 @@ def ratio(ours: Sequence[float], floor: Sequence[float]) -> float:
     return round(statistics.median(a / b for a, b in zip(ours, floor, strict=True)), 3)
 
 
+def shape(took: Sequence[float]) -> dict[str, float]:
+    """Return p50 and p95 in milliseconds."""
+    cuts = statistics.quantiles(took, n=20)
+    return {"p50": round(statistics.median(took), 1), "p95": round(cuts[18], 1)}
+
+
 def report(name: str, **figures: Any) -> None:
     """Print the benchmark's one line."""
     print(json.dumps({"benchmark": name, **figures}), flush=True)

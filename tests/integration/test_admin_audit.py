@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from decisions.admin.audit import occurring_tools
 from decisions.audit import Deed, record
+from decisions.audit_log import about_tool
 from decisions.bundle_check import check_bundle
 from decisions.ids import new_id
 from decisions.models import AuditEntry, AuditSeal, Token
@@ -50,6 +52,29 @@ def test_entries_are_found_by_what_they_tell(boss: Client, tell: Callable[..., A
     assert ids_in(boss, "?q=token:tok_1") == [refused.id]
 
 
+def test_rows_about_a_tool_are_found_by_its_name(
+    boss: Client, tell: Callable[..., AuditEntry]
+) -> None:
+    in_run = tell("tool.called", "run", "run_1", tool="bash.exec")
+    direct = tell("tool.called", "tool", "bash.exec", tool="bash.exec", callId="call_1")
+    tell("tool.called", "run", "run_2", tool="echo")
+    tell("run.started", "run", "run_2")
+    for query in ("?q=bash.exec", "?tool=bash.exec", "?tool=bash.exec&action=tool.called"):
+        assert ids_in(boss, query) == [direct.id, in_run.id], query
+    assert ids_in(boss, "?tool=bash.exec&action=run.started") == []
+    assert occurring_tools() == ["bash.exec", "echo"]
+
+
+def test_a_tools_rows_are_read_through_their_index(tell: Callable[..., AuditEntry]) -> None:
+    tell("tool.called", "run", "run_1", tool="bash.exec")
+    rows = about_tool(AuditEntry.objects.order_by("-id"), "bash.exec")
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL enable_indexscan = on")
+        assert "audit_tool" in rows.explain() or "audit_tool" in rows.order_by().explain()
+
+
 def test_the_token_that_did_it_is_named(boss: Client, tell: Callable[..., AuditEntry]) -> None:
     actor = f"token:{new_id('tok_')}"
     told = tell("run.refused", "template", "t", actor=actor, asked=actor)
@@ -68,7 +93,7 @@ def test_fifty_entries_take_as_many_queries_as_one_and_none_counts(
         tell("tool.called", "run", f"run_{number}", actor=f"worker:wrk_{number}")
     with CaptureQueriesContext(connection) as for_many:
         boss.get(LIST)
-    assert len(for_many) == len(for_few) <= 6
+    assert len(for_many) == len(for_few) <= 7
     assert not [one for one in for_many.captured_queries if "COUNT(" in one["sql"].upper()]
 
 

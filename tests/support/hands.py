@@ -18,7 +18,9 @@ from typing import Any
 
 import psutil
 
-from runners.docker_runner.isolation.base import Command, Isolation
+from runners.docker_runner.errors import IsolationMissing
+from runners.docker_runner.isolation.base import Command, Isolation, Place
+from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 
 PROJECT = Path(__file__).parent.parent.parent
 PATIENCE_S = 120.0
@@ -142,6 +144,15 @@ class Hands:
         assert not result["ok"], result
         error: dict[str, Any] = result["error"]
         return error
+
+
+def best_isolation(root: Path) -> str:
+    """Return the name of the strongest isolation that this machine has without an engine."""
+    try:
+        asyncio.run(BubblewrapIsolation(Place(root)).check())
+    except IsolationMissing:
+        return "process"
+    return "bubblewrap"
 
 
 def command_of(root: Path, *options: str) -> list[str]:

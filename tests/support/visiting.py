@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page, async_playwright
 
+from runners.browser.chromium import find_chromium, launch_args, wants_sandbox
 from runners.loop import LoopThread
 
 PATIENCE_MS = 60_000
@@ -26,6 +28,12 @@ class Visitor:
         """Wait for something to be done in the browser."""
         return self._loop.submit(work).result(60)
 
+    def sign_in(self, path: str) -> None:
+        """Come in by a one-time link, and look at nothing yet."""
+        self.open(path)
+        self.do(self.page.wait_for_url("**/admin/"))
+        self.do(self.page.goto("about:blank"))
+
     def open(self, path: str) -> None:
         """Go to a page."""
         self.do(self.page.goto(self.address + path))
@@ -37,3 +45,36 @@ class Visitor:
     def click(self, selector: str) -> None:
         """Click on something."""
         self.do(self.page.click(selector))
+
+    def fill(self, selector: str, text: str) -> None:
+        """Write into a field."""
+        self.do(self.page.fill(selector, text))
+
+    def reads(self, selector: str) -> list[str]:
+        """Return the texts of all that is there under a selector."""
+        texts: list[str] = self.do(self.page.locator(selector).all_inner_texts())
+        return texts
+
+
+@contextmanager
+def visiting(loop: LoopThread, address: str) -> Iterator[Visitor]:
+    """Somebody at a browser of their own, whom no page gave cause to complain in the end."""
+
+    async def launch() -> tuple[Any, Browser, Visitor]:
+        driver = await async_playwright().start()
+        browser = await driver.chromium.launch(
+            executable_path=str(find_chromium().path), args=launch_args(),
+            chromium_sandbox=wants_sandbox(),
+        )  # fmt: skip
+        return driver, browser, Visitor(loop, await browser.new_page(), address)
+
+    async def leave(driver: Any, browser: Browser) -> None:
+        await browser.close()
+        await driver.stop()
+
+    driver, browser, person = loop.submit(launch()).result(60)
+    try:
+        yield person
+    finally:
+        person.do(leave(driver, browser))
+    assert person.complaints == []

@@ -34,6 +34,16 @@ def test_every_element_is_found_once_and_in_order(
     assert [json.loads(one) for one in cut(raw, size)] == updates
 
 
+@pytest.mark.parametrize("element", ['"a"', '"\\\\"', '{"delta":"}"}', '{"a":{"b":[1]}}', "[[]]"])
+def test_an_element_is_found_with_its_own_last_byte(element: str) -> None:
+    cutter = UpdateCutter()
+    assert cutter.feed(b'{"updates":[' + element[:-1].encode()) == []
+    assert cutter.feed(element[-1:].encode()) == [element.encode()]
+    assert cutter.feed(b" ,") == []
+    assert cutter.feed(element.encode()) == [element.encode()]
+    assert cutter.feed(b']},"result":') == []
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_marks_inside_of_texts_end_nothing(size: int) -> None:
     updates = ['a",]}', "\\", '\\"', "[{", {"delta": '"],"result":'}]

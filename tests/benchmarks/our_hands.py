@@ -1,0 +1,87 @@
+"""Calls on a runner offered at a rate, as runs of `call_tools`, and what became of the queue:
+`python -m tests.benchmarks.our_hands ENDPOINT CALLS_PER_S SECONDS CALLS_PER_RUN`; prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import django
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+django.setup()
+
+from decisions.principals import Principal, local_principal  # noqa: E402
+from runners.targets import TargetSays, allow_on_target, make_target  # noqa: E402
+from runs.models import ACTIVE, Run, RunStatus, RunStep  # noqa: E402
+from runs.services import submit_run  # noqa: E402
+from tests.benchmarks.rounds import shape  # noqa: E402
+
+DRAIN_S = 120.0
+
+
+def make_calls(principal: Principal, endpoint: str, number: int) -> list[dict[str, Any]]:
+    """Make the runner a target and return the calls of one run."""
+    says = TargetSays(principal.tenant_id, principal.workspace_id, "bench", "docker-runner",
+                      endpoint=endpoint)  # fmt: skip
+    target = make_target(says, actor="bench")
+    allow_on_target(target, ["echo"], actor="bench")
+    return [{"name": "echo", "args": {"text": "hello"}, "targetId": target.id}] * number
+
+
+def offer(calls: list[dict[str, Any]], runs_per_s: float, seconds: float) -> list[int]:
+    """Submit runs on time, whatever becomes of them; return how many were not begun, by second."""
+    principal = local_principal()
+    queued: list[int] = []
+    began = time.perf_counter()
+    for number in range(int(runs_per_s * seconds)):
+        time.sleep(max(0.0, began + number / runs_per_s - time.perf_counter()))
+        submit_run(principal=principal, template_id="call_tools", inputs={"calls": calls},
+                   options={"mode": "async"})  # fmt: skip
+        if time.perf_counter() - began >= len(queued) + 1:
+            queued.append(Run.objects.filter(status=RunStatus.QUEUED).count())
+    return queued
+
+
+def drain() -> float:
+    """Wait until nothing is left and return the seconds that it took."""
+    began = time.perf_counter()
+    while Run.objects.filter(status__in=ACTIVE).exists():
+        time.sleep(0.05)
+        if time.perf_counter() - began > DRAIN_S:
+            raise TimeoutError("the worker does not get on with it")
+    return time.perf_counter() - began
+
+
+def main(endpoint: str, calls_per_s: float, seconds: float, calls_per_run: int) -> dict[str, Any]:
+    """Offer the calls and return what came of them."""
+    calls = make_calls(local_principal(), endpoint, calls_per_run)
+    offer(calls, 2, 2)  # the worker's first calls open what later ones use
+    drain()
+    first = Run.objects.count()
+    began = time.perf_counter()
+    queued = offer(calls, calls_per_s / calls_per_run, seconds)
+    offered_s = time.perf_counter() - began
+    drain_s = drain()
+    runs = Run.objects.order_by("created_at")[first:]
+    ends = [(run.ended_at, run.created_at) for run in runs if run.ended_at is not None]
+    steps = RunStep.objects.filter(run__in=[run.id for run in runs], status="succeeded")
+    spans = steps.values_list("started_at", "ended_at")
+    return {
+        "offered": len(runs) * calls_per_run, "offered_per_s":
+        round(len(runs) * calls_per_run / offered_s, 1), "done": steps.count(),
+        "queued_runs_by_second": queued, "drain_s": round(drain_s, 2),
+        "call_ms": shape([(end - start).total_seconds() * 1000 for start, end in spans
+                          if start and end]),
+        "run_ms": shape([(end - start).total_seconds() * 1000 for end, start in ends]),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    endpoint, rate, seconds, per_run = sys.argv[2:]
+    print(json.dumps(main(endpoint, float(rate), float(seconds), int(per_run))))

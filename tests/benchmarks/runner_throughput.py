@@ -1,0 +1,119 @@
+"""Whether one worker process keeps up with 200 calls on a runner a second, and what a call costs.
+
+What the sentence means to whoever runs a fleet: agents hand in runs of `call_tools` whose calls add
+up to 200 a second, one worker of the usual size carries them (PostgreSQL, fsync on), each call with
+its policy, its two audit rows, its step and its events; and after 20 seconds no more runs wait than
+after two. Beside it, at the same rate and to the same runner, a plain client that is kept, which
+does nothing of this. The runner is a stub, or the reference runner with `--real`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.benchmarks.durable_runs import ROOT, environment, worker
+from tests.benchmarks.rounds import report, shape
+from tests.benchmarks.runner_calls import running
+from tests.services import DurablePostgresServer, redis_server, served
+from tests.support.hands import envelope, hands_at
+
+CALLS_PER_S, SECONDS, CALLS_PER_RUN = 200, 20, 10
+OURS = "tests.benchmarks.our_hands"
+
+
+@contextmanager
+def runner(real: bool) -> Iterator[str]:
+    """A runner in a process of its own; its address."""
+    with ExitStack() as stack:
+        if not real:
+            yield stack.enter_context(running())
+            return
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        hands = stack.enter_context(hands_at(folder, "--isolation", "process"))
+        yield f"http://127.0.0.1:{hands.port}/execute"
+
+
+def floor(endpoint: str) -> dict[str, float]:
+    """Return what the same calls take a plain client that is kept, at the same rate."""
+
+    async def calls() -> list[float]:
+        took: list[float] = []
+        async with httpx.AsyncClient() as client:
+
+            async def one() -> None:
+                began = time.perf_counter()
+                answer = await client.post(endpoint, json=envelope("echo", {"text": "hello"}))
+                answer.raise_for_status()
+                took.append((time.perf_counter() - began) * 1000)
+
+            under_way = []
+            for _ in range(CALLS_PER_S * SECONDS // 4):
+                under_way.append(asyncio.create_task(one()))
+                await asyncio.sleep(1 / CALLS_PER_S)
+            await asyncio.gather(*under_way)
+        return took
+
+    return shape(asyncio.run(calls()))
+
+
+def ours(endpoint: str) -> dict[str, Any]:
+    """Return what a fresh installation with one worker makes of the calls."""
+    with (
+        tempfile.TemporaryDirectory() as home,
+        served(DurablePostgresServer, DurablePostgresServer.make) as postgres,
+        redis_server() as redis,
+    ):
+        env = environment(postgres.url, redis.url, home)
+        env |= {"CONTINUITY_EGRESS_ALLOW": "127.0.0.1"}
+        manage = [sys.executable, "manage.py"]
+        subprocess.run([*manage, "migrate", "-v0", "--skip-checks"], env=env, cwd=ROOT, check=True)
+        told = [endpoint, str(CALLS_PER_S), str(SECONDS), str(CALLS_PER_RUN)]
+        with worker([*manage, "worker"], env):
+            time.sleep(4)
+            busy = _cpu_s()
+            done = subprocess.run(
+                [sys.executable, "-m", OURS, *told], env=env, cwd=ROOT, capture_output=True,
+                text=True, check=False,
+            )  # fmt: skip
+            busy = _cpu_s() - busy
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr[-2000:])
+    made: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return made | {"worker_cpu_ms_per_call": round(busy * 1000 / made["offered"], 2)}
+
+
+def _cpu_s() -> float:
+    """Return the processor time of the worker so far: what tells of its reach on a busy machine."""
+    children = psutil.Process().children(recursive=True)
+    (one,) = [child for child in children if child.cmdline()[1:] == ["manage.py", "worker"]]
+    times = one.cpu_times()
+    return float(times.user + times.system)
+
+
+def main() -> None:
+    """Measure and report."""
+    real = "--real" in sys.argv
+    with runner(real) as endpoint:
+        plain = floor(endpoint)
+        made = ours(endpoint)
+    report(
+        "runner_throughput", runner="docker_runner" if real else "stub", **made, floor_ms=plain,
+        ratio=round(made["call_ms"]["p50"] / plain["p50"], 1),
+        goal="done = offered at 200/s, and the queue does not grow",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

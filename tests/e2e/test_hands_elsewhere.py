@@ -1,0 +1,189 @@
+"""The joint check of S3 §9: a real docker-runner, the whole stack, an agent's host over MCP, a
+person at a browser. A call lands on the runner, what it says streams, and the audit page tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from mcp import Client
+
+from runners.loop import LoopThread
+from tests.integration.mcp_process import call, connected
+from tests.own_home import OwnHome, own_home
+from tests.support.hands import PATIENCE_S, best_isolation, hands_at
+from tests.support.relay import Relay, relay_to
+from tests.support.rest import bearer, told
+from tests.support.visiting import Visitor, visiting
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
+TOKEN = "a-token-of-the-runner-0123"
+ECHOES = 60
+# It goes on once somebody has read what it said first.
+TALK = "echo one; until [ -e go ]; do sleep 0.05; done; echo two; sleep 0.1; echo three"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Everything of the story: `wire` hears what reaches the runner, which works in `folder`."""
+
+    home: OwnHome
+    address: str
+    folder: Path
+    wire: Relay
+    person: Visitor
+    rest: httpx.Client
+
+
+@pytest.fixture
+def site(tmp_path: Path, browser_loop: LoopThread) -> Iterator[Site]:
+    """`manage.py up`, `manage.py docker_runner`, and a person signed in by the admin's link."""
+    (folder := tmp_path / "hands").mkdir()
+    safest = ("--isolation", best_isolation(folder))
+    with ExitStack() as stack:
+        hands = stack.enter_context(hands_at(folder, *safest, CONTINUITY_RUNNER_TOKEN=TOKEN))
+        wire = stack.enter_context(relay_to(hands.port))
+        here = {"CONTINUITY_EGRESS_ALLOW": f"127.0.0.1:{wire.port}"}
+        home = stack.enter_context(own_home(tmp_path / "home", **here))
+        address = home.start("up").address()
+        person = stack.enter_context(visiting(browser_loop, address))
+        person.sign_in(urlsplit(home.run("admin_link").stdout.strip()).path)
+        token = home.run("create_token", "a program").stdout.strip()
+        rest = httpx.Client(base_url=address, headers=bearer(token), timeout=PATIENCE_S)
+        yield Site(home, address, folder, wire, person, stack.enter_context(rest))
+
+
+def make_runner(site: Site) -> str:
+    """Make the runner a target in the admin's form, probe it there, and return the target's id."""
+    person = site.person
+    person.open("/admin/runners/executiontarget/")
+    person.click("a:has-text('New runner')")
+    person.fill("input[name=name]", "The builder")
+    person.fill("input[name=endpoint]", site.wire.endpoint)
+    person.fill("input[name=auth_token]", TOKEN)
+    person.fill("input[name=timeout_ms]", "180000")
+    person.click("button:has-text('Make it a target')")
+    person.click("button:has-text('Probe')")
+    person.sees("text=It answers.")
+    assert TOKEN not in person.do(person.page.content())
+    (target_id,) = [one for one in person.page.url.split("/") if one.startswith("target_")]
+    return target_id
+
+
+async def hand_in(agent: Client, target_id: str, *calls: tuple[str, dict[str, Any]]) -> str:
+    """Submit a run of calls on the runner, as an agent does, and return its id."""
+    inputs = {
+        "calls": [{"name": name, "args": args, "targetId": target_id} for name, args in calls]
+    }
+    run = await call(agent, "run_task_template", templateId="call_tools", inputs=inputs,
+                     options={"mode": "async"})  # fmt: skip
+    return str(run["runId"])
+
+
+async def wait_for(agent: Client, run_id: str) -> dict[str, Any]:
+    """Return a run that ended, or that waits for a person."""
+    return await call(agent, "wait_task_run", runId=run_id, waitMs=55_000)
+
+
+async def until_update(agent: Client, run_id: str) -> None:
+    """Wait until the run has told a piece of what its tool says."""
+    seen, after = [], 0
+    while "tool.update" not in seen:
+        page = await call(
+            agent, "subscribe_task_run_events", runId=run_id, after=after, waitMs=20_000
+        )
+        assert not page["terminal"], page
+        seen, after = [event["type"] for event in page["events"]], page["lastSeq"]
+
+
+async def test_hands_on_another_machine(site: Site) -> None:
+    target_id = make_runner(site)
+    async with connected(site.home.env) as agent:
+        await a_person_is_asked_first(site, agent, target_id)
+        allow = ("--id", target_id, "--endpoint", site.wire.endpoint, "--allow", "bash.exec,echo")
+        assert site.home.run("add_target", *allow).stdout.strip() == target_id
+        await what_it_says_is_read_while_it_works(site, agent, target_id)
+        many = [("echo", {"text": f"no {number}"}) for number in range(ECHOES)]
+        ended = await wait_for(agent, await hand_in(agent, target_id, *many))
+        assert ended["resultSummary"] == f"{ECHOES} of {ECHOES} calls succeeded."
+    a_program_calls_it_directly(site, target_id)
+    the_audit_page_filters_and_pages(site.person)
+
+
+async def a_person_is_asked_first(site: Site, agent: Client, target_id: str) -> None:
+    run_id = await hand_in(agent, target_id, ("bash.exec", {"cmd": "printf hello | tee made"}))
+    waiting = await wait_for(agent, run_id)
+    assert (waiting["status"], waiting["waitingFor"]["type"]) == ("running", "confirmation")
+    assert site.wire.times_heard(b"bash.exec") == 0
+    person = site.person
+    person.open("/admin/")
+    person.click("a:has-text('inbox')")
+    person.click("#result_list a:has-text('waiting')")
+    person.sees("pre:has-text('printf hello | tee made')")
+    person.click("button:has-text('Confirm')")
+    person.sees(".cty-big [data-tone=succeeded]")
+    ended = await wait_for(agent, run_id)
+    (result,) = ended["result"]["results"]
+    assert (result["ok"], result["output"]["stdout"]) == (True, "hello"), ended
+    assert (site.folder / "made").read_text() == "hello"
+    assert site.wire.times_heard(b"bash.exec") == 1
+
+
+async def what_it_says_is_read_while_it_works(site: Site, agent: Client, target_id: str) -> None:
+    run_id = await hand_in(agent, target_id, ("bash.exec", {"cmd": TALK}))
+    await until_update(agent, run_id)
+    assert (await call(agent, "get_task_run", runId=run_id))["status"] == "running"
+    site.person.open(f"/admin/runs/run/{run_id}/change/")
+    site.person.sees("text=said one")
+    (site.folder / "go").touch()
+    assert (await wait_for(agent, run_id))["status"] == "succeeded"
+    page = await call(agent, "subscribe_task_run_events", runId=run_id, after=0)
+    updates = [one["data"] for one in page["events"] if one["type"] == "tool.update"]
+    assert "".join(one["delta"] for one in updates) == "one\ntwo\nthree\n"
+    assert sorted(one["at"] for one in updates) == [one["at"] for one in updates]
+    assert page["events"][-1]["type"] == "run.succeeded"
+
+
+def a_program_calls_it_directly(site: Site, target_id: str) -> None:
+    body = {"args": {"cmd": "printf hello"}, "targetId": target_id}
+    answer = told(site.rest.post("/api/v1/tools/bash.exec/call", json=body))
+    assert answer["output"]["stdout"] == "hello"
+    denied = site.rest.post("/api/v1/tools/math.add/call", json={**body, "args": {"a": 1, "b": 2}})
+    assert (denied.status_code, denied.json()["errorCode"]) == (403, "POLICY_DENIED")
+    assert site.wire.times_heard(b"math.add") == 0
+
+
+def the_audit_page_filters_and_pages(person: Visitor) -> None:
+    rows = "#result_list tbody tr"
+    person.open("/admin/decisions/auditentry/")
+    person.fill("#searchbar", "echo")
+    person.do(person.page.press("#searchbar", "Enter"))
+    person.sees("text=Rows 1 – 50")
+    first = person.reads(rows)
+    assert all("echo" in row for row in first)
+    person.click(".cty-pages a:has-text('Older')")
+    person.sees("text=Rows 51 – 100")
+    person.click(".cty-pages a:has-text('Older')")
+    person.sees("text=Rows 101")
+    last = person.reads(rows)
+    assert len(last) == 2 * ECHOES + 1 - 100  # two a call, and the rule that allows it
+    assert "policy_rule.created" in last[-1]
+    person.click("text=Filters")
+    person.click("a[title='policy.denied']")
+    person.do(person.page.wait_for_url("**action=policy.denied**"))
+    person.open("/admin/decisions/auditentry/?action=policy.denied")
+    (denied,) = person.reads(rows)
+    assert "math.add" in denied

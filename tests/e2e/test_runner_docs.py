@@ -1,0 +1,99 @@
+"""The commands of docs/docker-runner.md and docs/targets.md, run as they stand there, but for the
+addresses, the folder and the interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.own_home import ROOT, OwnHome, own_home
+from tests.support.hands import PATIENCE_S, best_isolation
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def commands(document: str, **named: str) -> list[str]:
+    """Return the shell blocks of a document: `runner`, `site` and `folder` say what is here."""
+    text = (ROOT / "docs" / document).read_text("utf-8")
+    named = {"runner": "127.0.0.1:18081", "site": "127.0.0.1:8000", **named}
+    swaps = {
+        "127.0.0.1:18081": named["runner"], "127.0.0.1:8000": named["site"],
+        ".venv/bin/python": sys.executable, "/srv/hands": named.get("folder", "/srv/hands"),
+    }  # fmt: skip
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+    for written, here in swaps.items():
+        blocks = [block.replace(written, here) for block in blocks]
+    return blocks
+
+
+def run(block: str, env: dict[str, str]) -> str:
+    """Run a block to its end, which has to be a good one, and return what it printed."""
+    done = subprocess.run(
+        ["bash", "-euc", block], cwd=ROOT, env=env, capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def values(text: str) -> list[Any]:
+    """Return the JSON values that follow one another in a text."""
+    found, at, decoder = [], 0, json.JSONDecoder()
+    while at < len(text.rstrip()):
+        value, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
+        found.append(value)
+    return found
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Iterator[str]:
+    """The runner that the first block of its document starts, on a free port; its address."""
+    if best_isolation(tmp_path) != "bubblewrap":
+        pytest.skip("the document's runner needs bubblewrap")
+    block = commands("docker-runner.md", folder=str(tmp_path / "hands"))[0]
+    line = block.replace("--root", "--port 0 --root")
+    process = subprocess.Popen(
+        ["bash", "-euc", line], cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://([0-9.:]+)", process.stdout.readline())
+        assert found
+        yield found[1]
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[OwnHome]:
+    with own_home(tmp_path / "home") as mine:
+        yield mine
+
+
+def test_a_runner_is_asked_and_answers_as_its_document_says(runner: str) -> None:
+    asked = commands("docker-runner.md", runner=runner)[1]
+    health, answer = values(run(asked, dict(os.environ)))
+    assert (health["ok"], health["isolation"]) == (True, "bubblewrap")
+    assert "".join(one["delta"] for one in answer["updates"]) == "1\n2\n3\n"
+    assert answer["result"]["output"]["stdout"] == "1\n2\n3\n"
+
+
+def test_a_target_is_made_and_called_as_its_document_says(runner: str, home: OwnHome) -> None:
+    address = home.start("up", CONTINUITY_EGRESS_ALLOW=runner).address()
+    token = home.run("create_token", "docs").stdout.strip()
+    site = address.removeprefix("http://")
+    make, call = commands("targets.md", runner=runner, site=site)
+    assert run(make, home.env).strip() == "target_builder"
+    (answer,) = values(run(call, {**home.env, "TOKEN": token}))
+    assert (answer["ok"], answer["output"]["stdout"]) == (True, "hello")
