@@ -14,6 +14,7 @@ from decisions.errors import InvalidInput
 from decisions.storable import storable
 from runners.errors import ToolFailed
 from runners.gateway.endpoint import checked_endpoint
+from runners.offers import check_named_offers
 
 ON_UNREACHABLE = ("deny", "fallback_local")
 _CONFIG_MAX_BYTES = 16 * 1024
@@ -38,6 +39,8 @@ def checked_place(endpoint: str | None, config: Mapping[str, Any]) -> dict[str, 
     if secret is not None:
         raise InvalidInput(f"config.{secret[:64]}: secrets do not belong there; use authToken.")
     _check_times(kept)
+    if "tools" in kept:
+        check_named_offers(kept["tools"])
     if "endpoint" in kept:
         kept["endpoint"] = _checked(kept["endpoint"], "config.endpoint")
     return {"endpoint": _checked(endpoint, "endpoint"), "config": kept}

@@ -124,9 +124,11 @@ def change_target(
             )
         if if_version is not None and target.version != if_version:
             raise Conflict("Somebody changed it meanwhile; look at it again, then change it.")
-        before = _told(target)
+        before, was_at = _told(target), _listens_at(target)
         for name, value in checked.items():
             setattr(target, name, value)
+        if _listens_at(target) != was_at:  # another runner: what the one before offered is over
+            target.catalogue, target.catalogue_at, target.catalogue_error = [], None, None
         target.version += 1
         _save(target)
         _record("target.changed", actor, target, before=before)
@@ -259,6 +261,10 @@ def _save(target: ExecutionTarget, *, is_new: bool = False) -> None:
             f"The default is {named}; take that from it first.",
             details={"targetId": other.id if other else ""},
         ) from None
+
+
+def _listens_at(target: ExecutionTarget) -> str | None:
+    return target.endpoint or target.config.get("endpoint")
 
 
 def _told(target: ExecutionTarget) -> dict[str, Any]:

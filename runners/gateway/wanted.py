@@ -11,6 +11,7 @@ from runners.trust import TrustLevel
 TIMEOUT_MS = 15_000  # S3 §7
 TIMEOUT_MAX_MS = 180_000
 PROBE_S = 5.0
+CATALOGUE_MAX_BYTES = 256 * 1024  # of what a runner publishes of its tools
 
 
 @dataclass(frozen=True, slots=True)

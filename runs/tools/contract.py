@@ -74,6 +74,12 @@ _TARGET: Schema = {
         "name": _TEXT,
         "isDefault": {"type": "boolean"},
         "enabled": {"type": "boolean"},
+        "policy": {
+            "type": "string",
+            "enum": ["allow", "confirm", "deny"],
+            "description": "Of a runner: what policy says of the caller's calls of the tool there;"
+            " confirm: a person is asked first.",
+        },
     },
     "required": ["targetId", "name", "isDefault", "enabled"],
     "additionalProperties": False,
@@ -88,7 +94,8 @@ _TOOL: Schema = {
         "risk": {
             "type": "string",
             "enum": ["low", "medium", "high"],
-            "description": "low changes nothing, medium can be undone here, high acts elsewhere.",
+            "description": "low changes nothing, medium can be undone here, high acts elsewhere. Of"
+            " a runner's tool as the runner says, and high where it says nothing.",
         },
         "developer": {"type": "boolean", "description": "Only for developer mode."},
         "inputSchema": {"type": "object"},
@@ -96,7 +103,8 @@ _TOOL: Schema = {
         "targets": {
             "type": "array",
             "items": _TARGET,
-            "description": "Those that a call may name; browsers are the workers' own.",
+            "description": "Those that a call may name; browsers are the workers' own. Of kind"
+            " docker-runner: every runner that offers the tool, the default one first.",
         },
     },
     "required": ["name", "kind", "description", "effect", "risk", "inputSchema", "targets"],

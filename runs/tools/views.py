@@ -78,7 +78,9 @@ class ToolsView(ApiView):
     )  # fmt: skip
     def get(self, request: Request) -> HttpResponse:
         """Every tool, with its schemas, what it does to the world, and the targets it may work
-        on.
+        on: ours first, then those that runners offer (kind `docker-runner`), as their runners
+        published them when they were probed, as their targets' config names them, or as rules of
+        policy name them.
         """
         self.arguments(_NOTHING)
         return json_answer(list_callable_tools(principal=principal_of(request)))
