@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from decisions.ids import new_id
+from decisions.trace import next_span
 from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.gateway.wanted import CallContext, RunnerTarget, Update
@@ -77,6 +78,7 @@ async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> 
     whose = CallContext(
         run_id=ctx.run_id, session_id=ctx.session_id, runtime_mode=ctx.trust,
         tool_call_id=call_id, deadline=ctx.deadline, on_update=tell,
+        traceparent=next_span(ctx.traceparent) if ctx.traceparent else None,
     )  # fmt: skip
     return await call_runner(call, whose, runner)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,14 @@ def _probed(target: ExecutionTarget) -> tuple[Probed, Published]:
     except RunnerFailed as failed:
         return Probed(None, 0, failed.message), Published()
     return get_loop().submit(asked).result(_PATIENCE_S)
+
+
+async def close_connections() -> None:
+    """Close the running loop's connections to runners, where it has any: its server ends."""
+    if "runners.gateway.connections" in sys.modules:
+        from runners.gateway.connections import close_pool  # late, as above
+
+        await close_pool()
 
 
 def _token_of(target: ExecutionTarget) -> str | None:

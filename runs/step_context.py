@@ -17,6 +17,7 @@ from decisions import deeds
 from decisions.deeds import Ruling, ToolUse
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.masking import Masker
+from decisions.trace import made_for
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
@@ -35,7 +36,7 @@ from runs.claims import LeaseLost
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.made_calls import MadeCall, begun
-from runs.models import APPROVED, DEVELOPER_TARGET, Run
+from runs.models import APPROVED, DEVELOPER_TARGET, TRACE, Run
 from runs.open_calls import open_call_of_run
 from runs.step_ruling import rule_on_step
 from runs.task_templates.registry import StepView
@@ -264,6 +265,7 @@ class StepRun:
             workspace=place if isinstance(place, Workspace) else None,
             runner=place if isinstance(place, RunnerTarget) else None,
             session_id=self.run.session_id,
+            traceparent=self.run.options.get(TRACE) or made_for(self.run.id),
             secrets=self.secrets,
             mask=self.masker.text,
         )

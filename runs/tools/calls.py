@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -24,6 +25,7 @@ from decisions.ids import new_id
 from decisions.principals import Principal
 from decisions.storable import storable
 from decisions.threads import in_thread
+from decisions.trace import brought_traceparent, made_for
 from runners.arguments import check_args, scope_of
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
@@ -37,50 +39,13 @@ from runners.targets import Caller, choose_target
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
+from runs.events.types import EventType
 from runs.made_calls import snapshot_of
 from runs.open_calls import INTERRUPTED, CarriedCall, close_call, cut_off, open_call
+from runs.tools.asked import Answered, AskedCall
 from runs.tools.carried import hand_in, wait_for
+from runs.tools.large import fitted
 from runs.tools.refusals import refusals_told
-
-
-@dataclass(frozen=True, slots=True)
-class AskedCall:
-    """A direct call as a door hands it over.
-
-    Attributes:
-        timeout_ms: at most this long; the tool's own time otherwise.
-        key: names the call, so that the one that a person confirmed is known again.
-        offered: names of the tools that the door offers; all that may be used otherwise.
-    """
-
-    name: str
-    args: Mapping[str, Any] = field(default_factory=dict)
-    target_id: str | None = None
-    timeout_ms: int | None = None
-    key: str = ""
-    offered: Sequence[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What a call came to; one that failed is raised instead.
-
-    Attributes:
-        call_id: what the audit log names it.
-        run_id: the run that carried it.
-    """
-
-    output: Any
-    call_id: str
-    run_id: str | None = None
-    artifact_ids: Sequence[str] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the answer of REST."""
-        told: dict[str, Any] = {"ok": True, "output": self.output, "callId": self.call_id}
-        if self.run_id is not None:
-            told["runId"] = self.run_id
-        return told | ({"artifactIds": list(self.artifact_ids)} if self.artifact_ids else {})
 
 
 @dataclass(slots=True)
@@ -111,7 +76,9 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
     outcome = cut_off(INTERRUPTED, asked.name)
     try:
-        result = await invoke(_call_of(admitted.use), _context(principal, admitted, asked))
+        context = _context(principal, admitted, asked)
+        result = await invoke(_call_of(admitted.use), context)
+        output, marks = await _fitted(admitted, result, context)
         outcome = _outcome(admitted.tool, result)
     finally:
         outcome["durationMs"] = int((time.monotonic() - began) * 1000)
@@ -121,7 +88,18 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     if not result.ok:
         raise _failed(admitted.tool, result)
     kept = [blob.artifact_id for blob in admitted.blobs]
-    return Answered(storable(result.output), admitted.call_id, artifact_ids=kept)
+    return Answered(output, admitted.call_id, artifact_ids=kept, marks=marks)
+
+
+async def _fitted(
+    admitted: _Admitted, result: ToolResult, context: ToolContext
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return what a call answered; of a runner as in a run: what is large is shortened, and whole
+    in an artifact.
+    """
+    if admitted.tool.kind != KIND or not result.ok:
+        return storable(result.output), {}
+    return await fitted(admitted.tool.name, result.output, context.save_artifact)
 
 
 def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
@@ -194,11 +172,18 @@ def _context(principal: Principal, admitted: _Admitted, asked: AskedCall) -> Too
         trust=principal.trust,
         deadline=time.monotonic() + _limit_ms(admitted.tool, asked) / 1000,
         save_artifact=save_artifact,
-        emit=lambda type_, data: None,  # nobody listens to a call that has no run
+        emit=partial(_tell, asked),
         workspace=place if isinstance(place, Workspace) else None,
         runner=place if isinstance(place, RunnerTarget) else None,
         session_id=new_id("sess_"),
+        traceparent=brought_traceparent() or made_for(admitted.call_id),
     )
+
+
+def _tell(asked: AskedCall, type_: str, data: Mapping[str, Any]) -> None:
+    """Pass on what a runner's tool says as it works; a call that has no run has no log."""
+    if asked.on_update is not None and type_ == EventType.TOOL_UPDATE:
+        asked.on_update(str(data["delta"]))
 
 
 def _call_of(use: ToolUse) -> ToolCall:

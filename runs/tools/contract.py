@@ -43,6 +43,11 @@ CALL_OUTPUT: Schema = {
         "callId": {"type": "string", "description": "What the audit log names the call."},
         "runId": {"type": "string", "description": "The run that carried it, where one did."},
         "artifactIds": {"type": "array", "items": _TEXT},
+        "truncated": {
+            "type": "boolean",
+            "description": "Of a runner's tool: the output is shortened; artifactId has the whole.",
+        },
+        "artifactId": _TEXT,
     },
     "required": ["ok", "output", "callId"],
     "additionalProperties": False,

@@ -19,7 +19,8 @@ from decisions.threads import in_thread
 from runners.registry import is_workspace_tool
 from runners.s4 import CODES, told_in_s4
 from runs.tools import contract
-from runs.tools.calls import AskedCall, call_tool
+from runs.tools.asked import AskedCall
+from runs.tools.calls import call_tool
 from runs.tools.listing import list_callable_tools
 from runs.tools.refusals import record_refusal
 
