@@ -48,6 +48,10 @@ OUTPUT: Schema = {
             "description": "The output is shortened: artifactId has the whole (get_artifact).",
         },
         "artifactId": {"type": "string"},
+        "fellBackFrom": {
+            "type": "string",
+            "description": "The runner that was not reached; a tool of this server did it.",
+        },
     },
     "required": ["output", "targetId", "callId"],
 }

@@ -19,6 +19,7 @@ from decisions.ids import new_id
 from decisions.trace import next_span
 from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
+from runners.fallback import with_fallback
 from runners.gateway.wanted import CallContext, RunnerTarget, Update
 from runners.registry import get_tool
 from runners.workspace.errors import BadArguments, TooSlow
@@ -80,7 +81,7 @@ async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> 
         tool_call_id=call_id, deadline=ctx.deadline, on_update=tell,
         traceparent=next_span(ctx.traceparent) if ctx.traceparent else None,
     )  # fmt: skip
-    return await call_runner(call, whose, runner)
+    return with_fallback(call.name, await call_runner(call, whose, runner), runner)
 
 
 def raise_if_interrupted() -> None:

@@ -52,6 +52,7 @@ def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
         target_id=target.id, tenant_id=target.tenant_id, kind=target.kind,
         workspace_id=target.workspace_id or caller.workspace_id, endpoint=endpoint_of(target),
         auth_token=_token_of(target), timeout_ms=target.config.get("timeoutMs", TIMEOUT_MS),
+        falls_back=target.config.get("onUnreachable") == "fallback_local",
     )  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:
     columns: dict[str, Any] = {"probed_at": now, "probe_error": found.error}
     if found.is_up:
         columns |= {"last_seen_at": now, **_catalogue(published, now)}
-    told = {"isUp": found.is_up, "status": found.status, "tookMs": found.took_ms}
+    told: dict[str, Any] = {"isUp": found.is_up, "status": found.status, "tookMs": found.took_ms}
     if "catalogue" in columns:
         told["tools"] = len(columns["catalogue"])
     place = target.tenant_id, target.workspace_id or ""

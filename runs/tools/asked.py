@@ -35,7 +35,8 @@ class Answered:
     Attributes:
         call_id: what the audit log names it.
         run_id: the run that carried it.
-        marks: {truncated, artifactId} of a runner's output that is large.
+        marks: {truncated, artifactId} of a runner's output that is large, {fellBackFrom} where its
+            runner was not reached.
     """
 
     output: Any

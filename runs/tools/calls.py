@@ -18,7 +18,7 @@ from django.db import transaction
 
 from artifacts.models import Artifact
 from artifacts.services import KeptBlob, artifact_rows, keep_blob
-from decisions.audit import Deed
+from decisions.audit import Deed, record
 from decisions.deeds import ToolUse, admit_call, begin, use_of
 from decisions.errors import InvalidInput, Refused, ToolNotFound
 from decisions.ids import new_id
@@ -29,11 +29,12 @@ from decisions.trace import brought_traceparent, made_for
 from runners.arguments import check_args, scope_of
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
+from runners.fallback import falls_back
 from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
 from runners.remote import find_runner, runner_of
-from runners.remote_tools import KIND, find_tool
+from runners.remote_tools import KIND, find_tool, goes_elsewhere
 from runners.s4 import FailedCall, failed_call
 from runners.targets import Caller, choose_target
 from runners.workspace.place import Workspace
@@ -74,7 +75,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     admitted = await in_thread(_admit, principal, asked)
     if admitted.tool.uses_browser:
         return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
-    outcome = cut_off(INTERRUPTED, asked.name)
+    outcome = cut_off(INTERRUPTED, asked.name, _about(admitted))
     try:
         context = _context(principal, admitted, asked)
         result = await invoke(_call_of(admitted.use), context)
@@ -85,10 +86,26 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         # Also where whoever asked has hung up: what was begun is said to have ended.
         await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
     raise_if_interrupted()
+    if falls_back(result):
+        return await _here_instead(principal, admitted, asked, result)
     if not result.ok:
         raise _failed(admitted.tool, result)
     kept = [blob.artifact_id for blob in admitted.blobs]
     return Answered(output, admitted.call_id, artifact_ids=kept, marks=marks)
+
+
+async def _here_instead(
+    principal: Principal, admitted: _Admitted, asked: AskedCall, result: ToolResult
+) -> Answered:
+    """Have our own tool do what its runner was not reached for: a call like any other, with its own
+    place, policy and audit.
+    """
+    reason = (result.error or {})["details"]["reason"]
+    telling = _deed("tool.fell_back", principal, admitted.tool,
+                    {**_about(admitted), "reason": reason})  # fmt: skip
+    await in_thread(record, telling)
+    done = await call_tool(principal=principal, asked=replace(asked, target_id=None))
+    return replace(done, marks={**done.marks, "fellBackFrom": admitted.use.target_id})
 
 
 async def _fitted(
@@ -119,7 +136,7 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
 
 def _checked(principal: Principal, asked: AskedCall) -> _Admitted:
     tool = get_tool(asked.name)
-    if tool is None:
+    if tool is None or goes_elsewhere(Caller.of(principal), asked.name, asked.target_id):
         tool, asked = _on_runner(principal, asked)
     principal.require(scope_of(tool))
     try:
@@ -134,7 +151,7 @@ def _on_runner(principal: Principal, asked: AskedCall) -> tuple[Tool, AskedCall]
     if target_id is None:
         default = choose_target(Caller.of(principal), KIND, None)
         target_id = default.id if default is not None else None
-    tool = find_tool(asked.name, target_id=target_id)
+    tool = find_tool(asked.name, target_id=target_id, elsewhere=True)
     if tool is None:
         raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
     return tool, replace(asked, target_id=target_id)
@@ -199,7 +216,7 @@ async def _carried(
 ) -> Answered:
     call = CarriedCall(admitted.use, admitted.call_id, _opening(principal, admitted))
     run_id = await unbroken(hand_in(principal, call, limit_ms))
-    outcome = cut_off(INTERRUPTED, admitted.tool.name)
+    outcome = cut_off(INTERRUPTED, admitted.tool.name, _about(admitted))
     try:
         raise_if_interrupted()
         carried = await wait_for(principal, run_id, limit_ms)
@@ -252,6 +269,8 @@ def _about(admitted: _Admitted) -> dict[str, Any]:
     told: dict[str, Any] = {"callId": admitted.call_id, "argsDigest": use.digest}
     if use.target_id is not None:
         told["targetId"] = use.target_id
+    if not use.is_own:
+        told["elsewhere"] = True
     path = use.args.get("path")
     return told | ({"path": path[:300]} if isinstance(path, str) else {})
 

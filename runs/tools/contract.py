@@ -48,6 +48,10 @@ CALL_OUTPUT: Schema = {
             "description": "Of a runner's tool: the output is shortened; artifactId has the whole.",
         },
         "artifactId": _TEXT,
+        "fellBackFrom": {
+            "type": "string",
+            "description": "The runner that was not reached; our own tool of that name did it.",
+        },
     },
     "required": ["ok", "output", "callId"],
     "additionalProperties": False,

@@ -14,7 +14,8 @@ from decisions.principals import Principal
 from decisions.schemas import compile_schema
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, allow_on_target, make_target
-from tests.contract.mcp_host import Host, error_of, structured
+from tests.contract.mcp_host import INITIALIZE, Host, error_of, structured
+from tests.contract.mcp_web_host import SseHost, WebHost
 from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
@@ -206,11 +207,13 @@ def test_arguments_that_the_gate_refuses_are_told_and_audited(
 
 
 def test_a_tool_of_a_runner_with_the_name_of_ours_is_told_apart(
-    host: Host, target_at: MakeTarget
+    host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at("http://127.0.0.1:1/", {"name": "list_files"}, allow=("*",))
+    target_at(runner.url, {"name": "list_files"}, allow=("*",))
     (name,) = listed(host)
     assert re.fullmatch("list_files_[0-9a-f]{8}", name)
+    assert structured(host.call(name, {"path": "."}))["output"] == "hello"
+    assert runner.asked[0].json["call"] == {"name": "list_files", "args": {"path": "."}}
 
 
 def test_a_long_list_is_bounded(host: Host, principal: Principal, target_at: MakeTarget) -> None:
@@ -234,3 +237,10 @@ def test_the_trace_of_a_call_goes_on_to_the_runner(
     structured(host.request("tools/call", params))
     told = runner.asked[0].headers["traceparent"]
     assert (told[:36], told != trace) == (trace[:36], True)
+
+
+def test_a_client_without_a_stream_is_not_promised_news(host: Host) -> None:
+    if not isinstance(host, WebHost) or isinstance(host, SseHost):
+        return  # test_mcp_list_changes has those
+    told = host.request("initialize", INITIALIZE)["result"]["capabilities"]
+    assert not told["tools"].get("listChanged")
