@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 
 import mcp_types as types
-from django.db import Error as DatabaseFailure
+from django.db import Error as DatabaseError
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR
 
 from decisions.errors import Refused
-from decisions.principals import Principal
 from decisions.threads import in_thread
+from mcp_server.door import Door
 from mcp_server.incoming import Incoming, incoming_of
 from mcp_server.tools import Offered, Tool
 
@@ -29,17 +29,6 @@ LOOK_S = 5.0  # between two looks at a list
 MAX_LISTENING = 256  # streams of `subscriptions/listen` in one process
 Tell = Callable[[], Awaitable[None]]
 Looked = list[tuple[str, str, dict[str, Any]]]
-
-
-class Door(Protocol):
-    """The way a call came in."""
-
-    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
-        """Return who calls, once everything is there that the call needs.
-
-        Raises:
-            Refused: The caller may not, or what the tool needs cannot be had.
-        """
 
 
 class ListWatch:
@@ -90,7 +79,7 @@ class Offers:
         """Return the tools that a caller's list has beside our own; none where they cannot be had
         now: our own are listed whatever happens.
         """
-        with suppress(Refused, TimeoutError, DatabaseFailure):
+        with suppress(Refused, TimeoutError, DatabaseError):
             async with asyncio.timeout(PATIENCE_S):
                 return _on_list(await self.of(incoming))
         return []
@@ -134,7 +123,7 @@ class Offers:
     async def _tell_changes(self, incoming: Incoming, tell: Tell, known: Looked) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            with suppress(Refused, DatabaseFailure):
+            with suppress(Refused, DatabaseError):
                 found = _looks(_on_list(await self.of(incoming)))
                 if found != known:
                     known = found

@@ -14,7 +14,8 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import InitializationOptions, NotificationOptions, Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from decisions.audit import is_about_access
@@ -30,8 +31,9 @@ from mcp_server.answers import (
     resource_malfunction,
     success,
 )
+from mcp_server.door import Door
 from mcp_server.incoming import Incoming, incoming_of, traceparent_of
-from mcp_server.offers import Door, ListWatch, Offers
+from mcp_server.offers import ListWatch, Offers
 from mcp_server.progress import Reporter
 from mcp_server.tools import Call, Tool, load_offers, load_toolsets
 from runners.product import NAME, VERSION
@@ -249,5 +251,5 @@ def _listed(tool: Tool) -> types.Tool:
             idempotent_hint=tool.idempotent,
             open_world_hint=tool.open_world,
         ),
-        **({"_meta": dict(tool.meta)} if tool.meta is not None else {}),
+        _meta=dict(tool.meta) if tool.meta is not None else None,
     )

@@ -245,7 +245,7 @@ class StepRun:
         """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
         return await keep_trace(self._tool_context(), told)
 
-    async def keep_output(self, output: Mapping[str, Any]) -> str:
+    async def keep_output(self, output: Any) -> str:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
         return await self._save(orjson.dumps(output), "output.json", "application/json", "file")
 

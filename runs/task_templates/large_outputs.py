@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -15,7 +15,7 @@ from runs.shortening import RESULT_BYTES, shorten
 class Keeper(Protocol):
     """Who keeps an output that is too large."""
 
-    async def keep_output(self, output: Any) -> str:
+    def keep_output(self, output: Any) -> Awaitable[str]:
         """Keep an output, whole; return its artifactId."""
 
 

@@ -108,7 +108,7 @@ class StepContext(Protocol):
     ) -> Awaitable[ToolResult]:  # fmt: skip
         """Call a tool and return what came of it, a failure too."""
 
-    def keep_output(self, output: Mapping[str, Any]) -> Awaitable[str]:
+    def keep_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 
 

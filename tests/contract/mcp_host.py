@@ -16,8 +16,9 @@ from typing import Any
 from django.conf import settings
 
 from decisions.principals import Principal
+from mcp_server.door import Door
 from mcp_server.incoming import Incoming
-from mcp_server.server import ContinuityServer, Door
+from mcp_server.server import ContinuityServer
 from mcp_server.stdio import gated_stdio
 from mcp_server.wire import Wire
 from runners.remote import close_connections

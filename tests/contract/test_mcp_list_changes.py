@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import DatabaseError
 
 from decisions.principals import Principal, create_token
 from mcp_server import offers
@@ -111,7 +112,7 @@ def test_a_list_that_cannot_be_had_leaves_our_own_tools(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any) -> Any:
-        raise offers.DatabaseFailure("gone")
+        raise DatabaseError("gone")
 
     monkeypatch.setattr("mcp_server.toolsets.targets.OFFERED", fails)
     host = StdioHost(OpenDoor(principal))

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions import trace
 from decisions.errors import InvalidInput, PolicyDenied
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
@@ -241,53 +240,6 @@ def test_a_direct_call_to_nowhere_is_not_found(api: httpx.Client, principal: Pri
     assert refusal(unknown, 404)["errorCode"] == "TOOL_NOT_FOUND"
     elsewhere = api.post("/api/v1/tools/echo/call", json={"targetId": "target_x"})
     assert refusal(elsewhere, 404)["errorCode"] == "TARGET_NOT_FOUND"
-
-
-TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-
-def traces(runner: StubRunner) -> list[str]:
-    return [asked.headers["traceparent"] for asked in runner.asked]
-
-
-def test_a_run_is_part_of_the_trace_that_its_request_brought(
-    api: httpx.Client, place: WorkerPlace, runner: StubRunner, target_at: MakeTarget
-) -> None:
-    target = target_at(runner.url, "echo")
-    call = {"name": "echo", "args": {}, "targetId": target.id}
-    body = {"templateId": "call_tools", "inputs": {"calls": [call, call]},
-            "options": {"mode": "async"}}  # fmt: skip
-    run_id = told(api.post("/api/v1/runs", json=body, headers={"traceparent": TRACE}), 202)["runId"]
-    place.work()
-    first, second = traces(runner)
-    assert first[:36] == second[:36] == TRACE[:36]
-    assert len({first, second, TRACE}) == 3
-    assert "traceparent" not in str(told(api.get(f"/api/v1/runs/{run_id}")))
-
-
-@pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
-def test_a_run_without_a_trace_gets_one_of_its_own(
-    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget,
-    brought: str | None,
-) -> None:  # fmt: skip
-    target = target_at(runner.url, "echo")
-    call = {"name": "echo", "args": {}, "targetId": target.id}
-    with trace.brought(brought):
-        first = done(place, principal, call, call)
-    done(place, principal, call)
-    one, two, other = traces(runner)
-    assert one[:36] == two[:36] == trace.made_for(first.id)[:36] != other[:36]
-    assert one != two
-
-
-def test_a_direct_call_passes_its_trace_on(
-    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
-) -> None:
-    target = target_at(runner.url, "echo")
-    for headers in ({"traceparent": TRACE}, {}):
-        told(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}, headers=headers))
-    brought, made = traces(runner)
-    assert (brought[:36], brought != TRACE, made[:36] != TRACE[:36]) == (TRACE[:36], True, True)
 
 
 def test_a_large_output_of_a_direct_call_is_whole_in_an_artifact(
