@@ -13,7 +13,7 @@ from django.db.models import F
 from decisions.policy import HIGH_RISK, PolicyFor, Verdict, policy_for
 from runners.models import ExecutionTarget, TargetKind
 from runners.offers import Offer, any_object, named_offers
-from runners.targets import Caller, visible_targets
+from runners.targets import Caller, preferred_target, visible_targets
 
 _COLUMNS = ("id", "name", "workspace_id", "is_default", "enabled", "config", "catalogue")
 
@@ -65,11 +65,11 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
         principal_id=caller.principal_id, tenant_id=caller.tenant_id,
         workspace_id=caller.workspace_id,
     )  # fmt: skip
-    taken = runners[0].id if runners[0].is_default else None
+    taken = preferred_target(caller, runners)
     by_name: dict[str, list[tuple[Offer, OfferedOn]]] = {}
     for runner in runners:
         for offer in offers_of(runner, policy.tools_named_on(runner.id)):
-            on = _on(runner, policy, offer["name"], is_taken=runner.id == taken)
+            on = _on(runner, policy, offer["name"], is_taken=runner == taken)
             by_name.setdefault(offer["name"], []).append((offer, on))
     return [_joined(name, by_name[name]) for name in sorted(by_name)]
 
