@@ -238,7 +238,7 @@ def denial(use: ToolUse, ruling: Ruling) -> PolicyDenied:
     said = ruling.standing
     details: dict[str, Any] = {"tool": use.tool[:128], "rule": ruling.verdict.rule}
     if said is None:
-        why = ruling.verdict.reason or ruling.verdict.rule
+        why = (ruling.verdict.reason or ruling.verdict.rule).rstrip(".")
         details["because"] = "rule"
         return PolicyDenied(f"Policy does not allow {use.tool[:128]}: {why}.", details=details)
     details |= {"because": str(said.status), "decisionId": said.decision_id}

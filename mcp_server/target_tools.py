@@ -115,7 +115,7 @@ def _tool(wire: str, tool: OfferedTool, *, is_listed: bool) -> Tool:
 
 
 def _described(tool: OfferedTool) -> str:
-    where = ", ".join(f"{on.target_name} ({on.target_id})" for on in tool.targets[:10])
+    where = ", ".join(_named(on) for on in tool.targets[:10])
     said = tool.description[:_DESCRIPTION_MAX].rstrip()
     asks = any(on.verdict.decision == "confirm" for on in tool.targets)
     told = [
@@ -125,6 +125,11 @@ def _described(tool: OfferedTool) -> str:
         "It has 55 s: for longer work start call_tools with run_task_template.",
     ]
     return " ".join(filter(None, told))
+
+
+def _named(on: OfferedOn) -> str:
+    is_plain = on.target_name == on.target_id
+    return on.target_id if is_plain else f"{on.target_name} ({on.target_id})"
 
 
 def fit_schema(schema: Mapping[str, Any], *, at_most: int) -> Schema:
@@ -144,8 +149,7 @@ def _with_choice(tool: OfferedTool) -> Schema:
     choice: Schema = {
         "type": "string",
         "enum": [on.target_id for on in tool.targets],
-        "description": "Which runner performs it: "
-        + ", ".join(f"{on.target_id} is {on.target_name}" for on in tool.targets),
+        "description": "Which runner performs it: " + ", ".join(map(_named, tool.targets)),
     }
     required = list(schema.get("required", []))
     if not any(on.is_taken for on in tool.targets):

@@ -28,8 +28,8 @@ _CONFIG: Schema = {
     "type": "object",
     "description": "Of a docker-runner timeoutMs (15000 unless said, at most 180000), onUnreachable"
     f" ({' or '.join(ON_UNREACHABLE)}), endpoint, and tools: a list of {{name, description?,"
-    " inputSchema?} for a runner that publishes none; of a workspace root; of both agents: a list of"
-    " principals (local, token:ID) whose calls go to it if they name no target. No secrets.",
+    " inputSchema?} for a runner that publishes none; of a workspace root; of both agents: a list"
+    " of principals (local, token:ID) whose calls go to it if they name no target. No secrets.",
 }
 _WRITABLE: Schema = {
     "name": {"type": "string", "minLength": 1, "maxLength": 128},
