@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from decisions.errors import InvalidInput
 from decisions.principals import Principal
 from runners.base import Closed, Effect
 from runners.remote_tools import names_runner
@@ -195,6 +196,9 @@ def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dic
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
     target = pinned_target(tool, target_id, principal, where=at)
     place = {"targetId": target} if target else {}
+    if not elsewhere and "fallbackTargetId" in call:
+        told = "only a call of a runner's tool that has the name of one of ours falls back."
+        raise InvalidInput(f"{where}.fallbackTargetId: {told}")
     if elsewhere:
         at = f"{where}.fallbackTargetId"
         place |= fallback_place(name, target_id, call.get("fallbackTargetId"), principal, where=at)

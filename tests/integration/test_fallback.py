@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.errors import InvalidInput
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
@@ -215,3 +216,18 @@ def test_a_runner_of_another_workspace_is_not_there_under_our_tools_names_either
     first, second = (answer.text for answer in answers)
     assert first.replace(theirs.id, "") == second.replace("target_missing", "")
     assert rows("tool.fell_back") == []
+
+
+def test_a_folder_to_fall_back_to_is_checked_when_it_is_handed_in(
+    principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+) -> None:
+    target = target_at()
+    for name, target_id, here in (
+        ("read_file", None, folder.id), ("echo", target.id, folder.id),
+        ("read_file", target.id, "target_missing"), ("read_file", target.id, target.id),
+    ):  # fmt: skip
+        call = {"name": name, "args": READ, "fallbackTargetId": here}
+        call |= {"targetId": target_id} if target_id else {}
+        with pytest.raises(InvalidInput, match="fallbackTargetId"):
+            submit_run(principal=principal, template_id="call_tools", inputs={"calls": [call]})
+    assert not Run.objects.exists()
