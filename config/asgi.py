@@ -27,7 +27,7 @@ from config.api_errors import answer  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.gate import CALL_LIMIT  # noqa: E402
 from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
-from runners.invoke import leave_runners  # noqa: E402
+from runners.remote import close_connections  # noqa: E402
 from runs.published import Publisher  # noqa: E402
 from runs.stack.idle import WebUse  # noqa: E402
 from runs.stack.places import places  # noqa: E402
@@ -175,7 +175,7 @@ class Dispatcher:
             is_over = message["type"] == "lifespan.shutdown"
             if is_over:
                 await self._mcp.close()
-                await leave_runners()
+                await close_connections()
                 publisher.stop()
             await send({"type": f"{message['type']}.complete"})
             if is_over:

@@ -149,7 +149,7 @@ CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_int
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
 CONTINUITY_MCP_TOOLSETS = env.list(
     "CONTINUITY_MCP_TOOLSETS",
-    default=["runtime", "continuity", "workspace"]
+    default=["runtime", "continuity", "workspace", "targets"]
     + (["developer"] if env.bool("CONTINUITY_DEVELOPER", False) else []),
 )
 # Modules outside this repository that define templates (`TaskTemplate` subclasses).

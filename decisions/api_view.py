@@ -22,6 +22,7 @@ from decisions.gate import BODY_LIMIT
 from decisions.principals import Principal
 from decisions.rest import AlwaysJSON, JSONRenderer, record_refusal
 from decisions.threads import in_thread
+from decisions.trace import brought
 
 Handler = Callable[..., Any]
 
@@ -101,10 +102,11 @@ class ApiView(APIView):
         if method in self.http_method_names:
             handler = getattr(self, method, handler)
         try:
-            if iscoroutinefunction(handler):
-                await self.admit()
-                return cast(HttpResponseBase, await handler(self.request, **kwargs))
-            return await in_thread(self._admit_and_answer, handler)
+            with brought(request.headers.get("traceparent")):
+                if iscoroutinefunction(handler):
+                    await self.admit()
+                    return cast(HttpResponseBase, await handler(self.request, **kwargs))
+                return await in_thread(self._admit_and_answer, handler)
         except Exception as error:  # noqa: BLE001  (as DRF's own dispatch: the handler logs what it does not know)
             if isinstance(error, Refused) and self._is_told(error):
                 principal = principal_of(self.request)

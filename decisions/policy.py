@@ -65,6 +65,45 @@ class _Memory:
     known = _Known(None, {})
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyFor:
+    """The rules in force, for one caller.
+
+    Attributes:
+        callers: the scopes that the caller is in; "" is everywhere.
+    """
+
+    callers: frozenset[str]
+    by_tool: Mapping[str, list[_Rule]]
+
+    def judge(self, tool: str, target_id: str | None, *, is_own: bool = False) -> Verdict:
+        """Return the verdict on one call."""
+        if self.by_tool:
+            targets = {"", target_id or ""}
+            found = [
+                rule
+                for rule in (*self.by_tool.get(tool, ()), *self.by_tool.get(ANY_TOOL, ()))
+                if rule.scope_id in self.callers and rule.target_id in targets
+            ]
+            if found:
+                return _winner(found)
+        return _default(tool, None if is_own else target_id)
+
+    def tools_named_on(self, target_id: str) -> list[str]:
+        """Return the tools that rules let the caller call on just this target, by name."""
+        return sorted(
+            tool
+            for tool, rules in self.by_tool.items()
+            if tool != ANY_TOOL
+            and any(
+                rule.target_id == target_id
+                and rule.scope_id in self.callers
+                and rule.verdict.decision != "deny"
+                for rule in rules
+            )
+        )
+
+
 def judge(
     *, principal_id: str, tenant_id: str, workspace_id: str, tool: str,
     target_id: str | None = None, is_own: bool = False,
@@ -74,18 +113,16 @@ def judge(
 
     `is_own`: the tool is one of ours, also where it works on a target: a folder, say.
     """
-    by_tool = _rules()
-    if by_tool:
-        callers = {"", tenant_id, workspace_id, principal_id}
-        targets = {"", target_id or ""}
-        found = [
-            rule
-            for rule in (*by_tool.get(tool, ()), *by_tool.get(ANY_TOOL, ()))
-            if rule.scope_id in callers and rule.target_id in targets
-        ]
-        if found:
-            return _winner(found)
-    return _default(tool, None if is_own else target_id)
+    callers = frozenset({"", tenant_id, workspace_id, principal_id})
+    return PolicyFor(callers, _rules()).judge(tool, target_id, is_own=is_own)
+
+
+def policy_for(*, principal_id: str, tenant_id: str, workspace_id: str) -> PolicyFor:
+    """Return policy as it is now for one caller: for showing what it would say of many calls. Each
+    call that is made asks `judge` itself.
+    """
+    callers = frozenset({"", tenant_id, workspace_id, principal_id})
+    return PolicyFor(callers, _rules())
 
 
 def _winner(found: Iterable[_Rule]) -> Verdict:

@@ -33,21 +33,22 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """Return a model's input schema by its JSON names, without pydantic's titles, which only cost
     tokens.
     """
-    schema: dict[str, Any] = _plain(model.model_json_schema(by_alias=True))
+    schema: dict[str, Any] = without_titles(model.model_json_schema(by_alias=True))
     return schema
 
 
-def _plain(node: Any) -> Any:
+def without_titles(node: Any) -> Any:
+    """Return a schema without the titles that pydantic gives every part of it."""
     if isinstance(node, dict):
         # A "title" beside a "type" is pydantic's; inside "properties" it is a field of that name.
         return {
-            key: {name: _plain(value) for name, value in item.items()}
-            if key in ("properties", "$defs")
-            else _plain(item)
+            key: {name: without_titles(value) for name, value in item.items()}
+            if key in ("properties", "$defs") and isinstance(item, dict)
+            else without_titles(item)
             for key, item in node.items()
             if not (key == "title" and isinstance(item, str))
         }
-    return [_plain(item) for item in node] if isinstance(node, list) else node
+    return [without_titles(item) for item in node] if isinstance(node, list) else node
 
 
 def marks_secrets(schema: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ anything else runs there, or every call of the process would wait for it too.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -41,10 +42,11 @@ def _closing(function: Callable[[], T]) -> T:
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a short function that uses the database on a thread of the pool and return what it
-    returns.
+    returns. It knows of the caller's context: of the trace, say, that a request is part of.
     """
     call = functools.partial(function, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_pool, _clean, call)
+    inside = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(_pool, inside, _clean, call)
 
 
 async def in_long_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -30,6 +30,14 @@ class Incoming:
 NOTHING = Incoming()
 
 
+def traceparent_of(meta: object, request: object) -> object:
+    """Return what a message says of the trace that it is part of: in its _meta, else in a header of
+    the request that it came with.
+    """
+    told = meta.get("traceparent") if isinstance(meta, dict) else None
+    return told if told is not None else getattr(request, "headers", {}).get("traceparent")
+
+
 def incoming_of(request: object) -> Incoming:
     """Return what came with the message that a handler works on."""
     if isinstance(request, Incoming):

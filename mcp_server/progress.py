@@ -8,10 +8,12 @@ towards the next whole number.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from mcp.server.session import ServerSession
 
 SIGN_OF_LIFE_S = 10.0
+JOINED_MAX = 500  # characters of what is told at once: the last ones
 
 
 class Reporter:
@@ -54,3 +56,32 @@ class Reporter:
         await self._session.report_progress(
             value, float(self._total) if known else None, steps + self._message
         )
+
+
+class Joined:
+    """Hands pieces of text to the progress of a call: those that come while one is sent are told
+    together, by their end.
+    """
+
+    def __init__(self, progress: Callable[[int, int, str], Awaitable[None]]) -> None:
+        self._progress = progress
+        self._count = 0
+        self._text = ""
+        self._sending: asyncio.Task[None] | None = None
+
+    def say(self, piece: str) -> None:
+        """Take a piece; it is told soon."""
+        self._count += 1
+        self._text = (self._text + piece)[-JOINED_MAX:]
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send())
+
+    async def close(self) -> None:
+        """Wait until what was taken is told."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
+
+    async def _send(self) -> None:
+        while self._text:
+            text, self._text = self._text, ""
+            await self._progress(self._count, 0, text)

@@ -10,18 +10,19 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from decisions.audit import is_about_access
 from decisions.errors import Refused, ToolNotFound
-from decisions.principals import Principal
 from decisions.schemas import check, whole_numbers
 from decisions.threads import in_thread
+from decisions.trace import brought
 from mcp_server import resources
 from mcp_server.answers import (
     malfunction,
@@ -30,9 +31,11 @@ from mcp_server.answers import (
     resource_malfunction,
     success,
 )
-from mcp_server.incoming import Incoming, incoming_of
+from mcp_server.door import Door
+from mcp_server.incoming import Incoming, incoming_of, traceparent_of
+from mcp_server.offers import ListWatch, Offers
 from mcp_server.progress import Reporter
-from mcp_server.tools import Call, Tool, load_toolsets
+from mcp_server.tools import Call, Tool, load_offers, load_toolsets
 from runners.product import NAME, VERSION
 from runs.tools.refusals import record_refusal
 
@@ -56,29 +59,23 @@ _WORKSPACE = (
     " what is allowed). Write in two calls: write_to_file with dryRun true shows the diff, the same"
     " with dryRun false writes it; E_CONFLICT means that the file changed meanwhile: read it again."
 )
+_TARGETS = (
+    "Tools whose _meta names continuity.targets are performed by runners on other machines; policy"
+    " and, where it says so, a person decide about each call first."
+)
 INSTRUCTIONS = {
     "runtime": _RUNTIME,
     "continuity": _CONTINUITY,
     "workspace": _WORKSPACE,
+    "targets": _TARGETS,
 }  # by toolset, for a model
-
-
-class Door(Protocol):
-    """The way a call came in."""
-
-    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
-        """Return who calls, once everything is there that the call needs.
-
-        Raises:
-            Refused: The caller may not, or what the tool needs cannot be had.
-        """
 
 
 class BrokenAnswer(Exception):
     """An answer of ours does not keep to the schema that we advertise."""
 
 
-class ContinuityServer(Server[dict[str, Any]]):
+class ContinuityServer(Server[ListWatch]):
     """The SDK's server with our name, our tools and the version of our contract."""
 
     def __init__(self, toolsets: Sequence[str], door: Door) -> None:
@@ -94,6 +91,8 @@ class ContinuityServer(Server[dict[str, Any]]):
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_resource_templates,
             on_read_resource=self._read_resource,
+            on_subscriptions_listen=self._listen if "targets" in toolsets else None,
+            lifespan=ListWatch.of_stream,
         )
         self._toolsets = toolsets
         self._door = door
@@ -102,6 +101,17 @@ class ContinuityServer(Server[dict[str, Any]]):
     def tools(self) -> dict[str, Tool]:
         """The tools by name; loaded at the first look, which is after the handshake."""
         return load_toolsets(self._toolsets)
+
+    @cached_property
+    def _offers(self) -> Offers:
+        return Offers(load_offers(self._toolsets), self._door, self.tools)
+
+    def stream_options(self) -> InitializationOptions:
+        """Return the options of a stream that stays open: on it a client is told when its list of
+        tools is another one.
+        """
+        changes = NotificationOptions(tools_changed="targets" in self._toolsets)
+        return self.create_initialization_options(changes)
 
     def get_capabilities(
         self,
@@ -112,12 +122,15 @@ class ContinuityServer(Server[dict[str, Any]]):
         protocol_version: str | None = None,
     ) -> types.ServerCapabilities:
         """Return the SDK's capabilities and our contract's version, in every era and transport."""
-        return super().get_capabilities(
+        told = super().get_capabilities(
             notification_options,
             CONTRACT | (experimental_capabilities or {}),
             extensions,
             protocol_version=protocol_version,
         )
+        if told.resources is not None:  # what is listened for is the list of tools alone
+            told.resources.list_changed = told.resources.subscribe = False
+        return told
 
     @cached_property
     def _listed(self) -> types.ListToolsResult:
@@ -126,12 +139,26 @@ class ContinuityServer(Server[dict[str, Any]]):
     async def _list_tools(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return self._listed
+        incoming = incoming_of(ctx.request)
+        offered = await self._offers.listed(incoming)
+        self._offers.watch(ctx, offered)
+        if not offered:
+            return self._listed
+        return types.ListToolsResult(tools=[*self._listed.tools, *map(_listed, offered)])
+
+    async def _listen(
+        self, ctx: ServerRequestContext[Any], params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self._offers.listen(ctx, params)
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool, incoming = self.tools.get(params.name), incoming_of(ctx.request)
+        incoming = incoming_of(ctx.request)
+        try:
+            tool = self.tools.get(params.name) or (await self._offers.of(incoming)).get(params.name)
+        except Refused as refused:
+            return refusal(refused)
         if tool is None:
             told = f"Unknown tool: {params.name[:64]}"
             await self._record_refusal(params.name, ToolNotFound(told), incoming)
@@ -142,7 +169,9 @@ class ContinuityServer(Server[dict[str, Any]]):
                 if tool.audits_refusals:
                     await self._record_refusal(tool.name, incoming.refused, incoming)
                 raise incoming.refused
-            return success(await self._answer(tool, params.arguments or {}, incoming, reporter))
+            with brought(traceparent_of(ctx.meta, ctx.request)):
+                answer = await self._answer(tool, params.arguments or {}, incoming, reporter)
+            return success(answer)
         except Refused as refused:
             if not tool.audits_refusals and is_about_access(refused, reads=tool.read_only):
                 await self._record_refusal(tool.name, refused, incoming)
@@ -222,4 +251,5 @@ def _listed(tool: Tool) -> types.Tool:
             idempotent_hint=tool.idempotent,
             open_world_hint=tool.open_world,
         ),
+        _meta=dict(tool.meta) if tool.meta is not None else None,
     )

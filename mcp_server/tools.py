@@ -1,14 +1,15 @@
 """What an MCP tool is to this server, and how toolsets are found: one file each under `toolsets/`.
 
-A toolset file defines TOOLS, a sequence of Tool. Adding one is that file, and its name in
-CONTINUITY_MCP_TOOLSETS or `--toolsets`.
+A toolset file defines TOOLS, a sequence of Tool; one whose tools are another list for every caller
+defines OFFERED as well. Adding one is that file, and its name in CONTINUITY_MCP_TOOLSETS or
+`--toolsets`.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +44,8 @@ class Call:
     offered: tuple[str, ...] = ()
 
 
+# The tools of a caller by name, given the names that are taken; asked on a database thread.
+Offered = Callable[[Principal, Collection[str]], "dict[str, Tool]"]
 Handler = Callable[[Call], Awaitable[dict[str, Any]]]
 
 
@@ -62,6 +65,9 @@ class Tool:
         checks_itself: its handler checks the arguments, against more than `input_schema` says.
         audits_refusals: a call that the gate refused, before its handler, is an audit row too.
         tell_refusal: a refusal in the words of the tool's own seed.
+        meta: what else the list tells of it, under a name that is ours.
+        is_listed: it is on the list; what is not is known by name all the same, so that policy
+            answers who calls it.
     """
 
     name: str
@@ -78,6 +84,8 @@ class Tool:
     checks_itself: bool = False
     audits_refusals: bool = False
     tell_refusal: Callable[[Refused], dict[str, Any]] = as_told
+    meta: Mapping[str, Any] | None = None
+    is_listed: bool = True
 
     @cached_property
     def accepts(self) -> Draft202012Validator:
@@ -114,3 +122,13 @@ def load_toolsets(names: Sequence[str]) -> dict[str, Tool]:
         module = importlib.import_module(f"mcp_server.toolsets.{name}")
         tools |= {tool.name: tool for tool in module.TOOLS}
     return tools
+
+
+def load_offers(names: Sequence[str]) -> list[Offered]:
+    """Return what lists the tools of those among these toolsets that differ from caller to
+    caller.
+    """
+    modules = (
+        importlib.import_module(f"mcp_server.toolsets.{name}") for name in dict.fromkeys(names)
+    )
+    return [module.OFFERED for module in modules if hasattr(module, "OFFERED")]

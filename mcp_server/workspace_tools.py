@@ -11,7 +11,8 @@ from runners.base import Effect
 from runners.base import Tool as RunnersTool
 from runners.registry import list_tools
 from runners.s4 import told_in_s4
-from runs.tools.calls import AskedCall, call_tool
+from runs.tools.asked import AskedCall
+from runs.tools.calls import call_tool
 
 _ALTERNATIVES = frozenset({"oneOf", "anyOf", "allOf"})
 _REPLACES = frozenset({"write_to_file", "replace_in_file", "generate_character_profile"})

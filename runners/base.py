@@ -69,6 +69,7 @@ class ToolContext:
         browser: the run's browser session, where the tool's kind is browser.
         workspace: the folder that the call works in, where the tool's kind is workspace.
         runner: what performs the call, where it is none of our own tools.
+        traceparent: of the trace that the call is part of (W3C Trace Context).
         secrets: secret inputs of this call by name; never to be emitted or returned.
         mask: takes every secret of the run out of a text.
     """
@@ -82,6 +83,7 @@ class ToolContext:
     workspace: Workspace | None = None
     runner: RunnerTarget | None = None
     session_id: str = ""
+    traceparent: str | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mask: Callable[[str], str] = str
 

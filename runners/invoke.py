@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sys
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
@@ -17,9 +16,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from decisions.ids import new_id
+from decisions.trace import next_span
 from runners import figures
 from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
+from runners.fallback import with_fallback
 from runners.gateway.wanted import CallContext, RunnerTarget, Update
 from runners.registry import get_tool
 from runners.workspace.errors import BadArguments, TooSlow
@@ -79,16 +80,10 @@ async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> 
     whose = CallContext(
         run_id=ctx.run_id, session_id=ctx.session_id, runtime_mode=ctx.trust,
         tool_call_id=call_id, deadline=ctx.deadline, on_update=tell,
+        traceparent=next_span(ctx.traceparent) if ctx.traceparent else None,
     )  # fmt: skip
-    return await figures.runner_call(call_runner(call, whose, runner))
-
-
-async def leave_runners() -> None:
-    """Close this event loop's connections to runners, where any was ever made, before it ends."""
-    if "runners.gateway.connections" in sys.modules:
-        from runners.gateway.connections import close_pool  # late, as above
-
-        await close_pool()
+    result = await figures.runner_call(call_runner(call, whose, runner))
+    return with_fallback(call.name, result, runner)
 
 
 def raise_if_interrupted() -> None:

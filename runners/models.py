@@ -94,6 +94,8 @@ class ExecutionTarget(models.Model):
         probed_at, probe_error: when its runner was asked for its health last, and why it gave no
             answer; None: it gave one.
         last_seen_at: when it gave one last.
+        catalogue: the tools that its runner published when it was probed last (`runners.offers`).
+        catalogue_at, catalogue_error: when it did, and why the last probe could not learn them.
     """
 
     id = models.CharField(primary_key=True, max_length=64, default=new_target_id, editable=False)
@@ -111,6 +113,9 @@ class ExecutionTarget(models.Model):
     probed_at = models.DateTimeField(null=True)
     probe_error = models.CharField(max_length=300, null=True)
     last_seen_at = models.DateTimeField(null=True)
+    catalogue = models.JSONField(default=list)
+    catalogue_at = models.DateTimeField(null=True)
+    catalogue_error = models.CharField(max_length=300, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
 from decisions.audit import Deed, record
-from decisions.errors import PolicyDenied, TargetNotFound
+from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
 from decisions.keys import unseal
 from runners.errors import RunnerFailed
 from runners.gateway.wanted import PROBE_S, TIMEOUT_MS, RunnerTarget
 from runners.loop import get_loop
 from runners.models import ExecutionTarget, TargetKind
+from runners.offers import published_offers
 from runners.targets import Caller, choose_target
 
 if TYPE_CHECKING:
-    from runners.gateway.probe import Probed
+    from runners.gateway.probe import Probed, Published
 
-_PATIENCE_S = PROBE_S + 10  # for a loop that is busy
+_PATIENCE_S = 2 * PROBE_S + 10  # for a loop that is busy
 
 
 def find_runner(caller: Caller, target_id: str | None = None) -> ExecutionTarget:
@@ -50,6 +52,7 @@ def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
         target_id=target.id, tenant_id=target.tenant_id, kind=target.kind,
         workspace_id=target.workspace_id or caller.workspace_id, endpoint=endpoint_of(target),
         auth_token=_token_of(target), timeout_ms=target.config.get("timeoutMs", TIMEOUT_MS),
+        falls_back=target.config.get("onUnreachable") == "fallback_local",
     )  # fmt: skip
 
 
@@ -59,35 +62,67 @@ def endpoint_of(target: ExecutionTarget) -> str | None:
 
 
 def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:
-    """Ask a runner for its health and keep what was found, audited; at most a few seconds.
-    Commits.
+    """Ask a runner for its health and for its tools, and keep what was found, audited; at most a
+    few seconds. Commits.
+
+    The tools that it published before stay where it does not tell them this time.
     """
-    found = _probed(target)
+    found, published = _probed(target)
     now = datetime.now(UTC)
-    columns: dict[str, object] = {"probed_at": now, "probe_error": found.error}
+    columns: dict[str, Any] = {"probed_at": now, "probe_error": found.error}
     if found.is_up:
-        columns["last_seen_at"] = now
-    told = {"isUp": found.is_up, "status": found.status, "tookMs": found.took_ms}
+        columns |= {"last_seen_at": now, **_catalogue(published, now)}
+    told: dict[str, Any] = {"isUp": found.is_up, "status": found.status, "tookMs": found.took_ms}
+    if "catalogue" in columns:
+        told["tools"] = len(columns["catalogue"])
     place = target.tenant_id, target.workspace_id or ""
     with transaction.atomic():
         # Past save(): that it was asked is no change of what it is.
         ExecutionTarget.objects.filter(id=target.id).update(**columns)
-        error = {"error": found.error} if found.error else {}
-        record(Deed("target.probed", actor, "target", target.id, *place, {**told, **error}))
+        errors = {"error": found.error, "toolsError": columns.get("catalogue_error")}
+        told |= {name: error for name, error in errors.items() if error}
+        record(Deed("target.probed", actor, "target", target.id, *place, told))
     for name, value in columns.items():
         setattr(target, name, value)
     return target
 
 
-def _probed(target: ExecutionTarget) -> Probed:
+def _catalogue(published: Published, now: datetime) -> dict[str, Any]:
+    """Return the columns that tell of a runner's tools."""
+    error = published.error
+    if error is None:
+        try:
+            offers = published_offers(published.body) if published.body else []
+        except InvalidInput as wrong:
+            error = wrong.message[:300]
+        else:
+            return {"catalogue": offers, "catalogue_at": now, "catalogue_error": None}
+    return {"catalogue_error": error}
+
+
+def _probed(target: ExecutionTarget) -> tuple[Probed, Published]:
     # Late: no door pays for an HTTP client at its start.
-    from runners.gateway.probe import Probed, probe_runner
+    from runners.gateway.probe import Probed, Published, ask_what_it_offers, probe_runner
+
+    async def ask(endpoint: str | None, auth_token: str | None) -> tuple[Probed, Published]:
+        found = await probe_runner(endpoint, auth_token)
+        if endpoint is None or not found.is_up:
+            return found, Published()
+        return found, await ask_what_it_offers(endpoint, auth_token)
 
     try:
-        asked = probe_runner(endpoint_of(target), _token_of(target))
+        asked = ask(endpoint_of(target), _token_of(target))
     except RunnerFailed as failed:
-        return Probed(None, 0, failed.message)
+        return Probed(None, 0, failed.message), Published()
     return get_loop().submit(asked).result(_PATIENCE_S)
+
+
+async def close_connections() -> None:
+    """Close the running loop's connections to runners, where it has any: its server ends."""
+    if "runners.gateway.connections" in sys.modules:
+        from runners.gateway.connections import close_pool  # late, as above
+
+        await close_pool()
 
 
 def _token_of(target: ExecutionTarget) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
 from pydantic import BaseModel, ConfigDict
 
 from decisions.errors import TargetNotFound
@@ -18,7 +19,7 @@ from runners.gateway.wanted import TIMEOUT_MAX_MS
 from runners.models import ExecutionTarget, TargetKind
 from runners.registry import get_tool
 from runners.remote import find_runner
-from runners.targets import Caller
+from runners.targets import Caller, visible_targets
 
 KIND = str(TargetKind.DOCKER_RUNNER)
 
@@ -29,12 +30,32 @@ class AnyArguments(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-def find_tool(name: str, *, target_id: str | None) -> Tool | None:
-    """Return the tool of this name: ours, else that of the runner which the call names."""
-    own = get_tool(name)
+def find_tool(name: str, *, target_id: str | None, elsewhere: bool = False) -> Tool | None:
+    """Return the tool of this name: ours, else that of the runner which the call names; with
+    `elsewhere` that of the runner in any case.
+    """
+    own = None if elsewhere else get_tool(name)
     if own is not None or target_id is None or not name.isprintable():
         return own
     return Tool(name, KIND, Effect.ONCE, TIMEOUT_MAX_MS, "", AnyArguments, _elsewhere)
+
+
+def goes_elsewhere(caller: Caller, name: str, target_id: str | None) -> bool:
+    """Tell whether a runner performs a call: the tool is none of ours, or the call names a runner
+    of the caller's, whose tools may have the names of ours.
+    """
+    if get_tool(name) is None:
+        return True
+    return target_id is not None and _is_runner(visible_targets(caller), target_id)
+
+
+def names_runner(name: str, target_id: str | None) -> bool:
+    """Tell the same of a call with the name of one of our tools that was checked when it was handed
+    in.
+    """
+    if target_id is None or get_tool(name) is None:
+        return False
+    return _is_runner(ExecutionTarget.objects.all(), target_id)
 
 
 def runner_for(caller: Caller, name: str, target_id: str | None) -> ExecutionTarget | None:
@@ -45,7 +66,7 @@ def runner_for(caller: Caller, name: str, target_id: str | None) -> ExecutionTar
         TargetNotFound: The call names a target that is no runner of the caller's.
         PolicyDenied: It is disabled.
     """
-    if get_tool(name) is not None:
+    if not goes_elsewhere(caller, name, target_id):
         return None
     try:
         return find_runner(caller, target_id)
@@ -53,6 +74,10 @@ def runner_for(caller: Caller, name: str, target_id: str | None) -> ExecutionTar
         if target_id is not None:
             raise
         return None
+
+
+def _is_runner(targets: QuerySet[ExecutionTarget], target_id: str) -> bool:
+    return targets.filter(id=target_id, kind=TargetKind.DOCKER_RUNNER).exists()
 
 
 async def _elsewhere(args: Any, ctx: ToolContext) -> Mapping[str, Any]:

@@ -14,11 +14,14 @@ from decisions.errors import InvalidInput
 from decisions.storable import storable
 from runners.errors import ToolFailed
 from runners.gateway.endpoint import checked_endpoint
+from runners.models import ExecutionTarget
+from runners.offers import check_named_offers
 
 ON_UNREACHABLE = ("deny", "fallback_local")
 _CONFIG_MAX_BYTES = 16 * 1024
 _ENDPOINT_MAX = 500
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")  # what a header may carry (RFC 6750)
+_AGENT = re.compile(r"local|token:[A-Za-z0-9_]{1,64}")
 _SECRET = re.compile(r"token|secret|password|passwd|api.?key|credential|authorization", re.I)
 
 
@@ -38,9 +41,30 @@ def checked_place(endpoint: str | None, config: Mapping[str, Any]) -> dict[str, 
     if secret is not None:
         raise InvalidInput(f"config.{secret[:64]}: secrets do not belong there; use authToken.")
     _check_times(kept)
+    if "tools" in kept:
+        check_named_offers(kept["tools"])
     if "endpoint" in kept:
         kept["endpoint"] = _checked(kept["endpoint"], "config.endpoint")
     return {"endpoint": _checked(endpoint, "endpoint"), "config": kept}
+
+
+def check_agents(config: Mapping[str, Any]) -> None:
+    """Refuse a `config.agents` that names something else than principals.
+
+    Raises:
+        InvalidInput: It is no list of them.
+    """
+    named = config.get("agents", [])
+    if not isinstance(named, list) or not all(
+        isinstance(one, str) and _AGENT.fullmatch(one) for one in named
+    ):
+        raise InvalidInput("config.agents: a list of principals, each local or token:ID.")
+
+
+def agents_of(target: ExecutionTarget) -> list[str]:
+    """Return the principals whose calls go to a target if they name none."""
+    named = target.config.get("agents")
+    return named if isinstance(named, list) else []
 
 
 def checked_auth_token(text: str | None) -> str | None:

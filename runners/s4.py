@@ -120,6 +120,8 @@ def told_in_s4(refused: Refused) -> dict[str, Any]:
     if isinstance(refused, FailedCall):
         error = refused.error
         code = str(error["errorCode"])
+        if code not in CODES:  # of a runner, whose tool has the name of one of ours
+            return error
         may_succeed = bool(error.get("recoverable", CODES[code].recoverable))
         return _object(code, refused.message, refused.details, error.get("hint"), may_succeed)
     for kind, code, recoverable in _REFUSALS:

@@ -27,7 +27,9 @@ _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 _CONFIG: Schema = {
     "type": "object",
     "description": "Of a docker-runner timeoutMs (15000 unless said, at most 180000), onUnreachable"
-    f" ({' or '.join(ON_UNREACHABLE)}), endpoint; of a workspace root. No secrets.",
+    f" ({' or '.join(ON_UNREACHABLE)}), endpoint, and tools: a list of {{name, description?,"
+    " inputSchema?} for a runner that publishes none; of a workspace root; of both agents: a list"
+    " of principals (local, token:ID) whose calls go to it if they name no target. No secrets.",
 }
 _WRITABLE: Schema = {
     "name": {"type": "string", "minLength": 1, "maxLength": 128},
@@ -90,6 +92,12 @@ _FIELDS: Schema = {
     "lastSeenAt": {**_MS_OR_NULL, "description": "When its runner answered a probe last."},
     "probedAt": {**_MS_OR_NULL, "description": "When its runner was probed last."},
     "probeError": {**_TEXT_OR_NULL, "description": "Why that probe got no answer."},
+    "tools": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Names of the tools that its runner published; GET /tools has the rest.",
+    },
+    "toolsError": {**_TEXT_OR_NULL, "description": "Why that probe could not learn them."},
 }
 TARGET: Schema = _object(_FIELDS, list(_FIELDS))
 TARGET_LIST: Schema = _object(
@@ -128,4 +136,6 @@ EXAMPLE: dict[str, Any] = {
     "lastSeenAt": 1790000060000,
     "probedAt": 1790000060000,
     "probeError": None,
+    "tools": ["bash.exec", "echo"],
+    "toolsError": None,
 }

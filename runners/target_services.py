@@ -101,7 +101,7 @@ def delete_target(*, principal: Principal, target_id: str) -> dict[str, Any]:
 
 
 def probe_target(*, principal: Principal, target_id: str) -> dict[str, Any]:
-    """Ask a docker-runner for its health; it takes a few seconds at most.
+    """Ask a docker-runner for its health and its tools; it takes a few seconds at most.
 
     Raises:
         TargetNotFound: Unknown, or another workspace's.
@@ -126,6 +126,7 @@ def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
         "version": row.version, "createdAt": _ms(row.created_at), "updatedAt": _ms(row.updated_at),
         "lastSeenAt": _ms(row.last_seen_at), "probedAt": _ms(row.probed_at),
         "probeError": row.probe_error,
+        "tools": [offer["name"] for offer in row.catalogue], "toolsError": row.catalogue_error,
     }  # fmt: skip
 
 

@@ -124,7 +124,8 @@ class ProbeView(ApiView):
     )  # fmt: skip
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Asks GET /health beside its endpoint, for five seconds at most. Any HTTP answer counts:
-        `lastSeenAt` is now, else `probeError` says why there was none.
+        `lastSeenAt` is now, else `probeError` says why there was none. One that is up is asked
+        for `GET /tools`, as long again: `tools` has what it publishes.
         """
         target_id = self.arguments(_ID)["targetId"]
         return json_answer(

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from decisions.audit import Deed, record
 from decisions.errors import Conflict, InvalidInput, TargetNotFound
@@ -21,7 +21,7 @@ from decisions.principals import Principal, TrustLevel
 from decisions.storable import storable, storable_text
 from runners.local_folder import is_folder
 from runners.models import ExecutionTarget, TargetKind
-from runners.runner_says import checked_auth_token, checked_place
+from runners.runner_says import agents_of, check_agents, checked_auth_token, checked_place
 
 _ID = re.compile(r"target_[A-Za-z0-9_.-]{1,57}")
 USABLE = (TargetKind.WORKSPACE, TargetKind.DOCKER_RUNNER)  # what tools run on in this version
@@ -73,8 +73,9 @@ def visible_targets(caller: Caller) -> QuerySet[ExecutionTarget]:
 
 
 def choose_target(caller: Caller, kind: str, target_id: str | None) -> ExecutionTarget | None:
-    """Return the target that a call means: the one it names, else the default of its workspace,
-    else that of its tenant; None where it names none and there is no default.
+    """Return the target that a call means: the one it names, else the one that is its agent's, else
+    the default of its workspace, else that of its tenant; None where it names none and there is
+    none of those.
 
     Raises:
         TargetNotFound: It names one that is not there, is another's, or is of another kind.
@@ -85,8 +86,18 @@ def choose_target(caller: Caller, kind: str, target_id: str | None) -> Execution
         if named is None:
             raise TargetNotFound(f"There is no target {target_id[:64]!r} of kind {kind} here.")
         return named
-    defaults = targets.filter(is_default=True)
-    return defaults.order_by(F("workspace_id").asc(nulls_last=True)).first()
+    taken = targets.filter(Q(is_default=True) | Q(config__has_key="agents"))
+    return preferred_target(caller, taken.order_by("id"))
+
+
+def preferred_target(caller: Caller, targets: Iterable[ExecutionTarget]) -> ExecutionTarget | None:
+    """Return which of these targets of one kind a call goes to that names none."""
+
+    def rank(target: ExecutionTarget) -> tuple[bool, bool]:
+        return caller.principal_id not in agents_of(target), target.workspace_id is None
+
+    taken = [one for one in targets if one.is_default or caller.principal_id in agents_of(one)]
+    return min(taken, key=rank, default=None)
 
 
 def make_target(says: TargetSays, *, actor: str, target_id: str | None = None) -> ExecutionTarget:
@@ -124,9 +135,11 @@ def change_target(
             )
         if if_version is not None and target.version != if_version:
             raise Conflict("Somebody changed it meanwhile; look at it again, then change it.")
-        before = _told(target)
+        before, was_at = _told(target), _listens_at(target)
         for name, value in checked.items():
             setattr(target, name, value)
+        if _listens_at(target) != was_at:  # another runner: what the one before offered is over
+            target.catalogue, target.catalogue_at, target.catalogue_error = [], None, None
         target.version += 1
         _save(target)
         _record("target.changed", actor, target, before=before)
@@ -221,6 +234,7 @@ def _checked(says: TargetSays) -> dict[str, Any]:
     tenant = Tenant.objects.filter(id=says.tenant_id)
     if not (place if says.workspace_id is not None else tenant).exists():
         raise InvalidInput("workspace: there is no such workspace or tenant.")
+    check_agents(says.config)
     told = {**asdict(says), "name": name}
     auth_token = checked_auth_token(told.pop("auth_token"))
     if says.kind != TargetKind.WORKSPACE:
@@ -259,6 +273,10 @@ def _save(target: ExecutionTarget, *, is_new: bool = False) -> None:
             f"The default is {named}; take that from it first.",
             details={"targetId": other.id if other else ""},
         ) from None
+
+
+def _listens_at(target: ExecutionTarget) -> str | None:
+    return target.endpoint or target.config.get("endpoint")
 
 
 def _told(target: ExecutionTarget) -> dict[str, Any]:

@@ -28,7 +28,8 @@ class MadeCall:
     """One call that a step made.
 
     Attributes:
-        about: what the audit log tells of a call that is told before it is made: targetId, path.
+        about: what the audit log tells of a call that is told before it is made: targetId, path,
+            and that a runner performs it.
         call_id: names a call that was told before it was made; empty for any other.
         failed_code: why it failed, or that it never came to its end; empty where it succeeded.
         refused_host: of a document that was refused for its address, whatever the step makes of it.
@@ -36,7 +37,7 @@ class MadeCall:
 
     tool: str
     args_digest: str
-    about: Mapping[str, str]
+    about: Mapping[str, Any]
     call_id: str = ""
     failed_code: str = INTERRUPTED
     snapshot_id: str = ""
@@ -45,13 +46,16 @@ class MadeCall:
     @classmethod
     def of(cls, use: ToolUse) -> MadeCall:
         """Return a call that is about to be made."""
-        tool, args = get_tool(use.tool), use.args if use.shown is None else use.shown
+        args = use.args if use.shown is None else use.shown
+        tool = get_tool(use.tool) if use.is_own else None
         if tool is None:
-            elsewhere = {"targetId": use.target_id or ""}
+            elsewhere = {"targetId": use.target_id or "", "elsewhere": True}
             return cls(use.tool, use.digest, elsewhere, call_id=new_id("call_"))
         if tool.kind != "workspace" or tool.effect == Effect.READ:
             return cls(use.tool, use.digest, {})
-        about = {"targetId": use.target_id} if use.target_id is not None else {}
+        about: dict[str, Any] = {}
+        if use.target_id is not None:
+            about["targetId"] = use.target_id
         if isinstance(path := args.get("path"), str):
             about["path"] = path[:300]
         return cls(use.tool, use.digest, about, call_id=new_id("call_"))
@@ -93,7 +97,7 @@ def over(run: Run, step: int, call: MadeCall) -> Deed:
         failed = {"errorCode": call.failed_code} if call.failed_code else {}
         return _deed("tool.called", run, told | failed)
     if call.is_cut:
-        return _deed("tool.failed", run, told | cut_off(INTERRUPTED, call.tool))
+        return _deed("tool.failed", run, told | cut_off(INTERRUPTED, call.tool, told))
     if call.failed_code:
         return _deed("tool.failed", run, told | {"code": call.failed_code})
     kept = {"snapshotId": call.snapshot_id} if call.snapshot_id else {}

@@ -52,9 +52,11 @@ class CarriedCall:
         open_call(self.call_id, replace(self.opening, metadata=told))
 
 
-def cut_off(code: str, tool: str) -> dict[str, Any]:
-    """Return what is told of a call of a tool that nobody saw the end of."""
-    known = get_tool(tool)
+def cut_off(code: str, tool: str, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told of a call of a tool that nobody saw the end of; `about` is what was told
+    of it before.
+    """
+    known = None if about.get("elsewhere") else get_tool(tool)
     effect = {} if known is not None and known.effect == Effect.READ else {"effect": "unknown"}
     return {"ok": False, "code": code, **effect}
 
@@ -160,7 +162,7 @@ def _take(call: QuerySet[OpenCall]) -> bool:
 def _closing(opening: Mapping[str, Any], code: str) -> Deed:
     begun = Deed(**opening)
     tool = str(begun.metadata.get("tool", begun.resource_id))  # a direct call is about its tool
-    told = {**begun.metadata, **cut_off(code, tool)}
+    told = {**begun.metadata, **cut_off(code, tool, begun.metadata)}
     return replace(begun, action="tool.failed", metadata=told)
 
 

@@ -15,30 +15,28 @@ import orjson
 from artifacts.services import KeptBlob, keep_blob
 from decisions import deeds
 from decisions.deeds import Ruling, ToolUse
-from decisions.errors import PolicyDenied, Refused, TargetNotFound
+from decisions.errors import Refused
 from decisions.masking import Masker
-from runners.base import Tool, ToolCall, ToolContext, ToolResult
+from decisions.trace import made_for
+from runners.arguments import check_args
+from runners.base import ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
 from runners.errors import PageLost, ToolFailed
+from runners.fallback import falls_back, local_tool
 from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
-from runners.remote import find_runner, runner_of
-from runners.targets import Caller
-from runners.trust import TrustLevel
 from runners.workspace.place import Workspace
-from runners.workspaces import check_may_use, open_workspace
 from runs.changes import NewEvent
-from runs.claims import LeaseLost
-from runs.events.types import EVENT_TYPES
+from runs.events.types import EVENT_TYPES, EventType
 from runs.failpoints import hit
-from runs.made_calls import MadeCall, begun
-from runs.models import APPROVED, DEVELOPER_TARGET, Run
-from runs.open_calls import open_call_of_run
+from runs.made_calls import MadeCall
+from runs.models import APPROVED, TRACE, Run
+from runs.step_place import begin_call, record_fallback, trust_of
 from runs.step_ruling import rule_on_step
-from runs.task_templates.registry import StepView
+from runs.task_templates.registry import Elsewhere, StepView
 
 
 class CallFailed(Exception):
@@ -101,10 +99,11 @@ class StepRun:
 
     async def call(
         self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None,
+        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
     ) -> Mapping[str, Any]:  # fmt: skip
         """Call a tool and return its output; `target_id` is where a workspace tool works,
-        `timeout_ms` a limit below the tool's own.
+        `timeout_ms` a limit below the tool's own, `elsewhere` says that a runner performs it though
+        it has the name of one of ours.
 
         Raises:
             CallFailed: The tool failed, or policy or a person denied the call.
@@ -112,19 +111,32 @@ class StepRun:
             NeedsPerson: The step stops here; it is done again, up to this call from memory, once a
                 person has decided.
         """
-        use = self._use(tool, args, target_id)
+        use = self._use(tool, args, target_id, is_own=elsewhere is None)
         call = self._remembered(use)
         if call is None:
             call = {"tool": tool, "digest": use.digest, **await self._perform(use, timeout_ms)}
         self.calls.append(call)
+        if falls_back(ToolResult(call.get("error") is None, error=call.get("error"))):
+            return await self._call_here(tool, args, elsewhere, timeout_ms)
         if call.get("error") is not None:
             raise CallFailed(call["error"])
         output: Mapping[str, Any] = call["output"]
         return output
 
+    async def _call_here(
+        self, tool: str, args: Mapping[str, Any], elsewhere: Elsewhere | None, limit: int | None
+    ) -> Mapping[str, Any]:
+        """Have our own tool do what its runner was not reached for: a call like any other."""
+        own, here = local_tool(tool), elsewhere.fallback_target_id if elsewhere else None
+        try:
+            checked = check_args(own, args) if own is not None else dict(args)
+        except (ToolFailed, Refused) as wrong:
+            raise CallFailed(wrong.as_dict()) from None
+        return await self.call(tool, checked, target_id=here, timeout_ms=limit)
+
     async def attempt(
         self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None,
+        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
     ) -> ToolResult:  # fmt: skip
         """Call a tool and return what came of it, a failure too.
 
@@ -132,9 +144,8 @@ class StepRun:
             NeedsPerson: As `call`.
         """
         try:
-            return ToolResult(
-                True, await self.call(tool, args, target_id=target_id, timeout_ms=timeout_ms)
-            )
+            where: Any = {"target_id": target_id, "elsewhere": elsewhere}
+            return ToolResult(True, await self.call(tool, args, timeout_ms=timeout_ms, **where))
         except CallFailed as failed:
             return ToolResult(False, error=failed.error)
 
@@ -148,11 +159,8 @@ class StepRun:
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
             raise NeedsPerson(use, ruling)
-        call, place = MadeCall.of(use), None
-        tool = get_tool(use.tool)
-        if tool is None or tool.kind == "workspace":
-            begin = partial(self._begin, tool, use, call)
-            place = await asyncio.wrap_future(self.in_engine(begin))
+        call = MadeCall.of(use)
+        place = await self._place(use, call)
         if isinstance(place, ToolFailed | Refused):
             return {"error": place.as_dict()}
         self.made.append(call)
@@ -163,7 +171,27 @@ class StepRun:
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
         call.ended(result)
         raise_if_interrupted()
+        if falls_back(result):
+            await self._tell_fallback(use, str((result.error or {})["details"]["reason"]))
         return {"output": result.output} if result.ok else {"error": result.error or {}}
+
+    async def _place(
+        self, use: ToolUse, call: MadeCall
+    ) -> Workspace | RunnerTarget | ToolFailed | Refused | None:
+        """Return where a call works, or why it cannot; None where it needs no place. A call that
+        may change something is told first.
+        """
+        tool = get_tool(use.tool) if use.is_own else None
+        if tool is not None and tool.kind != "workspace":
+            return None
+        begin = partial(begin_call, self.run, self.index, tool, use, call, opened=self.opened)
+        return await asyncio.wrap_future(self.in_engine(begin))
+
+    async def _tell_fallback(self, use: ToolUse, reason: str) -> None:
+        record = partial(record_fallback, self.run, self.index, use, reason)
+        await asyncio.wrap_future(self.in_engine(record))
+        told = {"tool": use.tool, "targetId": use.target_id, "reason": reason}
+        self._emit(EventType.TOOL_FELL_BACK, told)
 
     def _check_page_is_there(self, use: ToolUse) -> None:
         """Make sure that the page is still there on which a person was asked (runs.md,
@@ -176,36 +204,6 @@ class StepRun:
                 " since.",
                 details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
             )
-
-    def _begin(
-        self, tool: Tool | None, use: ToolUse, call: MadeCall
-    ) -> Workspace | RunnerTarget | ToolFailed | Refused:
-        """Return the folder that a call of a workspace tool works in, or the runner that performs a
-        call of none of our tools, or why there is none for it; on the run's database thread. A call
-        that may change something is told first.
-
-        Raises:
-            LeaseLost: The run is not ours any more; the call is not to be made.
-        """
-        run, trust = self.run, self._trust
-        caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
-        chosen = run.options.get(DEVELOPER_TARGET)
-        place: Workspace | RunnerTarget
-        try:
-            if tool is None:
-                place = runner_of(find_runner(caller, use.target_id), caller)
-            else:
-                place = open_workspace(
-                    caller, use.target_id, developer_target=chosen, tool=tool.name
-                )
-                check_may_use(tool, place, trust=trust)
-        except (ToolFailed, PolicyDenied, TargetNotFound) as failed:
-            return failed
-        if call.call_id:
-            if not open_call_of_run(call.call_id, begun(run, self.index, call), run):
-                raise LeaseLost(run.id)
-            self.opened.append(call.call_id)
-        return place
 
     def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
         """Return what this call answered before the step stopped for a person, if it was made.
@@ -224,13 +222,15 @@ class StepRun:
             )
         return call
 
-    def _use(self, tool: str, args: Mapping[str, Any], target_id: str | None) -> ToolUse:
+    def _use(
+        self, tool: str, args: Mapping[str, Any], target_id: str | None, *, is_own: bool
+    ) -> ToolUse:
         run = self.run
         return ToolUse(
             principal_id=run.principal_id, tenant_id=run.tenant_id, workspace_id=run.workspace_id,
             user_id=run.user_id, tool=tool, args=args, target_id=target_id, run_id=run.id,
             step_index=self.index, number=len(self.calls), was_asked=self.replay is not None,
-            shown=self.masker.value(args), is_own=get_tool(tool) is not None,
+            shown=self.masker.value(args), is_own=is_own and get_tool(tool) is not None,
         )  # fmt: skip
 
     async def keep_picture(self, *, url: str | None) -> str | None:
@@ -245,18 +245,14 @@ class StepRun:
         """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
         return await keep_trace(self._tool_context(), told)
 
-    async def keep_output(self, output: Mapping[str, Any]) -> str:
+    async def keep_output(self, output: Any) -> str:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
         return await self._save(orjson.dumps(output), "output.json", "application/json", "file")
-
-    @property
-    def _trust(self) -> TrustLevel:
-        return "local" if self.run.trust == "local" else "remote"
 
     def _tool_context(self, place: Workspace | RunnerTarget | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
-            trust=self._trust,
+            trust=trust_of(self.run),
             deadline=self.deadline,
             save_artifact=self._save_artifact,
             emit=self._emit,
@@ -264,6 +260,7 @@ class StepRun:
             workspace=place if isinstance(place, Workspace) else None,
             runner=place if isinstance(place, RunnerTarget) else None,
             session_id=self.run.session_id,
+            traceparent=self.run.options.get(TRACE) or made_for(self.run.id),
             secrets=self.secrets,
             mask=self.masker.text,
         )

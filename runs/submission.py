@@ -23,11 +23,12 @@ from decisions.keys import macs
 from decisions.next_actions import SEE_TEMPLATE, next_action
 from decisions.principals import Principal
 from decisions.schemas import check
+from decisions.trace import brought_traceparent
 from runners.models import BrowserSession
 from runners.sessions import find_session, new_session
 from runners.targets import Caller
 from runners.workspaces import developer_target_of
-from runs.models import DEVELOPER_TARGET
+from runs.models import DEVELOPER_TARGET, TRACE
 from runs.output_schema import check_output_schema
 from runs.secret_inputs import split
 from runs.task_templates.registry import (
@@ -71,10 +72,12 @@ class Submission:
     @property
     def kept_options(self) -> dict[str, Any]:
         """The options as the run's row keeps them: with the target for which this process is in
-        developer mode, which the worker's command line does not say.
+        developer mode, which the worker's command line does not say, and the trace that the request
+        is part of, where it brought one.
         """
         developing = developer_target_of(Caller.of(self.principal))
-        return {**self.options, **({DEVELOPER_TARGET: developing} if developing else {})}
+        known = {DEVELOPER_TARGET: developing, TRACE: brought_traceparent()}
+        return {**self.options, **{name: said for name, said in known.items() if said}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,9 +62,7 @@ def next_run(worker_id: str, *, of_any: bool = False) -> Run | None:
     postgresql = connection.vendor == "postgresql"
     query = _query(where, is_postgresql=postgresql)
     found = (
-        prepared.fetch_rows(Run, query, params)
-        if postgresql
-        else Run.objects.raw(query, params)
+        prepared.fetch_rows(Run, query, params) if postgresql else Run.objects.raw(query, params)
     )
     return next(iter(found), None)
 

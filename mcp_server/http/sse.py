@@ -75,7 +75,7 @@ class Streams:
         to_client: ToClient,
         tasks: TaskGroup,
     ) -> None:
-        options = self._server.create_initialization_options()
+        options = self._server.stream_options()
         await self._server.run(inbox, to_client, options)
         tasks.cancel_scope.cancel()
 

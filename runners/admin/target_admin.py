@@ -15,7 +15,7 @@ from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.labels import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
-from runners.admin.target_pages import TargetPages, versions_of
+from runners.admin.target_pages import TargetPages, shown_offers, versions_of
 from runners.models import ExecutionTarget, TargetKind
 from runners.remote import endpoint_of
 
@@ -95,6 +95,7 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         told = {
             "is_folder": kind == TargetKind.WORKSPACE,
             "is_runner": kind == TargetKind.DOCKER_RUNNER, "probed": found,
+            "offers": shown_offers(found) if found and kind == TargetKind.DOCKER_RUNNER else [],
             "versions": versions_of(plain_id(object_id)), "may_probe": may_edit,
             "may_edit": may_edit and found is not None and not found.is_local,
         }  # fmt: skip

@@ -15,9 +15,11 @@ from django.urls import reverse
 
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
-from decisions.models import AuditEntry
+from decisions.models import AuditEntry, PolicyRule
 from runners.admin.target_forms import FORMS, FolderForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
+from runners.offered_tools import offers_of
+from runners.offers import named_offers
 from runners.remote import probe_target
 from runners.targets import change_target, make_target
 
@@ -58,7 +60,7 @@ class TargetPages:
         )
         found = probe_target(runner, actor=_actor(request))
         is_up = found.probe_error is None
-        told = "It answers." if is_up else f"It does not answer. {found.probe_error}"
+        told = _what_it_said(found) if is_up else f"It does not answer. {found.probe_error}"
         self._admin.message_user(request, told, messages.SUCCESS if is_up else messages.ERROR)
         return redirect(_page_of(runner))
 
@@ -92,12 +94,38 @@ def _write(form: TargetForm, actor: str) -> ExecutionTarget:
     return change_target(form.target.id, form.says(), actor=actor, if_version=seen)
 
 
+def _what_it_said(probed: ExecutionTarget) -> str:
+    if probed.catalogue_error is not None:
+        return f"It answers. {probed.catalogue_error}"
+    count = len(probed.catalogue)
+    return f"It answers and offers {count} tool{'' if count == 1 else 's'}."
+
+
 def _actor(request: HttpRequest) -> str:
     return f"admin:{request.user.get_username()}"
 
 
 def _page_of(target: ExecutionTarget) -> str:
     return reverse("admin:runners_executiontarget_change", args=[target.id])
+
+
+def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
+    """Return the tools that a runner offers, each with where that is known from."""
+    in_config = {offer["name"] for offer in named_offers(target.config)}
+    published = {offer["name"] for offer in target.catalogue}
+    shown = []
+    for offer in offers_of(target, _named_in_rules(target)):
+        name = offer["name"]
+        known = "its config" if name in in_config else "itself" if name in published else "a rule"
+        arguments = ", ".join(offer["inputSchema"].get("properties", {}))
+        shown.append({**offer, "arguments": arguments, "known_from": known})
+    return shown
+
+
+def _named_in_rules(target: ExecutionTarget) -> list[str]:
+    rules = PolicyRule.objects.filter(target_id=target.id, retired_at__isnull=True)
+    named = rules.exclude(verdict="deny").exclude(tool="*")
+    return sorted(set(named.values_list("tool", flat=True)))
 
 
 def versions_of(target_id: str) -> list[dict[str, Any]]:

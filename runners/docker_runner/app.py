@@ -1,4 +1,4 @@
-"""The runner's two doors, as an ASGI application: GET /health and POST /execute."""
+"""The runner's three doors, as an ASGI application: GET /health, GET /tools and POST /execute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from runners.docker_runner.catalogue import TOOLS
+from runners.docker_runner.catalogue import TOOLS, published
 from runners.docker_runner.envelope import Envelope, read_envelope, wrong_in
 from runners.docker_runner.errors import RunnerBroken, ToolUnknown, WrongArguments, error_of
 from runners.docker_runner.gatekeeper import Gatekeeper, check_content, check_head
@@ -67,13 +67,17 @@ class RunnerApp:
             if scope["path"] == "/health":
                 _need_method(scope, "GET", "HEAD")
                 await send_json(send, 200, self._health(scope, headers))
+            elif scope["path"] == "/tools":
+                _need_method(scope, "GET", "HEAD")
+                self._gatekeeper.check_token(headers)
+                await send_json(send, 200, published())
             elif scope["path"] == "/execute":
                 _need_method(scope, "POST")
                 self._gatekeeper.check_token(headers)
                 check_content(headers)
                 await self._take(body, send)
             else:
-                raise NoSuchPath("Served are GET /health and POST /execute.")
+                raise NoSuchPath("Served are GET /health, GET /tools and POST /execute.")
         except Refusal as refusal:
             await body.discard()  # or who still sends sees a broken connection and no answer
             await _refuse(send, refusal)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from runners.docker_runner.offered import Offered
 from runners.docker_runner.tools.bash import bash_exec
 from runners.docker_runner.tools.files import file_list, file_read, file_write
@@ -14,3 +17,9 @@ TOOLS: dict[str, Offered] = {
         bash_exec, echo, file_list, file_read, file_write, http_request, math_add, text_upper,
     )
 }  # fmt: skip
+
+
+@cache
+def published() -> dict[str, Any]:
+    """Return the answer to `GET /tools`: what there is, with the schemas of the arguments."""
+    return {"tools": [tool.published() for _, tool in sorted(TOOLS.items())]}

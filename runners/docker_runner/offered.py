@@ -53,6 +53,16 @@ class Offered:
         """Return the JSON Schema of its arguments."""
         return self.arguments.model_json_schema()
 
+    def published(self) -> dict[str, Any]:
+        """Return what the runner tells of it. What may change anything is told as external and of
+        high risk: the gateway cannot undo it.
+        """
+        reads = self.effect == Effect.READ
+        return {
+            "name": self.name, "description": self.description, "inputSchema": self.schema(),
+            "effect": "read" if reads else "external", "risk": "low" if reads else "high",
+        }  # fmt: skip
+
 
 def offered(name: str, effect: Effect) -> Callable[[Function], Offered]:
     """Turn a coroutine function `(args: Model, hands: Hands)` into a tool that can be offered; its

@@ -11,6 +11,7 @@ from runners.trust import TrustLevel
 TIMEOUT_MS = 15_000  # S3 §7
 TIMEOUT_MAX_MS = 180_000
 PROBE_S = 5.0
+CATALOGUE_MAX_BYTES = 256 * 1024  # of what a runner publishes of its tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class RunnerTarget:
     Attributes:
         workspace_id: the target's, or that of the caller where every workspace may use it: the
             runner is always told whom it works for.
-        timeout_ms: what the target's config says.
+        timeout_ms, falls_back: what the target's config says.
     """
 
     target_id: str
@@ -42,6 +43,7 @@ class RunnerTarget:
     auth_token: str | None = field(default=None, repr=False)
     timeout_ms: int = TIMEOUT_MS
     kind: str = "docker-runner"
+    falls_back: bool = False
 
     def deadline(self, at_most: float) -> float:
         """Return the `time.monotonic()` seconds at which a call that begins now is over: after the

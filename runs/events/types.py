@@ -21,6 +21,7 @@ class EventType(StrEnum):
     STEP_RETRYING = "step.retrying"
     ARTIFACT_CREATED = "artifact.created"
     TOOL_UPDATE = "tool.update"
+    TOOL_FELL_BACK = "tool.fell_back"
     RUN_SUCCEEDED = "run.succeeded"
     RUN_PARTIAL_SUCCESS = "run.partial_success"
     RUN_FAILED = "run.failed"

@@ -8,6 +8,7 @@ from runs.models.run import (
     DEVELOPER_TARGET,
     RETRIABLE,
     TERMINAL,
+    TRACE,
     Run,
     RunStatus,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "DEVELOPER_TARGET",
     "RETRIABLE",
     "TERMINAL",
+    "TRACE",
     "UNDER_WAY",
     "UNDONE",
     "DeliveryStatus",

@@ -28,6 +28,8 @@ RETRIABLE = frozenset({RunStatus.FAILED, RunStatus.CANCELED})
 APPROVED = "decisionId"
 # In a run's options: the target for which the process that took it in is in developer mode.
 DEVELOPER_TARGET = "developerTarget"
+# Among a run's options: the traceparent that the request brought which handed it in.
+TRACE = "traceparent"
 _FILTERED = {
     "": [],
     "_by_status": ["status"],
@@ -175,8 +177,8 @@ class Run(models.Model):
 
     @property
     def asked_options(self) -> dict[str, Any]:
-        """The options that the caller gave: without what a person said of just this run, and
-        without what the command line said of whoever handed it in.
+        """The options that the caller gave: without what a person said of just this run, what
+        the command line said of whoever handed it in, and the trace that this was part of.
         """
-        own = {APPROVED, DEVELOPER_TARGET}
+        own = {APPROVED, DEVELOPER_TARGET, TRACE}
         return {name: told for name, told in self.options.items() if name not in own}

@@ -9,13 +9,16 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from decisions.errors import InvalidInput
 from decisions.principals import Principal
 from runners.base import Closed, Effect
+from runners.remote_tools import names_runner
 from runs.models import RunStatus
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
 from runs.task_templates.registry import (
     Conclusion,
+    Elsewhere,
     StepContext,
     StepPlan,
     StepView,
@@ -24,6 +27,7 @@ from runs.task_templates.registry import (
 from runs.task_templates.tool_steps import (
     ToolSteps,
     checked_step_args,
+    fallback_place,
     find_step_tool,
     pinned_target,
     runner_target,
@@ -42,6 +46,14 @@ class PlannedCall(Closed):
         min_length=1,
         max_length=64,
         description="Where it is executed; the default target of its kind unless said.",
+    )
+    fallback_target_id: str | None = Field(
+        default=None,
+        alias="fallbackTargetId",
+        min_length=1,
+        max_length=64,
+        description="Of a call that a runner performs under the name of one of our own tools: the"
+        " folder in which ours does it if the runner is not reached and its target falls back.",
     )
     timeout_ms: int | None = Field(
         default=None,
@@ -131,18 +143,24 @@ class CallTools(ToolSteps):
         """Return a step a call."""
         planned = []
         for index, call in enumerate(inputs["calls"], 1):
-            target_id = call.get("targetId")
-            where = f"inputs.calls.{index - 1}.name"
-            tool = find_step_tool(call["name"], where=where, target_id=target_id)
-            named = f"{index}. {tool.name}"
-            step = tool_step(named, tool, call.get("args", {}), target_id)
-            planned.append(replace(step, input={**step.input, **_limit_of(call)}))
+            target_id, is_runners = call.get("targetId"), _is_runners(call)
+            tool = find_step_tool(
+                call["name"], where=f"inputs.calls.{index - 1}.name", target_id=target_id,
+                elsewhere=is_runners,
+            )  # fmt: skip
+            step = tool_step(f"{index}. {tool.name}", tool, call.get("args", {}), target_id)
+            more = {**_limit_of(call), **({"elsewhere": True} if is_runners else {})}
+            planned.append(replace(step, input={**step.input, **more, **_fallback_of(call)}))
         return planned
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool; a failure that does not stop the run is what the step left."""
         name, args = step.input["tool"], step.input["args"]
-        where = {"target_id": step.input.get("targetId"), "timeout_ms": step.input.get("timeoutMs")}
+        where: dict[str, Any] = {
+            "target_id": step.input.get("targetId"), "timeout_ms": step.input.get("timeoutMs"),
+        }  # fmt: skip
+        if step.input.get("elsewhere"):
+            where["elsewhere"] = Elsewhere(step.input.get("fallbackTargetId"))
         if ctx.inputs.get("stopOnError", True):
             return await _kept(name, await ctx.call(name, args, **where), ctx)
         result = await ctx.attempt(name, args, **where)
@@ -174,11 +192,27 @@ class CallTools(ToolSteps):
 def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
     name, at = call["name"], f"{where}.targetId"
     target_id = runner_target(name, call.get("targetId"), principal, where=at)
-    tool = find_step_tool(name, where=f"{where}.name", target_id=target_id)
+    elsewhere = names_runner(name, target_id)
+    tool = find_step_tool(name, where=f"{where}.name", target_id=target_id, elsewhere=elsewhere)
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
     target = pinned_target(tool, target_id, principal, where=at)
     place = {"targetId": target} if target else {}
+    if not elsewhere and "fallbackTargetId" in call:
+        told = "only a call of a runner's tool that has the name of one of ours falls back."
+        raise InvalidInput(f"{where}.fallbackTargetId: {told}")
+    if elsewhere:
+        at = f"{where}.fallbackTargetId"
+        place |= fallback_place(name, target_id, call.get("fallbackTargetId"), principal, where=at)
     return {"name": tool.name, "args": args, **place, **_limit_of(call)}
+
+
+def _is_runners(call: Mapping[str, Any]) -> bool:
+    return names_runner(call["name"], call.get("targetId"))
+
+
+def _fallback_of(call: Mapping[str, Any]) -> dict[str, str]:
+    named = call.get("fallbackTargetId")
+    return {} if named is None else {"fallbackTargetId": named}
 
 
 def _limit_of(call: Mapping[str, Any]) -> dict[str, int]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol
 
 import orjson
 
 from decisions.storable import storable
 from runners.registry import get_tool
 from runs.shortening import RESULT_BYTES, shorten
-from runs.task_templates.registry import StepContext
 
 
-async def fit_output(name: str, output: Any, ctx: StepContext) -> tuple[Any, Mapping[str, Any]]:
+class Keeper(Protocol):
+    """Who keeps an output that is too large."""
+
+    def keep_output(self, output: Any) -> Awaitable[str]:
+        """Keep an output, whole; return its artifactId."""
+
+
+async def fit_output(name: str, output: Any, ctx: Keeper) -> tuple[Any, Mapping[str, Any]]:
     """Return what the tool `name` answered as a step keeps it, and how that is marked: whole and
     without a mark, or where it is large shortened within the tool's schema, marked `truncated` and
     with the `artifactId` of the whole.

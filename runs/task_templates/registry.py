@@ -69,6 +69,18 @@ class Conclusion:
     next_actions: Sequence[Mapping[str, Any]] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """That a runner performs a call which has the name of one of our tools.
+
+    Attributes:
+        fallback_target_id: where our own tool works if the runner is not reached and its target
+            falls back.
+    """
+
+    fallback_target_id: str | None = None
+
+
 class StepContext(Protocol):
     """What a step may use: tools, through the one door that asks policy first."""
 
@@ -86,17 +98,17 @@ class StepContext(Protocol):
 
     def call(
         self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None,
+        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
     ) -> Awaitable[Mapping[str, Any]]:  # fmt: skip
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
 
     def attempt(
         self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None,
+        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
     ) -> Awaitable[ToolResult]:  # fmt: skip
         """Call a tool and return what came of it, a failure too."""
 
-    def keep_output(self, output: Mapping[str, Any]) -> Awaitable[str]:
+    def keep_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 
 

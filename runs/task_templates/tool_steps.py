@@ -10,8 +10,10 @@ from decisions.principals import Principal
 from runners.arguments import check_args, scope_of
 from runners.base import Tool
 from runners.errors import ToolFailed
+from runners.fallback import local_tool
 from runners.gateway.wanted import TIMEOUT_MAX_MS
 from runners.registry import get_tool
+from runners.remote import find_runner
 from runners.remote_tools import KIND, find_tool, runner_for
 from runners.targets import Caller
 from runners.workspaces import check_may_use, open_workspace
@@ -30,15 +32,19 @@ class ToolSteps(TaskTemplate):
 
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step works on the page that steps share."""
-        tool = get_tool(step_input["tool"])
+        tool = _own_tool(step_input)
         return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step's tool needs one: those that read and write files do not, nor those
         of runners.
         """
-        tool = get_tool(step_input["tool"])
+        tool = _own_tool(step_input)
         return tool is not None and tool.uses_browser
+
+
+def _own_tool(step_input: Mapping[str, Any]) -> Tool | None:
+    return None if step_input.get("elsewhere") else get_tool(step_input["tool"])
 
 
 def runner_target(
@@ -59,13 +65,15 @@ def runner_target(
     return target_id if runner is None else runner.id
 
 
-def find_step_tool(name: str, *, where: str, target_id: str | None = None) -> Tool:
+def find_step_tool(
+    name: str, *, where: str, target_id: str | None = None, elsewhere: bool = False
+) -> Tool:
     """Return a tool by its name: ours, or that of the runner which the call goes to.
 
     Raises:
         InvalidInput: There is none; the message begins with `where`.
     """
-    tool = find_tool(name, target_id=target_id)
+    tool = find_tool(name, target_id=target_id, elsewhere=elsewhere)
     if tool is None:
         raise InvalidInput(f"{where}: there is no tool {name[:64]} here.", details={"tool": name})
     return tool
@@ -108,6 +116,31 @@ def pinned_target(
     except ToolFailed as failed:
         raise _refusal(failed, tool, where) from None
     return workspace.target_id
+
+
+def fallback_place(
+    name: str, target_id: str | None, named: str | None, principal: Principal, *, where: str
+) -> dict[str, str]:
+    """Return {fallbackTargetId} of a call that a runner performs under the name of one of our
+    tools, where its target falls back and ours can: the folder that is named, else the caller's
+    default.
+
+    Raises:
+        InvalidInput: A folder is named that our tool cannot work in.
+        Forbidden: The caller lacks our tool's scope.
+    """
+    own, runner = local_tool(name), find_runner(Caller.of(principal), target_id)
+    if own is None or runner.config.get("onUnreachable") != "fallback_local":
+        return {}
+    principal.require(scope_of(own))
+    try:
+        folder = open_workspace(Caller.of(principal), named, tool=name)
+        check_may_use(own, folder, trust=principal.trust)
+    except ToolFailed as failed:
+        if named is None:
+            return {}
+        raise _refusal(failed, own, where) from None
+    return {"fallbackTargetId": folder.target_id}
 
 
 def tool_step(name: str, tool: Tool, args: Mapping[str, Any], target_id: str | None) -> StepPlan:

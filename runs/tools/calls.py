@@ -8,97 +8,44 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 
-from artifacts.models import Artifact
-from artifacts.services import KeptBlob, artifact_rows, keep_blob
-from decisions.audit import Deed
-from decisions.deeds import ToolUse, admit_call, begin, use_of
+from artifacts.services import keep_blob
+from decisions.audit import record
+from decisions.deeds import admit_call, begin, use_of
 from decisions.errors import InvalidInput, Refused, ToolNotFound
 from decisions.ids import new_id
 from decisions.principals import Principal
 from decisions.storable import storable
 from decisions.threads import in_thread
+from decisions.trace import brought_traceparent, made_for
 from runners.arguments import check_args, scope_of
-from runners.base import Effect, Tool, ToolCall, ToolContext, ToolResult
+from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
+from runners.fallback import falls_back
 from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
 from runners.remote import find_runner, runner_of
-from runners.remote_tools import KIND, find_tool
-from runners.s4 import FailedCall, failed_call
+from runners.remote_tools import KIND, find_tool, goes_elsewhere
+from runners.s4 import failed_call
 from runners.targets import Caller, choose_target
 from runners.workspace.place import Workspace
 from runners.workspace.unbroken import unbroken
 from runners.workspaces import check_may_use, open_workspace
-from runs.made_calls import snapshot_of
-from runs.open_calls import INTERRUPTED, CarriedCall, close_call, cut_off, open_call
+from runs.events.types import EventType
+from runs.open_calls import INTERRUPTED, CarriedCall, cut_off, open_call
+from runs.tools.admitted import Admitted, about, deed, failed, opening, outcome_of, record_end
+from runs.tools.asked import Answered, AskedCall
 from runs.tools.carried import hand_in, wait_for
-from runs.tools.keyed import Earlier, claim_key, find_earlier, keep_answer
+from runs.tools.keyed import Earlier, claim_key, find_earlier
+from runs.tools.large import fitted
 from runs.tools.refusals import refusals_told
-
-
-@dataclass(frozen=True, slots=True)
-class AskedCall:
-    """A direct call as a door hands it over.
-
-    Attributes:
-        timeout_ms: at most this long; the tool's own time otherwise.
-        key: names the call, so that the one that a person confirmed is known again.
-        offered: names of the tools that the door offers; all that may be used otherwise.
-    """
-
-    name: str
-    args: Mapping[str, Any] = field(default_factory=dict)
-    target_id: str | None = None
-    timeout_ms: int | None = None
-    key: str = ""
-    offered: Sequence[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What a call came to; one that failed is raised instead.
-
-    Attributes:
-        call_id: what the audit log names it.
-        run_id: the run that carried it.
-    """
-
-    output: Any
-    call_id: str
-    run_id: str | None = None
-    artifact_ids: Sequence[str] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the answer of REST."""
-        told: dict[str, Any] = {"ok": True, "output": self.output, "callId": self.call_id}
-        if self.run_id is not None:
-            told["runId"] = self.run_id
-        return told | ({"artifactIds": list(self.artifact_ids)} if self.artifact_ids else {})
-
-
-@dataclass(slots=True)
-class _Admitted:
-    """A call that may be made, or that was before; `blobs` is what its tool kept."""
-
-    tool: Tool
-    use: ToolUse
-    place: Workspace | RunnerTarget | None
-    call_id: str
-    blobs: list[KeptBlob] = field(default_factory=list)
-    earlier: Earlier | None = None
-
-    @property
-    def is_keyed(self) -> bool:
-        """Whether its key keeps it from being made twice."""
-        return self.use.key != "" and self.tool.effect != Effect.READ
 
 
 async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
@@ -117,26 +64,59 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
     began = time.monotonic()
     admitted = await in_thread(_admit, principal, asked)
     if admitted.earlier is not None:
-        return _again(admitted.tool, admitted.earlier)
+        return _answer(admitted.tool, admitted.earlier)
     if admitted.tool.uses_browser:
         return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
-    outcome, result = cut_off(INTERRUPTED, asked.name), None
+    outcome, done = cut_off(INTERRUPTED, asked.name, about(admitted)), None
     try:
+        context = _context(principal, admitted, asked)
         call = ToolCall(asked.name, admitted.use.args, admitted.use.target_id)
-        result = await invoke(call, _context(principal, admitted, asked))
-        outcome = _outcome(admitted.tool, result)
+        result = await invoke(call, context)
+        output, marks = await _fitted(admitted, result, context)
+        outcome = outcome_of(admitted.tool, result)
+        kept = [blob.artifact_id for blob in admitted.blobs]
+        done = Earlier(
+            admitted.call_id, replace(result, output=output), kept, {**marks, **asked.marks}
+        )
     finally:
         outcome["durationMs"] = int((time.monotonic() - began) * 1000)
         # Also where whoever asked has hung up: what was begun is said to have ended.
-        await asyncio.shield(in_thread(_record_end, principal, admitted, outcome, result))
+        await asyncio.shield(in_thread(record_end, principal, admitted, outcome, done))
     raise_if_interrupted()
-    if not result.ok:
-        raise _failed(admitted.tool, result)
-    kept = [blob.artifact_id for blob in admitted.blobs]
-    return Answered(storable(result.output), admitted.call_id, artifact_ids=kept)
+    if falls_back(result):
+        return await _here_instead(principal, admitted, asked, result)
+    return _answer(admitted.tool, done)
 
 
-def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
+async def _here_instead(
+    principal: Principal, admitted: Admitted, asked: AskedCall, result: ToolResult
+) -> Answered:
+    """Have our own tool do what its runner was not reached for: a call like any other, with its own
+    place, policy and audit.
+    """
+    reason = (result.error or {})["details"]["reason"]
+    told = {**about(admitted), "reason": reason}
+    telling = deed("tool.fell_back", principal, admitted.tool, told)
+    await in_thread(record, telling)
+    here = replace(
+        asked, target_id=None, stands_for=admitted.use,
+        marks={"fellBackFrom": admitted.use.target_id},
+    )  # fmt: skip
+    return await call_tool(principal=principal, asked=here)
+
+
+async def _fitted(
+    admitted: Admitted, result: ToolResult, context: ToolContext
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return what a call answered; of a runner as in a run: what is large is shortened, and whole
+    in an artifact.
+    """
+    if admitted.tool.kind != KIND or not result.ok:
+        return storable(result.output), {}
+    return await fitted(admitted.tool.name, result.output, context.save_artifact)
+
+
+def _admit(principal: Principal, asked: AskedCall) -> Admitted:
     """Check a call and ask policy about it; commits that it begins, or that it was refused.
 
     A call that a worker carries begins with its run, in one transaction.
@@ -151,14 +131,14 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
         with transaction.atomic():
             begin(approval)
             if admitted.is_keyed:
-                claim_key(admitted.use, admitted.call_id)
-            open_call(admitted.call_id, _opening(principal, admitted))
+                claim_key(admitted.use, admitted.call_id, stands_for=asked.stands_for)
+            open_call(admitted.call_id, opening(principal, admitted))
     return admitted
 
 
-def _checked(principal: Principal, asked: AskedCall) -> _Admitted:
+def _checked(principal: Principal, asked: AskedCall) -> Admitted:
     tool = get_tool(asked.name)
-    if tool is None:
+    if tool is None or goes_elsewhere(Caller.of(principal), asked.name, asked.target_id):
         tool, asked = _on_runner(principal, asked)
     principal.require(scope_of(tool))
     try:
@@ -173,18 +153,18 @@ def _on_runner(principal: Principal, asked: AskedCall) -> tuple[Tool, AskedCall]
     if target_id is None:
         default = choose_target(Caller.of(principal), KIND, None)
         target_id = default.id if default is not None else None
-    tool = find_tool(asked.name, target_id=target_id)
+    tool = find_tool(asked.name, target_id=target_id, elsewhere=True)
     if tool is None:
         raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
     return tool, replace(asked, target_id=target_id)
 
 
-def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
+def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> Admitted:
     if tool.kind == KIND:
         caller = Caller.of(principal)
         runner = runner_of(find_runner(caller, asked.target_id), caller)
         use = use_of(principal, tool.name, asked.args, target_id=runner.target_id, key=asked.key)
-        return _Admitted(tool, use, runner, new_id("call_"))
+        return Admitted(tool, use, runner, new_id("call_"))
     workspace = None
     if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
         offered = tuple(asked.offered) if asked.offered is not None else None
@@ -196,10 +176,10 @@ def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> _Admitted:
     args = check_args(tool, asked.args)
     target_id = workspace.target_id if workspace is not None else None
     use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key, is_own=True)
-    return _Admitted(tool, use, workspace, new_id("call_"))
+    return Admitted(tool, use, workspace, new_id("call_"))
 
 
-def _context(principal: Principal, admitted: _Admitted, asked: AskedCall) -> ToolContext:
+def _context(principal: Principal, admitted: Admitted, asked: AskedCall) -> ToolContext:
     async def save_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
         blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
         admitted.blobs.append(blob)
@@ -211,11 +191,18 @@ def _context(principal: Principal, admitted: _Admitted, asked: AskedCall) -> Too
         trust=principal.trust,
         deadline=time.monotonic() + _limit_ms(admitted.tool, asked) / 1000,
         save_artifact=save_artifact,
-        emit=lambda type_, data: None,  # nobody listens to a call that has no run
+        emit=partial(_tell, asked),
         workspace=place if isinstance(place, Workspace) else None,
         runner=place if isinstance(place, RunnerTarget) else None,
         session_id=new_id("sess_"),
+        traceparent=brought_traceparent() or made_for(admitted.call_id),
     )
+
+
+def _tell(asked: AskedCall, type_: str, data: Mapping[str, Any]) -> None:
+    """Pass on what a runner's tool says as it works; a call that has no run has no log."""
+    if asked.on_update is not None and type_ == EventType.TOOL_UPDATE:
+        asked.on_update(str(data["delta"]))
 
 
 def _limit_ms(tool: Tool, asked: AskedCall) -> int:
@@ -223,80 +210,29 @@ def _limit_ms(tool: Tool, asked: AskedCall) -> int:
 
 
 async def _carried(
-    principal: Principal, admitted: _Admitted, limit_ms: int, began: float
+    principal: Principal, admitted: Admitted, limit_ms: int, began: float
 ) -> Answered:
-    call = CarriedCall(admitted.use, admitted.call_id, _opening(principal, admitted))
+    call = CarriedCall(admitted.use, admitted.call_id, opening(principal, admitted))
     run_id = await unbroken(hand_in(principal, call, limit_ms))
-    outcome = cut_off(INTERRUPTED, admitted.tool.name)
+    outcome = cut_off(INTERRUPTED, admitted.tool.name, about(admitted))
     try:
         raise_if_interrupted()
         carried = await wait_for(principal, run_id, limit_ms)
-        outcome = _outcome(admitted.tool, carried.result)
+        outcome = outcome_of(admitted.tool, carried.result)
     except Refused as refused:
         outcome = {"ok": False, "code": refused.code}
         raise
     finally:
         outcome |= {"runId": run_id, "durationMs": int((time.monotonic() - began) * 1000)}
-        await asyncio.shield(in_thread(_record_end, principal, admitted, outcome))
+        await asyncio.shield(in_thread(record_end, principal, admitted, outcome))
     if not carried.result.ok:
-        raise _failed(admitted.tool, carried.result)
+        raise failed(admitted.tool, carried.result)
     return Answered(carried.result.output or {}, admitted.call_id, run_id, carried.artifact_ids)
 
 
-def _failed(tool: Tool, result: ToolResult) -> FailedCall:
-    return failed_call(result.error or {}, in_s4=tool.kind == "workspace")
-
-
-def _outcome(tool: Tool, result: ToolResult) -> dict[str, Any]:
-    """Return what the audit log tells of how a call ended: a failure with the code that its caller
-    reads.
-    """
-    if not result.ok:
-        return {"ok": False, "code": str(_failed(tool, result).error["errorCode"])}
-    snapshot = snapshot_of(result)
-    return {"ok": True} | ({"snapshotId": snapshot} if snapshot else {})
-
-
-def _again(tool: Tool, earlier: Earlier) -> Answered:
-    if not earlier.result.ok:
-        raise _failed(tool, earlier.result)
-    return Answered(earlier.result.output, earlier.call_id, artifact_ids=earlier.artifact_ids)
-
-
-def _record_end(
-    principal: Principal, admitted: _Admitted, outcome: Mapping[str, Any],
-    result: ToolResult | None = None,
-) -> None:  # fmt: skip
-    action = "tool.succeeded" if outcome["ok"] else "tool.failed"
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
-    blobs = [(blob, None) for blob in admitted.blobs]
-    with transaction.atomic():
-        if blobs:
-            Artifact.objects.bulk_create(
-                artifact_rows(blobs, **place, run_id=admitted.call_id, ended_at=datetime.now(UTC))
-            )
-        closing = _deed(action, principal, admitted.tool, {**_about(admitted), **outcome})
-        close_call(admitted.call_id, closing)
-        if admitted.is_keyed and result is not None:
-            kept = [blob.artifact_id for blob, _ in blobs]
-            keep_answer(admitted.call_id, replace(result, output=storable(result.output)), kept)
-
-
-def _opening(principal: Principal, admitted: _Admitted) -> Deed:
-    return _deed("tool.called", principal, admitted.tool, _about(admitted))
-
-
-def _about(admitted: _Admitted) -> dict[str, Any]:
-    use = admitted.use
-    told: dict[str, Any] = {
-        "tool": use.tool, "callId": admitted.call_id, "argsDigest": use.digest,
-    }  # fmt: skip
-    if use.target_id is not None:
-        told["targetId"] = use.target_id
-    path = use.args.get("path")
-    return told | ({"path": path[:300]} if isinstance(path, str) else {})
-
-
-def _deed(action: str, principal: Principal, tool: Tool, told: Mapping[str, Any]) -> Deed:
-    place = principal.tenant_id, principal.workspace_id
-    return Deed(action, principal.id, "tool", tool.name, *place, told)
+def _answer(tool: Tool, done: Earlier) -> Answered:
+    if not done.result.ok:
+        raise failed(tool, done.result)
+    return Answered(
+        done.result.output, done.call_id, artifact_ids=done.artifact_ids, marks=done.marks
+    )

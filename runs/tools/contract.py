@@ -44,6 +44,15 @@ CALL_OUTPUT: Schema = {
         "callId": {"type": "string", "description": "What the audit log names the call."},
         "runId": {"type": "string", "description": "The run that carried it, where one did."},
         "artifactIds": {"type": "array", "items": _TEXT},
+        "truncated": {
+            "type": "boolean",
+            "description": "Of a runner's tool: the output is shortened; artifactId has the whole.",
+        },
+        "artifactId": _TEXT,
+        "fellBackFrom": {
+            "type": "string",
+            "description": "The runner that was not reached; our own tool of that name did it.",
+        },
     },
     "required": ["ok", "output", "callId"],
     "additionalProperties": False,
@@ -75,6 +84,12 @@ _TARGET: Schema = {
         "name": _TEXT,
         "isDefault": {"type": "boolean"},
         "enabled": {"type": "boolean"},
+        "policy": {
+            "type": "string",
+            "enum": ["allow", "confirm", "deny"],
+            "description": "Of a runner: what policy says of the caller's calls of the tool there;"
+            " confirm: a person is asked first.",
+        },
     },
     "required": ["targetId", "name", "isDefault", "enabled"],
     "additionalProperties": False,
@@ -89,7 +104,8 @@ _TOOL: Schema = {
         "risk": {
             "type": "string",
             "enum": ["low", "medium", "high"],
-            "description": "low changes nothing, medium can be undone here, high acts elsewhere.",
+            "description": "low changes nothing, medium can be undone here, high acts elsewhere. Of"
+            " a runner's tool as the runner says, and high where it says nothing.",
         },
         "developer": {"type": "boolean", "description": "Only for developer mode."},
         "inputSchema": {"type": "object"},
@@ -97,7 +113,8 @@ _TOOL: Schema = {
         "targets": {
             "type": "array",
             "items": _TARGET,
-            "description": "Those that a call may name; browsers are the workers' own.",
+            "description": "Those that a call may name; browsers are the workers' own. Of kind"
+            " docker-runner: every runner that offers the tool, the default one first.",
         },
     },
     "required": ["name", "kind", "description", "effect", "risk", "inputSchema", "targets"],

@@ -8,9 +8,10 @@ is done anew each time.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import orjson
 from django.db import IntegrityError, transaction
@@ -33,6 +34,7 @@ class Earlier:
     call_id: str
     result: ToolResult
     artifact_ids: Sequence[str] = ()
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_earlier(use: ToolUse) -> Earlier | None:
@@ -54,8 +56,11 @@ def find_earlier(use: ToolUse) -> Earlier | None:
     return _cut_off(row) if row.answer is None else _unpacked(row)
 
 
-def claim_key(use: ToolUse, call_id: str) -> None:
+def claim_key(use: ToolUse, call_id: str, *, stands_for: ToolUse | None = None) -> None:
     """Take the key for a call, in the transaction in which it begins.
+
+    Args:
+        stands_for: the call that its caller made, where another is made instead.
 
     Raises:
         Conflict: The same call began at the same moment.
@@ -65,23 +70,24 @@ def claim_key(use: ToolUse, call_id: str) -> None:
         with transaction.atomic():
             KeyedCall.objects.create(
                 principal_id=use.principal_id, workspace_id=use.workspace_id, tool=use.tool,
-                key=use.key, digest=use.digest, call_id=call_id, created_at=datetime.now(UTC),
+                key=use.key, digest=(stands_for or use).digest, call_id=call_id,
+                created_at=datetime.now(UTC),
             )  # fmt: skip
     except IntegrityError:
         raise _under_way(call_id) from None
 
 
-def keep_answer(call_id: str, result: ToolResult, artifact_ids: Sequence[str]) -> None:
+def keep_answer(done: Earlier) -> None:
     """Keep what a call came to under its key, in the transaction that tells its end; where it
     failed and did nothing, the key is free again.
     """
-    kept = KeyedCall.objects.filter(call_id=call_id)
+    kept, result = KeyedCall.objects.filter(call_id=done.call_id), done.result
     effect = ((result.error or {}).get("details") or {}).get("effect")
     if not result.ok and effect != "unknown":
         kept.delete()
         return
     told = {"ok": result.ok, "output": result.output, "error": result.error,
-            "artifactIds": list(artifact_ids)}  # fmt: skip
+            "artifactIds": list(done.artifact_ids), "marks": dict(done.marks)}  # fmt: skip
     kept.update(answer=zlib.compress(orjson.dumps(told)))
 
 
@@ -120,4 +126,4 @@ def _cut_off(row: KeyedCall) -> Earlier:
 def _unpacked(row: KeyedCall) -> Earlier:
     told = orjson.loads(zlib.decompress(bytes(row.answer or b"")))
     result = ToolResult(told["ok"], told["output"], told["error"])
-    return Earlier(row.call_id, result, told["artifactIds"])
+    return Earlier(row.call_id, result, told["artifactIds"], told["marks"])

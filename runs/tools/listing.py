@@ -7,6 +7,8 @@ from typing import Any
 from decisions.principals import Principal
 from runners.arguments import input_schema
 from runners.base import Effect, Tool
+from runners.models import TargetKind
+from runners.offered_tools import OfferedTool, list_offered
 from runners.registry import list_tools
 from runners.targets import Caller, visible_targets
 
@@ -14,7 +16,9 @@ _RISKS = {"read": "low", "write": "medium", "external": "high"}
 
 
 def list_callable_tools(*, principal: Principal) -> dict[str, Any]:
-    """Return {tools}: every tool with its schemas, what it does to the world, and its targets."""
+    """Return {tools}: every tool with its schemas, what it does to the world, and its targets; ours
+    first, then those of runners, which may have the name of one of ours.
+    """
     principal.require("tools:read")
     targets = visible_targets(Caller.of(principal)).order_by("-is_default", "name", "id")
     by_kind: dict[str, list[dict[str, Any]]] = {}
@@ -22,7 +26,10 @@ def list_callable_tools(*, principal: Principal) -> dict[str, Any]:
         shown = {"targetId": target.id, "name": target.name, "isDefault": target.is_default,
                  "enabled": target.enabled}  # fmt: skip
         by_kind.setdefault(target.kind, []).append(shown)
-    return {"tools": [_shown(tool, by_kind.get(tool.kind, [])) for tool in list_tools()]}
+    own = [_shown(tool, by_kind.get(tool.kind, [])) for tool in list_tools()]
+    has_runners = TargetKind.DOCKER_RUNNER in by_kind
+    offered = list_offered(Caller.of(principal)) if has_runners else []
+    return {"tools": own + [_shown_elsewhere(tool) for tool in offered]}
 
 
 def effect_of(tool: Tool) -> str:
@@ -39,4 +46,20 @@ def _shown(tool: Tool, targets: list[dict[str, Any]]) -> dict[str, Any]:
         "name": tool.name, "kind": tool.kind, "description": tool.description, "effect": effect,
         "risk": _RISKS[effect], "developer": tool.developer, "inputSchema": input_schema(tool),
         **answers, "targets": targets if tool.kind == "workspace" else [],
+    }  # fmt: skip
+
+
+def _shown_elsewhere(tool: OfferedTool) -> dict[str, Any]:
+    """Return a tool of runners: what it does out there is its runner's word, so it counts as
+    external.
+    """
+    targets = [
+        {"targetId": on.target_id, "name": on.target_name, "isDefault": on.is_default,
+         "enabled": on.enabled, "policy": on.verdict.decision}
+        for on in tool.targets
+    ]  # fmt: skip
+    return {
+        "name": tool.name, "kind": str(TargetKind.DOCKER_RUNNER), "description": tool.description,
+        "effect": "external", "risk": tool.risk, "developer": False,
+        "inputSchema": tool.input_schema, "targets": targets,
     }  # fmt: skip

@@ -46,6 +46,6 @@ def record_refusal(*, principal: Principal, name: str, refusal: Refused) -> None
 
 def _code_told(name: str, refusal: Refused) -> str:
     """Return the code that the caller reads."""
-    if is_workspace_tool(name):
-        return str(told_in_s4(refusal)["error"]["code"])
-    return str(refusal.error["errorCode"]) if isinstance(refusal, FailedCall) else refusal.code
+    if isinstance(refusal, FailedCall):
+        return str(refusal.error["errorCode"])
+    return str(told_in_s4(refusal)["error"]["code"]) if is_workspace_tool(name) else refusal.code

@@ -19,7 +19,8 @@ from decisions.threads import in_thread
 from runners.registry import is_workspace_tool
 from runners.s4 import CODES, told_in_s4
 from runs.tools import contract
-from runs.tools.calls import AskedCall, call_tool
+from runs.tools.asked import AskedCall
+from runs.tools.calls import call_tool
 from runs.tools.listing import list_callable_tools
 from runs.tools.refusals import record_refusal
 
@@ -78,7 +79,9 @@ class ToolsView(ApiView):
     )  # fmt: skip
     def get(self, request: Request) -> HttpResponse:
         """Every tool, with its schemas, what it does to the world, and the targets it may work
-        on.
+        on: ours first, then those that runners offer (kind `docker-runner`), as their runners
+        published them when they were probed, as their targets' config names them, or as rules of
+        policy name them.
         """
         self.arguments(_NOTHING)
         return json_answer(list_callable_tools(principal=principal_of(request)))

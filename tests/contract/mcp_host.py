@@ -16,10 +16,12 @@ from typing import Any
 from django.conf import settings
 
 from decisions.principals import Principal
+from mcp_server.door import Door
 from mcp_server.incoming import Incoming
-from mcp_server.server import ContinuityServer, Door
+from mcp_server.server import ContinuityServer
 from mcp_server.stdio import gated_stdio
 from mcp_server.wire import Wire
+from runners.remote import close_connections
 from tests.support.rest import SHAPE
 
 PATIENCE_S = 60.0
@@ -124,7 +126,8 @@ class StdioHost(Host):
 
     async def _serve(self, wire: Wire) -> None:
         async with gated_stdio(wire, after_first_answer=lambda: None) as (inbox, outbox):
-            await self.server.run(inbox, outbox, self.server.create_initialization_options())
+            await self.server.run(inbox, outbox, self.server.stream_options())
+        await close_connections()
         os.close(wire.write_fd)
         self._ends.remove(wire.write_fd)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from runners.offers import published_offers
 from tests.support.hands import Hands, envelope, hands_at, make_nap, sleepers
 from tests.support.waiting import until
 
@@ -134,6 +135,7 @@ def test_names_of_this_machine_are_its_own(hands: Hands, host: str) -> None:
         ("GET", "/", 404, "NOT_FOUND"), ("POST", "/execute/", 404, "NOT_FOUND"),
         ("GET", "/execute", 405, "METHOD_NOT_ALLOWED"),
         ("POST", "/health", 405, "METHOD_NOT_ALLOWED"),
+        ("POST", "/tools", 405, "METHOD_NOT_ALLOWED"),
     ],
 )  # fmt: skip
 def test_other_paths_and_methods_are_not_there(
@@ -169,6 +171,25 @@ def test_health_tells_where_how_and_how_busy(hands: Hands) -> None:
     assert told["usage"]["memory"]["totalBytes"] > told["usage"]["memory"]["availableBytes"] > 0
     assert told["time"].endswith("Z")
     assert hands.ask("HEAD", "/health") == (200, None)
+
+
+def test_its_tools_are_told_with_their_schemas(hands: Hands) -> None:
+    status, told = hands.ask("GET", "/tools")
+    tools = {tool["name"]: tool for tool in told["tools"]}
+    assert (status, len(tools)) == (200, 8)
+    assert tools["bash.exec"]["inputSchema"]["required"] == ["cmd"]
+    assert (tools["bash.exec"]["effect"], tools["bash.exec"]["risk"]) == ("external", "high")
+    assert (tools["echo"]["effect"], tools["echo"]["risk"]) == ("read", "low")
+    kept = published_offers(json.dumps(told).encode())
+    assert [offer["name"] for offer in kept] == sorted(tools)
+    assert all(offer["description"] and offer["inputSchema"]["properties"] for offer in kept)
+
+
+def test_its_tools_are_told_under_its_token(tmp_path: Path) -> None:
+    token = "a-token-of-some-length"
+    with hands_at(tmp_path, "--isolation", "process", CONTINUITY_RUNNER_TOKEN=token) as hands:
+        assert hands.ask("GET", "/tools")[0] == 401
+        assert hands.ask("GET", "/tools", authorization=f"Bearer {token}")[0] == 200
 
 
 def test_health_does_not_tell_the_folder_through_a_proxy(hands: Hands) -> None:

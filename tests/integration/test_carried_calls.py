@@ -24,7 +24,8 @@ from runners.s4 import FailedCall
 from runs.models import OpenCall, Run, RunStep
 from runs.services import submit_run
 from runs.tools import calls
-from runs.tools.calls import Answered, AskedCall, call_tool
+from runs.tools.asked import Answered, AskedCall
+from runs.tools.calls import call_tool
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]

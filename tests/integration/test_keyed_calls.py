@@ -77,6 +77,26 @@ def test_what_failed_without_an_effect_may_be_tried_again(on_runner: Call) -> No
     assert not KeyedCall.objects.exists()
 
 
+def test_what_fell_back_is_answered_again_as_it_was(
+    api: httpx.Client, principal: Principal, project: Path
+) -> None:
+    mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
+    config = {"onUnreachable": "fallback_local"}
+    says = TargetSays(
+        mine.tenant_id, mine.workspace_id, "away", "docker-runner",
+        endpoint=f"http://127.0.0.1:{free_port()}/execute", config=config,
+    )  # fmt: skip
+    target = make_target(says, actor="test")
+    allow_on_target(target, ["*"], actor="test")
+    edit = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
+    body = {"args": edit, "targetId": target.id, "idempotencyKey": "one"}
+    first = told(api.post("/api/v1/tools/replace_in_file/call", json=body))
+    assert (first["output"], first["fellBackFrom"]) == ({"count": 1}, target.id)
+    edited = (project / "game/scene/start.txt").read_bytes()
+    assert told(api.post("/api/v1/tools/replace_in_file/call", json=body)) == first
+    assert (project / "game/scene/start.txt").read_bytes() == edited
+
+
 def test_what_may_have_been_done_is_not_done_again(on_runner: Call) -> None:
     with stub_runner(lambda line: line.reset()) as runner:
         first, second = (on_runner(runner.url, cmd="true") for _ in range(2))

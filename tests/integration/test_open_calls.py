@@ -25,7 +25,8 @@ from runs.claims import Claim, hand_back, lose_worker
 from runs.models import OpenCall, Run
 from runs.scheduler import Scheduler
 from runs.services import cancel_run, submit_run
-from runs.tools.calls import AskedCall, call_tool
+from runs.tools.asked import AskedCall
+from runs.tools.calls import call_tool
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, fresh, must_take
@@ -171,7 +172,7 @@ def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
         cancel_run(principal=principal, run_id=run_id)
         return open_calls.open_call_of_run(*asked)
 
-    monkeypatch.setattr("runs.step_context.open_call_of_run", cancel_first)
+    monkeypatch.setattr("runs.step_place.open_call_of_run", cancel_first)
     place.work()
     assert (told(), fresh(run_id).status) == ([], "canceled")
 

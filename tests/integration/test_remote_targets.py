@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from decisions.errors import PolicyDenied, TargetNotFound
+from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
 from decisions.models import AuditEntry, PolicyRule
 from decisions.policy import judge
 from decisions.principals import Principal
@@ -179,3 +179,21 @@ def test_an_id_of_another_workspace_is_not_taken_over(principal: Principal) -> N
     with pytest.raises(CommandError, match="another workspace's"):
         add("--id", "target_a", "--endpoint", ENDPOINT)
     assert ExecutionTarget.objects.get().version == 1
+
+
+def test_the_agents_own_goes_before_the_defaults(
+    principal: Principal, make_runner: MakeRunner
+) -> None:
+    caller = Caller.of(principal)
+    make_runner(is_default=True)
+    make_runner(config={"agents": ["token:other"]})
+    own = make_runner(workspace_id=None, config={"agents": ["token:other", principal.id]})
+    named = make_runner()
+    assert find_runner(caller) == own
+    assert find_runner(caller, named.id) == named
+
+
+@pytest.mark.parametrize("agents", ["local", [5], ["admin:me"], [""], {"local": True}])
+def test_agents_are_principals(make_runner: MakeRunner, agents: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"config\.agents"):
+        make_runner(config={"agents": agents})

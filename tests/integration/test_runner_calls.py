@@ -256,3 +256,15 @@ def test_a_direct_call_to_nowhere_is_not_found(api: httpx.Client, principal: Pri
     assert refusal(unknown, 404)["errorCode"] == "TOOL_NOT_FOUND"
     elsewhere = api.post("/api/v1/tools/echo/call", json={"targetId": "target_x"})
     assert refusal(elsewhere, 404)["errorCode"] == "TARGET_NOT_FOUND"
+
+
+def test_a_large_output_of_a_direct_call_is_whole_in_an_artifact(
+    api: httpx.Client, target_at: MakeTarget
+) -> None:
+    with stub_runner(saying({"ok": True, "output": {"text": "a" * 200_000}})) as runner:
+        target = target_at(runner.url, "echo")
+        answer = told(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}))
+    assert (answer["truncated"], len(answer["output"]["text"]) < 70_000) == (True, True)
+    assert answer["artifactIds"] == [answer["artifactId"]]
+    whole = api.get(f"/api/v1/artifacts/{answer['artifactId']}/content").json()
+    assert whole == {"text": "a" * 200_000}

@@ -91,6 +91,7 @@ class StubRunner:
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
+    open: list[socket.socket] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, sock: socket.socket) -> None:
@@ -101,6 +102,7 @@ class StubRunner:
             opened.makefile("rb") as reader,
         ):
             line = Line(opened, self.over)
+            self.open.append(opened)
             while (asked := _read(reader)) is not None:
                 self.asked.append(asked)
                 line.asked = asked
@@ -141,6 +143,9 @@ def stub_runner(do: Answering, tls: ssl.SSLContext | None = None) -> Iterator[St
         finally:
             stub.over.set()
             server.shutdown(socket.SHUT_RDWR)
+            for kept in stub.open:  # or callers that keep their connections hold up the end
+                with contextlib.suppress(OSError):
+                    kept.shutdown(socket.SHUT_RDWR)
     acceptor.join(10)
     for thread in threads:
         thread.join(10)

@@ -11,6 +11,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 import django
 django.setup()
 import mcp_server.stdio, mcp_server.tools, runs.tools.views, runners.target_views
+mcp_server.tools.load_offers(["runtime", "continuity", "workspace", "targets"])
 sys.exit("httpcore2" in sys.modules)
 """
 

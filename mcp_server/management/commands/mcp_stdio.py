@@ -20,6 +20,7 @@ from mcp_server.stdio import gated_stdio
 from mcp_server.tools import UnknownToolset, check_toolsets
 from mcp_server.wire import Wire, claim_wire
 from runners.local_folder import LocalFolder, is_folder, use_local_folder
+from runners.remote import close_connections
 
 
 class Command(BaseCommand):
@@ -97,4 +98,5 @@ async def serve(wire: Wire, toolsets: Sequence[str]) -> None:
         door.open()
 
     async with gated_stdio(wire, after_first_answer=after_first_answer) as (inbox, outbox):
-        await server.run(inbox, outbox, server.create_initialization_options())
+        await server.run(inbox, outbox, server.stream_options())
+    await close_connections()

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from decisions.errors import Refused
 from decisions.principals import LOCAL, ensure_workspace
 from runners.models import ExecutionTarget, TargetKind
+from runners.remote import endpoint_of, probe_target
 from runners.targets import TargetSays, allow_on_target, put_target
 from runs.stack.prepare import prepare_home
 
@@ -63,6 +64,8 @@ class Command(BaseCommand):
         except Refused as refused:
             raise CommandError(refused.message) from None
         self.stderr.write(_told(target, options["workspace"], tools))
+        if target.kind == TargetKind.DOCKER_RUNNER and endpoint_of(target):
+            self.stderr.write(_found(probe_target(target, actor=actor)))
         self.stdout.write(target.id)
 
 
@@ -84,6 +87,16 @@ def _says(options: dict[str, Any]) -> TargetSays:
 
 def _read(given: str | None) -> str | None:
     return sys.stdin.readline().strip() if given == "-" else given
+
+
+def _found(probed: ExecutionTarget) -> str:
+    """Return what asking the runner came to: a target may be made before its runner is started."""
+    if probed.probe_error is not None:
+        return f"Its runner does not answer yet: {probed.probe_error}"
+    if probed.catalogue_error is not None:
+        return f"Its runner answers. {probed.catalogue_error}"
+    names = ", ".join(offer["name"] for offer in probed.catalogue)
+    return f"Its runner answers; {f'it offers {names}' if names else 'it publishes no tools'}."
 
 
 def _told(target: ExecutionTarget, workspace: str, tools: list[str]) -> str:

@@ -1,0 +1,8 @@
+"""The toolset `targets`: what runners offer, which is another list for every caller."""
+
+from __future__ import annotations
+
+from mcp_server.target_tools import tools_of_targets
+
+TOOLS = ()
+OFFERED = tools_of_targets

@@ -1,0 +1,246 @@
+"""The toolset `targets` on the wire: what runners offer, called through the one direct call."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from decisions.models import AuditEntry, Decision
+from decisions.principals import Principal
+from decisions.schemas import compile_schema
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, allow_on_target, make_target
+from tests.contract.mcp_host import INITIALIZE, Host, error_of, structured
+from tests.contract.mcp_web_host import SseHost, WebHost
+from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"cmd": {"type": "string"}},
+    "required": ["cmd"],
+    "additionalProperties": False,
+}
+BASH = {"name": "bash.exec", "description": "Run a command line.", "inputSchema": SCHEMA}
+HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
+MakeTarget = Callable[..., ExecutionTarget]
+
+
+@pytest.fixture
+def runner() -> Iterator[StubRunner]:
+    """A runner that says hello in two pieces."""
+    with stub_runner(saying(HELLO)) as made:
+        yield made
+
+
+@pytest.fixture
+def target_at(principal: Principal) -> MakeTarget:
+    """Make a runner's target that offers these tools: `target_at(url, BASH, allow=["*"])`."""
+
+    def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
+        says = TargetSays(
+            principal.tenant_id, more.pop("workspace_id", principal.workspace_id),
+            more.pop("name", "builder"), "docker-runner", endpoint=endpoint,
+            config={"tools": list(tools)}, **more,
+        )  # fmt: skip
+        target = make_target(says, actor="test")
+        allow_on_target(target, allow, actor="test")
+        return target
+
+    return make
+
+
+def listed(host: Host) -> dict[str, dict[str, Any]]:
+    """Return the listed tools that targets offer, by their names on the wire."""
+    tools = host.request("tools/list", {})["result"]["tools"]
+    return {tool["name"]: tool for tool in tools if "continuity" in tool.get("_meta", {})}
+
+
+def test_a_runners_tool_is_listed_with_its_schema_and_real_name(
+    host: Host, target_at: MakeTarget
+) -> None:
+    target = target_at("http://127.0.0.1:1/", BASH, allow=("bash.exec",))
+    tool = listed(host)["bash_exec"]
+    assert tool["inputSchema"] == SCHEMA
+    assert tool["_meta"]["continuity"] == {"tool": "bash.exec", "targets": [target.id]}
+    assert "Run a command line." in tool["description"]
+    assert "builder" in tool["description"]
+    assert "call_tools" in tool["description"]
+    hints = tool["annotations"]
+    assert (hints["destructiveHint"], hints["openWorldHint"]) == (True, True)
+    assert (hints["readOnlyHint"], hints["idempotentHint"]) == (False, False)
+
+
+def test_whatever_a_runner_says_the_list_is_one_that_hosts_take(
+    host: Host, target_at: MakeTarget
+) -> None:
+    names = ["a.b", "a/b", "read_file", "工具", "x" * 128]
+    odd = [{"name": name, "description": "d" * 3000} for name in names]
+    target_at("http://127.0.0.1:1/", *odd, allow=("*",))
+    target = ExecutionTarget.objects.get()
+    rooted = {"type": "object", "oneOf": [{"required": ["a"]}], "properties": {"a b": {}}}
+    target.catalogue = [{"name": "rooted", "description": "", "inputSchema": rooted}]
+    target.save()
+    tools = host.request("tools/list", {})["result"]["tools"]
+    assert len({tool["name"] for tool in tools}) == len(tools)
+    for tool in tools:
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool["name"])
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            assert schema["type"] == "object"
+            assert not {"oneOf", "anyOf", "allOf"} & set(schema)
+            compile_schema(schema)
+    assert len(listed(host)) == 6
+
+
+def test_what_policy_denies_is_not_listed_and_a_call_is_denied(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH, {"name": "deploy"})
+    target_at(runner.url, {"name": "off"}, allow=("off",), enabled=False, name="off")
+    assert set(listed(host)) == {"bash_exec"}
+    assert "A person has to confirm it" in listed(host)["bash_exec"]["description"]
+    for name in ("deploy", "off"):
+        assert error_of(host.call(name, {}))["errorCode"] == "POLICY_DENIED"
+    assert runner.asked == []
+    assert AuditEntry.objects.filter(action="policy.denied").count() == 1
+    assert AuditEntry.objects.filter(action="tool.refused").count() == 1
+
+
+def test_a_call_is_performed_audited_and_told_as_an_object(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target = target_at(runner.url, BASH, allow=("bash.exec",))
+    answer = structured(host.call("bash_exec", {"cmd": "printf hello"}))
+    assert (answer["output"], answer["targetId"]) == ("hello", target.id)
+    assert runner.asked[0].json["call"] == {"name": "bash.exec", "args": {"cmd": "printf hello"}}
+    rows = AuditEntry.objects.filter(action__in=["tool.called", "tool.succeeded"])
+    assert [row.metadata["callId"] for row in rows] == [answer["callId"]] * 2
+    assert all(row.metadata["argsDigest"] and row.resource_id == "bash.exec" for row in rows)
+    assert {row.actor for row in rows} == {host.actor}
+
+
+def test_updates_are_progress_where_the_host_asked_for_it(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH, allow=("bash.exec",))
+    params = {"name": "bash_exec", "arguments": {"cmd": "x"}, "_meta": {"progressToken": "p"}}
+    asked = host.begin("tools/call", params)
+    messages = [host.receive()]
+    while messages[-1].get("id") != asked:
+        messages.append(host.receive())
+    told = [one["params"] for one in messages[:-1] if one["method"] == "notifications/progress"]
+    values = [one["progress"] for one in told]
+    assert values == sorted(set(values))
+    assert "".join(one["message"] for one in told[1:]) == "hello"
+
+
+def test_a_large_output_is_shortened_and_whole_in_an_artifact(
+    host: Host, target_at: MakeTarget
+) -> None:
+    with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
+        target_at(runner.url, BASH, allow=("bash.exec",))
+        answer = structured(host.call("bash_exec", {"cmd": "x"}))
+    assert (answer["truncated"], len(answer["output"]) < 70_000) == (True, True)
+    kept = structured(host.call("get_artifact", {"artifactId": answer["artifactId"]}))
+    assert kept["totalSize"] > 200_000
+
+
+def test_a_failure_of_the_runner_is_an_error_in_the_one_shape(
+    host: Host, target_at: MakeTarget
+) -> None:
+    with stub_runner(Line.reset) as runner:
+        target_at(runner.url, BASH, allow=("bash.exec",))
+        error = error_of(host.call("bash_exec", {"cmd": "x"}))
+    assert error["errorCode"] == "TOOL_EXEC_FAILED"
+    assert (error["details"]["effect"], len(runner.asked)) == ("unknown", 1)
+
+
+def test_a_person_is_asked_where_policy_says_so(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH)
+    error = error_of(host.call("bash_exec", {"cmd": "x"}))
+    assert error["errorCode"] == "CONFIRMATION_REQUIRED"
+    assert Decision.objects.get().tool == "bash.exec"
+    assert runner.asked == []
+
+
+def test_the_runner_is_chosen_where_several_offer_a_tool(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    own = {"name": "deploy", "inputSchema": {
+        "type": "object", "properties": {"targetId": {"type": "string"}}}}  # fmt: skip
+    first = target_at(runner.url, own, allow=("*",))
+    second = target_at(runner.url, own, allow=("*",), name="other")
+    schema = listed(host)["deploy"]["inputSchema"]
+    assert schema["required"] == ["continuityTarget"]
+    assert set(schema["properties"]["continuityTarget"]["enum"]) == {first.id, second.id}
+    for wrong in ({}, {"continuityTarget": "target_x"}, {"continuityTarget": 5}):
+        assert error_of(host.call("deploy", wrong))["errorCode"] == "INVALID_PARAMETER"
+    args = {"continuityTarget": second.id, "targetId": "its own"}
+    assert structured(host.call("deploy", args))["targetId"] == second.id
+    assert [one.json["call"]["args"] for one in runner.asked] == [{"targetId": "its own"}]
+
+
+def test_the_default_runner_is_taken_where_none_is_named(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH, allow=("*",), name="other")
+    default = target_at(runner.url, BASH, allow=("*",), is_default=True)
+    assert listed(host)["bash_exec"]["inputSchema"]["required"] == ["cmd"]
+    assert structured(host.call("bash_exec", {"cmd": "x"}))["targetId"] == default.id
+
+
+def test_arguments_that_the_gate_refuses_are_told_and_audited(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH, allow=("*",))
+    assert error_of(host.call("bash_exec", b'{"cmd": NaN}'))["errorCode"] == "INVALID_PARAMETER"
+    assert runner.asked == []
+    assert AuditEntry.objects.filter(action="tool.refused").count() == 1
+
+
+def test_a_tool_of_a_runner_with_the_name_of_ours_is_told_apart(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, {"name": "list_files"}, allow=("*",))
+    (name,) = listed(host)
+    assert re.fullmatch("list_files_[0-9a-f]{8}", name)
+    assert structured(host.call(name, {"path": "."}))["output"] == "hello"
+    assert runner.asked[0].json["call"] == {"name": "list_files", "args": {"path": "."}}
+
+
+def test_a_long_list_is_bounded(host: Host, principal: Principal, target_at: MakeTarget) -> None:
+    target = target_at("http://127.0.0.1:1/", allow=("*",))
+    schema = {"type": "object", "properties": {"a": {"type": "string", "description": "b" * 9000}}}
+    target.catalogue = [
+        {"name": f"tool{number}", "description": "", "inputSchema": schema} for number in range(200)
+    ]
+    target.save()
+    tools = listed(host)
+    assert len(tools) == 128
+    assert len(json.dumps(list(tools.values()))) < 300_000
+
+
+def test_the_trace_of_a_call_goes_on_to_the_runner(
+    host: Host, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH, allow=("bash.exec",))
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    params = {"name": "bash_exec", "arguments": {"cmd": "x"}, "_meta": {"traceparent": trace}}
+    structured(host.request("tools/call", params))
+    told = runner.asked[0].headers["traceparent"]
+    assert (told[:36], told != trace) == (trace[:36], True)
+
+
+def test_a_client_without_a_stream_is_not_promised_news(host: Host) -> None:
+    if not isinstance(host, WebHost) or isinstance(host, SseHost):
+        return  # test_mcp_list_changes has those
+    told = host.request("initialize", INITIALIZE)["result"]["capabilities"]
+    assert not told["tools"].get("listChanged")

@@ -1,0 +1,66 @@
+"""What a runner offers, on its page in the admin site."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.test import Client
+
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, allow_on_target, make_target
+from tests.support.stub_runner import Line, stub_runner
+
+pytest_plugins = ["tests.support.admin_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+EVIL = "<script>alert(1)</script>"
+PUBLISHED = {
+    "name": "echo", "description": EVIL,
+    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
+}  # fmt: skip
+
+
+def publishing(line: Line) -> None:
+    line.answer(json.dumps({"tools": [PUBLISHED]}).encode())
+
+
+@pytest.fixture
+def target(principal: Principal) -> ExecutionTarget:
+    """A runner whose config names a tool, on which a rule allows another."""
+    says = TargetSays(
+        principal.tenant_id, principal.workspace_id, "builder", "docker-runner",
+        config={"tools": [{"name": "ls", "description": "List."}]},
+    )  # fmt: skip
+    target = make_target(says, actor="test")
+    allow_on_target(target, ["deploy", "*"], actor="test")
+    return target
+
+
+def page(boss: Client, target: ExecutionTarget) -> str:
+    return boss.get(f"/admin/runners/executiontarget/{target.id}/change/").content.decode()
+
+
+def test_a_page_tells_what_a_runner_offers_and_how_that_is_known(
+    boss: Client, target: ExecutionTarget
+) -> None:
+    before = page(boss, target)
+    assert "its config" in before
+    assert "a rule" in before
+    with stub_runner(publishing) as runner:
+        ExecutionTarget.objects.update(endpoint=runner.url)
+        at = f"/admin/runners/executiontarget/{target.id}/probe/"
+        probed = boss.post(at, follow=True).content.decode()
+    assert "It answers and offers 1 tool." in probed
+    assert "itself" in probed
+    assert EVIL not in probed
+    assert "&lt;script&gt;alert(1)" in probed
+
+
+def test_a_runner_that_cannot_tell_says_why(boss: Client, target: ExecutionTarget) -> None:
+    with stub_runner(lambda line: line.answer(b"<html>")) as runner:
+        ExecutionTarget.objects.update(endpoint=runner.url)
+        at = f"/admin/runners/executiontarget/{target.id}/probe/"
+        probed = boss.post(at, follow=True).content.decode()
+    assert "It answers. Its list of tools is no JSON" in probed

@@ -1,0 +1,233 @@
+"""Runners that are not reached: what falls back to our own tools, what cannot, how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.errors import InvalidInput
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, allow_on_target, change_target, make_target
+from runs.models import Run, RunEvent
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.services import free_port
+from tests.support.rest import refusal, told
+from tests.support.stub_runner import Line, saying, stub_runner
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+MakeTarget = Callable[..., ExecutionTarget]
+
+
+@pytest.fixture
+def place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker that works when it is told to."""
+    place = WorkerPlace()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
+    """The workspace's own folder, with one file."""
+    settings.WORKSPACE_ROOTS = (tmp_path,)
+    root = tmp_path / "game"
+    root.mkdir()
+    (root / "here.txt").write_text("from here\n")
+    says = TargetSays(
+        principal.tenant_id, principal.workspace_id, "game", is_default=True,
+        config={"root": str(root)},
+    )  # fmt: skip
+    return make_target(says, actor="test")
+
+
+@pytest.fixture
+def target_at(principal: Principal) -> MakeTarget:
+    """Make a runner's target on which everything is allowed."""
+
+    def make(endpoint: str | None = None, on_unreachable: str = "fallback_local") -> Any:
+        says = TargetSays(
+            principal.tenant_id, principal.workspace_id, "runner", "docker-runner",
+            endpoint=endpoint or f"http://127.0.0.1:{free_port()}/execute",
+            config={"onUnreachable": on_unreachable},
+        )  # fmt: skip
+        target = make_target(says, actor="test")
+        allow_on_target(target, ["*"], actor="test")
+        return target
+
+    return make
+
+
+def done(place: WorkerPlace, principal: Principal, name: str, **call: Any) -> Run:
+    submitted = submit_run(
+        principal=principal, template_id="call_tools", options={"mode": "async"},
+        inputs={"calls": [{"name": name, **call}]},
+    )  # fmt: skip
+    place.work()
+    return Run.objects.get(id=submitted.run_id)
+
+
+def rows(action: str) -> list[dict[str, Any]]:
+    return [entry.metadata for entry in AuditEntry.objects.filter(action=action).order_by("id")]
+
+
+READ = {"path": "here.txt"}
+
+
+def test_a_runner_performs_what_has_the_name_of_one_of_our_tools(
+    api: httpx.Client, place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    target_at: MakeTarget,
+) -> None:  # fmt: skip
+    with stub_runner(saying({"ok": True, "output": "from there"})) as runner:
+        target = target_at(runner.url)
+        body = {"args": READ, "targetId": target.id}
+        assert told(api.post("/api/v1/tools/read_file/call", json=body))["output"] == "from there"
+        run = done(place, principal, "read_file", args=READ, targetId=target.id)
+    assert run.result["results"][0]["output"] == "from there"
+    assert [asked.json["call"] for asked in runner.asked] == [
+        {"name": "read_file", "args": READ}
+    ] * 2
+    here = told(api.post("/api/v1/tools/read_file/call", json={"args": READ}))
+    assert "from here" in str(here["output"])
+    assert rows("tool.fell_back") == []
+
+
+def test_a_direct_call_falls_back_to_our_own_tool(
+    api: httpx.Client, folder: ExecutionTarget, target_at: MakeTarget
+) -> None:
+    target = target_at()
+    body = {"args": READ, "targetId": target.id}
+    answer = told(api.post("/api/v1/tools/read_file/call", json=body))
+    assert "from here" in str(answer["output"])
+    assert answer["fellBackFrom"] == target.id
+    (row,) = rows("tool.fell_back")
+    assert (row["targetId"], row["reason"]) == (target.id, "connect")
+    assert [one["targetId"] for one in rows("tool.called")] == [target.id, folder.id]
+    assert len(rows("tool.failed")) == len(rows("tool.succeeded")) == 1
+
+
+def test_a_run_falls_back_and_says_so(
+    place: WorkerPlace, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+) -> None:
+    target = target_at()
+    run = done(place, principal, "read_file", args=READ, targetId=target.id)
+    assert run.status == "succeeded"
+    assert "from here" in str(run.result["results"][0]["output"])
+    assert run.inputs["calls"][0]["fallbackTargetId"] == folder.id
+    event = RunEvent.objects.get(run_id=run.id, type="tool.fell_back")
+    assert event.data == {"step": 0, "tool": "read_file", "targetId": target.id,
+                          "reason": "connect"}  # fmt: skip
+    assert [row["targetId"] for row in rows("tool.fell_back")] == [target.id]
+
+
+def test_a_call_that_may_have_arrived_does_not_fall_back(
+    api: httpx.Client, place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    target_at: MakeTarget,
+) -> None:  # fmt: skip
+    with stub_runner(Line.reset) as runner:
+        target = target_at(runner.url)
+        body = {"args": READ, "targetId": target.id}
+        problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
+        run = done(place, principal, "read_file", args=READ, targetId=target.id)
+    assert problem["errorCode"] == "TOOL_EXEC_FAILED"
+    assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
+    assert rows("tool.fell_back") == []
+
+
+@pytest.mark.parametrize(("tool", "fallback"), [("bash.exec", "none"), ("read_page", "none")])
+def test_what_only_runners_have_does_not_fall_back_and_says_so(
+    api: httpx.Client, place: WorkerPlace, principal: Principal, target_at: MakeTarget,
+    tool: str, fallback: str,
+) -> None:  # fmt: skip
+    target = target_at()
+    answer = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
+    problem = refusal(answer, 502)
+    assert problem["details"]["fallback"] == fallback
+    assert "fall back to" in problem["message"]
+    run = done(place, principal, tool, targetId=target.id)
+    assert (run.status, run.error["details"]["fallback"]) == ("failed", fallback)
+    assert rows("tool.fell_back") == []
+
+
+def test_deny_is_the_default_and_stays_a_failure(
+    api: httpx.Client, folder: ExecutionTarget, target_at: MakeTarget
+) -> None:
+    target = target_at(on_unreachable="deny")
+    body = {"args": READ, "targetId": target.id}
+    problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
+    assert problem["details"] == {"reason": "connect", "effect": "none"}
+
+
+def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
+    api: httpx.Client, place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    target_at: MakeTarget,
+) -> None:  # fmt: skip
+    target = target_at()
+    run = done(place, principal, "read_file", args={"nope": 1}, targetId=target.id)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
+    make_rule(RuleSays("deny", tool="read_file", target_id=folder.id), actor="test")
+    run = done(place, principal, "read_file", args=READ, targetId=target.id)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
+    body = {"args": READ, "targetId": target.id}
+    answer = api.post("/api/v1/tools/read_file/call", json=body)
+    assert answer.json()["error"]["code"] == "E_POLICY_VIOLATION"
+
+
+def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
+    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+) -> None:
+    with stub_runner(saying({"ok": True, "output": 1})) as runner:
+        target = target_at(runner.url)
+        submitted = submit_run(
+            principal=principal, template_id="call_tools", options={"mode": "async"},
+            inputs={"calls": [{"name": "echo", "targetId": target.id}]},
+        )  # fmt: skip
+        off = TargetSays(target.tenant_id, target.workspace_id, "off", "docker-runner",
+                         endpoint=runner.url, enabled=False)  # fmt: skip
+        change_target(target.id, off, actor="test")
+        place.work()
+    run = Run.objects.get(id=submitted.run_id)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
+    (row,) = rows("policy.denied")
+    assert (row["tool"], row["targetId"]) == ("echo", target.id)
+    assert row["argsDigest"]
+    assert runner.asked == []
+
+
+def test_a_runner_of_another_workspace_is_not_there_under_our_tools_names_either(
+    client_with: Callable[..., httpx.Client], stranger: Principal, target_at: MakeTarget
+) -> None:
+    theirs = target_at()
+    api = client_with(workspace="elsewhere", trust="local")
+    answers = [
+        api.post("/api/v1/tools/read_file/call", json={"args": READ, "targetId": one})
+        for one in (theirs.id, "target_missing")
+    ]
+    assert {answer.status_code for answer in answers} == {404}
+    first, second = (answer.text for answer in answers)
+    assert first.replace(theirs.id, "") == second.replace("target_missing", "")
+    assert rows("tool.fell_back") == []
+
+
+def test_a_folder_to_fall_back_to_is_checked_when_it_is_handed_in(
+    principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+) -> None:
+    target = target_at()
+    for name, target_id, here in (
+        ("read_file", None, folder.id), ("echo", target.id, folder.id),
+        ("read_file", target.id, "target_missing"), ("read_file", target.id, target.id),
+    ):  # fmt: skip
+        call = {"name": name, "args": READ, "fallbackTargetId": here}
+        call |= {"targetId": target_id} if target_id else {}
+        with pytest.raises(InvalidInput, match="fallbackTargetId"):
+            submit_run(principal=principal, template_id="call_tools", inputs={"calls": [call]})
+    assert not Run.objects.exists()

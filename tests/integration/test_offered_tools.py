@@ -1,0 +1,190 @@
+"""What runners offer: learnt when they are probed, kept on their targets, shown to who may call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import DEFAULT_SCOPES, Principal
+from runners.models import ExecutionTarget
+from runners.remote import probe_target
+from runners.targets import TargetSays, allow_on_target, change_target, make_target
+from tests.services import free_port
+from tests.support.rest import told
+from tests.support.stub_runner import Answering, Line, stub_runner
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": SCHEMA, "risk": "low"}
+ENDPOINT = "http://127.0.0.1:18081/execute"
+MakeRunner = Callable[..., ExecutionTarget]
+
+
+@pytest.fixture
+def make_runner(principal: Principal) -> MakeRunner:
+    """Make a runner of the caller's workspace: `make_runner(name="a", is_default=True)`."""
+
+    def make(**more: Any) -> ExecutionTarget:
+        says: dict[str, Any] = {
+            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
+            "name": "runner", "kind": "docker-runner", "endpoint": ENDPOINT, **more,
+        }  # fmt: skip
+        return make_target(TargetSays(**says), actor="test")
+
+    return make
+
+
+def publishing(*tools: Any, status: int = 200) -> Answering:
+    """Answer questions for tools with these, and any other as one who is well."""
+
+    def answer(line: Line) -> None:
+        assert line.asked is not None
+        is_about_tools = line.asked.line.startswith("GET /tools ")
+        body = {"tools": list(tools)} if is_about_tools else {"ok": True}
+        line.answer(json.dumps(body).encode(), status if is_about_tools else 200)
+
+    return answer
+
+
+def shown(api: httpx.Client) -> dict[str, Any]:
+    """Return what GET /tools says of runners' tools, by name."""
+    tools = told(api.get("/api/v1/tools"))["tools"]
+    return {tool["name"]: tool for tool in tools if tool["kind"] == "docker-runner"}
+
+
+def test_a_probe_learns_what_a_runner_offers(
+    make_runner: MakeRunner, client_with: Callable[..., httpx.Client]
+) -> None:
+    admin = client_with(scopes=DEFAULT_SCOPES | {"targets:admin"}, trust="local")
+    with stub_runner(publishing(ECHO, {"name": ""})) as runner:
+        target = make_runner(endpoint=runner.url, auth_token="t0ken")
+        probed = told(admin.post(f"/api/v1/targets/{target.id}/probe"))
+    assert (probed["tools"], probed["toolsError"]) == (["echo"], None)
+    assert [asked.line for asked in runner.asked] == [
+        "GET /health HTTP/1.1", "GET /tools HTTP/1.1",
+    ]  # fmt: skip
+    assert runner.asked[1].headers["authorization"] == "Bearer t0ken"
+    assert AuditEntry.objects.get(action="target.probed").metadata["tools"] == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda line: line.answer(b"", 500), "It answered 500"),
+        (lambda line: line.answer(b"<html></html>"), "no JSON"),
+        (lambda line: line.answer(b" " * 400_000 + b"[]"), "more than 262144 bytes"),
+        (lambda line: line.answer(b"[" * 100 + b"]" * 100), "no JSON"),
+        (lambda line: line.answer(b'{"tools": 5}'), "something else"),
+        (Line.reset, "connection to the runner broke"),
+    ],
+)
+def test_a_runner_that_cannot_tell_keeps_what_it_told_before(
+    make_runner: MakeRunner, answer: Answering, why: str
+) -> None:
+    says_all_well = publishing(ECHO)
+    is_odd: list[bool] = []
+
+    def odd(line: Line) -> None:
+        about_tools = line.asked is not None and line.asked.line.startswith("GET /tools ")
+        (answer if is_odd and about_tools else says_all_well)(line)
+
+    with stub_runner(odd) as runner:
+        target = probe_target(make_runner(endpoint=runner.url), actor="test")
+        is_odd.append(True)
+        probe_target(target, actor="test")
+    target.refresh_from_db()
+    assert target.probe_error is None
+    assert why in str(target.catalogue_error)
+    assert [offer["name"] for offer in target.catalogue] == ["echo"]
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_runner_without_the_question_publishes_nothing(
+    make_runner: MakeRunner, status: int
+) -> None:
+    with stub_runner(publishing(ECHO, status=status)) as runner:
+        target = probe_target(make_runner(endpoint=runner.url), actor="test")
+    target.refresh_from_db()
+    assert (target.catalogue, target.catalogue_error) == ([], None)
+
+
+def test_another_endpoint_is_another_runner(make_runner: MakeRunner, principal: Principal) -> None:
+    with stub_runner(publishing(ECHO)) as runner:
+        target = probe_target(make_runner(endpoint=runner.url), actor="test")
+    place = principal.tenant_id, principal.workspace_id
+    same = TargetSays(*place, "renamed", "docker-runner", endpoint=runner.url)
+    assert change_target(target.id, same, actor="test").catalogue
+    away = f"http://127.0.0.1:{free_port()}/execute"
+    other = TargetSays(*place, "moved", "docker-runner", endpoint=away)
+    assert change_target(target.id, other, actor="test").catalogue == []
+
+
+def test_the_list_of_tools_tells_who_offers_what_and_what_policy_says(
+    api: httpx.Client, make_runner: MakeRunner
+) -> None:
+    first = make_runner(name="a", config={"tools": [ECHO]})
+    second = make_runner(name="b", is_default=True, config={"tools": [ECHO, {"name": "ls"}]})
+    off = make_runner(name="c", enabled=False, config={"tools": [{"name": "bash.exec"}]})
+    allow_on_target(first, ["echo"], actor="test")
+    tools = shown(api)
+    assert set(tools) == {"echo", "ls", "bash.exec"}
+    echo = tools["echo"]
+    assert (echo["inputSchema"], echo["effect"], echo["risk"]) == (SCHEMA, "external", "low")
+    assert [(on["targetId"], on["isDefault"], on["policy"]) for on in echo["targets"]] == [
+        (second.id, True, "deny"), (first.id, False, "allow"),
+    ]  # fmt: skip
+    assert tools["ls"]["risk"] == "high"
+    (on,) = tools["bash.exec"]["targets"]
+    assert (on["targetId"], on["enabled"], on["policy"]) == (off.id, False, "confirm")
+
+
+def test_what_a_rule_names_on_a_target_is_offered_there(
+    api: httpx.Client, make_runner: MakeRunner
+) -> None:
+    target, other = make_runner(), make_runner(name="other")
+    allow_on_target(target, ["deploy"], actor="test")
+    make_rule(RuleSays("confirm", tool="wipe", target_id=target.id), actor="test")
+    make_rule(RuleSays("deny", tool="rm", target_id=target.id), actor="test")
+    make_rule(RuleSays("allow", tool="everywhere"), actor="test")
+    make_rule(RuleSays("allow", "workspace", other.workspace_id or "", "x", "target_gone"),
+              actor="test")  # fmt: skip
+    tools = shown(api)
+    assert {name: tool["inputSchema"] for name, tool in tools.items()} == {
+        "deploy": {"type": "object"}, "wipe": {"type": "object"},
+    }  # fmt: skip
+    assert [on["policy"] for on in tools["wipe"]["targets"]] == ["confirm"]
+
+
+def test_two_runners_that_say_different_things_take_any_object(
+    api: httpx.Client, make_runner: MakeRunner
+) -> None:
+    make_runner(name="a", config={"tools": [{**ECHO, "description": ""}]})
+    make_runner(name="b", config={"tools": [{"name": "echo", "description": "Shout."}]})
+    echo = shown(api)["echo"]
+    assert (echo["inputSchema"], echo["description"]) == ({"type": "object"}, "Shout.")
+    assert echo["risk"] == "high"
+
+
+def test_anothers_tools_are_not_seen(
+    make_runner: MakeRunner, client_with: Callable[..., httpx.Client]
+) -> None:
+    make_runner(config={"tools": [ECHO]})
+    make_runner(workspace_id=None, config={"tools": [{"name": "shared"}]})
+    assert shown(client_with(workspace="elsewhere", trust="local")).keys() == {"shared"}
+
+
+def test_a_runners_tool_may_have_the_name_of_ours(
+    api: httpx.Client, make_runner: MakeRunner
+) -> None:
+    make_runner(config={"tools": [{"name": "read_file"}]})
+    tools = told(api.get("/api/v1/tools"))["tools"]
+    kinds = [tool["kind"] for tool in tools if tool["name"] == "read_file"]
+    assert kinds == ["workspace", "docker-runner"]

@@ -1,0 +1,99 @@
+"""Traces: what a request brought goes on to the runner, a new span with every call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions import trace
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, allow_on_target, make_target
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.support.rest import told
+from tests.support.stub_runner import StubRunner, saying, stub_runner
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+
+@pytest.fixture
+def place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker that works when it is told to."""
+    place = WorkerPlace()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def runner() -> Iterator[StubRunner]:
+    """A runner that is content with everything."""
+    with stub_runner(saying({"ok": True, "output": 1})) as made:
+        yield made
+
+
+@pytest.fixture
+def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
+    """Its target, on which echo is allowed."""
+    place = principal.tenant_id, principal.workspace_id
+    says = TargetSays(*place, "runner", "docker-runner", endpoint=runner.url)
+    target = make_target(says, actor="test")
+    allow_on_target(target, ["echo"], actor="test")
+    return target
+
+
+def done(place: WorkerPlace, principal: Principal, *calls: Any) -> str:
+    submitted = submit_run(
+        principal=principal, template_id="call_tools", inputs={"calls": list(calls)},
+        options={"mode": "async"},
+    )  # fmt: skip
+    place.work()
+    return submitted.run_id
+
+
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def traces(runner: StubRunner) -> list[str]:
+    return [asked.headers["traceparent"] for asked in runner.asked]
+
+
+def test_a_run_is_part_of_the_trace_that_its_request_brought(
+    api: httpx.Client, place: WorkerPlace, runner: StubRunner, target: ExecutionTarget
+) -> None:
+    call = {"name": "echo", "args": {}, "targetId": target.id}
+    body = {"templateId": "call_tools", "inputs": {"calls": [call, call]},
+            "options": {"mode": "async"}}  # fmt: skip
+    run_id = told(api.post("/api/v1/runs", json=body, headers={"traceparent": TRACE}), 202)["runId"]
+    place.work()
+    first, second = traces(runner)
+    assert first[:36] == second[:36] == TRACE[:36]
+    assert len({first, second, TRACE}) == 3
+    assert "traceparent" not in str(told(api.get(f"/api/v1/runs/{run_id}")))
+
+
+@pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
+def test_a_run_without_a_trace_gets_one_of_its_own(
+    place: WorkerPlace, principal: Principal, runner: StubRunner, target: ExecutionTarget,
+    brought: str | None,
+) -> None:  # fmt: skip
+    call = {"name": "echo", "args": {}, "targetId": target.id}
+    with trace.brought(brought):
+        first = done(place, principal, call, call)
+    done(place, principal, call)
+    one, two, other = traces(runner)
+    assert one[:36] == two[:36] == trace.made_for(first)[:36] != other[:36]
+    assert one != two
+
+
+def test_a_direct_call_passes_its_trace_on(
+    api: httpx.Client, runner: StubRunner, target: ExecutionTarget
+) -> None:
+    for headers in ({"traceparent": TRACE}, {}):
+        told(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}, headers=headers))
+    brought, made = traces(runner)
+    assert (brought[:36], brought != TRACE, made[:36] != TRACE[:36]) == (TRACE[:36], True, True)

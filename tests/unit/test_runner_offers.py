@@ -1,0 +1,110 @@
+"""What runners say that they offer: kept where a caller can use it, and harmless where not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from decisions.errors import InvalidInput
+from runners.offers import (
+    DESCRIPTION_MAX,
+    MAX_OFFERS,
+    check_named_offers,
+    named_offers,
+    published_offers,
+    usable_schema,
+)
+
+SCHEMA = {"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]}
+
+
+def published(*tools: Any) -> list[dict[str, Any]]:
+    return published_offers(json.dumps({"tools": tools}).encode())
+
+
+def deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def test_a_tool_is_kept_with_its_schema_and_risk() -> None:
+    told = {"name": "bash.exec", "description": "Run\n it.", "inputSchema": SCHEMA, "risk": "high"}
+    assert published(told) == [{**told, "description": "Run it."}]
+    assert published_offers(json.dumps([told]).encode()) == published(told)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None, 5, [], "echo", {}, {"name": ""}, {"name": 5}, {"name": "a" * 129}, {"name": "a\nb"},
+        {"name": " a"}, {"name": "*"}, {"name": "\u202eevil"},
+    ],
+)  # fmt: skip
+def test_what_has_no_name_to_call_it_by_is_left_out(bad: Any) -> None:
+    assert [one["name"] for one in published(bad, {"name": "echo"})] == ["echo"]
+    with pytest.raises(InvalidInput, match=r"config\.tools\.0"):
+        check_named_offers([bad])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None, 5, [], "object", {"type": "string"}, {"type": ["object", "null"]}, {"type": 7},
+        {"type": "object", "properties": 5}, deep(12), {"$ref": "http://example.com/schema"},
+        {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}},
+        {"type": "object", "properties": {"a": {"pattern": "(?=a)"}}},
+        {"type": "object", "description": "a" * 20_000},
+    ],
+    ids=lambda schema: str(schema)[:40],
+)  # fmt: skip
+def test_a_schema_that_no_caller_could_use_becomes_any_object(schema: Any) -> None:
+    (offer,) = published({"name": "echo", "inputSchema": schema})
+    assert offer["inputSchema"] == {"type": "object"}
+    with pytest.raises(InvalidInput, match=r"config\.tools\.0\.inputSchema"):
+        check_named_offers([{"name": "echo", "inputSchema": schema}])
+
+
+def test_a_schema_may_refer_to_itself_and_loses_its_address() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
+    told = {"$schema": "x", "$id": "http://a/", "title": "T", "$ref": "#/$defs/node",
+            "$defs": {"node": node}}  # fmt: skip
+    assert usable_schema(told) == {
+        "$ref": "#/$defs/node", "$defs": {"node": node}, "type": "object",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>", b"{", b'"tools"', b"{}", b'{"tools": {}}', b'{"tools": []', b"\xff", b"[" * 5000,
+     b'{"tools":[' + b'{"name":"a"},' * 30_000 + b'{"name":"b"}]}'],
+    ids=range(9),
+)  # fmt: skip
+def test_what_is_no_list_of_tools_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        published_offers(body)
+
+
+def test_a_list_is_bounded_and_names_each_tool_once() -> None:
+    many = published(*({"name": f"tool {number}"} for number in range(MAX_OFFERS + 50)))
+    assert len(many) == MAX_OFFERS
+    assert published({"name": "a", "description": "first"}, {"name": "a"})[0] == {
+        "name": "a", "description": "first", "inputSchema": {"type": "object"},
+    }  # fmt: skip
+    (long,) = published({"name": "a", "description": "b" * 9000})
+    assert len(long["description"]) == DESCRIPTION_MAX
+    with pytest.raises(InvalidInput, match="twice"):
+        check_named_offers([{"name": "a"}, {"name": "a"}])
+
+
+def test_a_config_names_tools() -> None:
+    named = [{"name": "echo", "inputSchema": SCHEMA}, {"name": "ls", "description": "List."}]
+    check_named_offers(named)
+    assert [one["name"] for one in named_offers({"tools": named})] == ["echo", "ls"]
+    assert named_offers({"tools": "echo"}) == named_offers({}) == []
+    for wrong in ("echo", {"name": "echo"}, [{"name": "a"}] * (MAX_OFFERS + 1)):
+        with pytest.raises(InvalidInput, match=r"config\.tools"):
+            check_named_offers(wrong)

@@ -1,0 +1,46 @@
+"""Which traceparents are taken, and what is made of them for calls onward."""
+
+from __future__ import annotations
+
+import pytest
+
+from decisions.trace import brought, brought_traceparent, checked_traceparent, made_for, next_span
+
+VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None, 5, "", "00", VALID.upper(), VALID + "-more", VALID + "\n", " " + VALID, VALID[:-1],
+        "ff" + VALID[2:], VALID.replace("4bf92f3577b34da6a3ce929d0e0e4736", "0" * 32),
+        VALID.replace("00f067aa0ba902b7", "0" * 16), "00-1-2-3", "cc" + VALID[2:] + "-" + "a" * 999,
+    ],
+)  # fmt: skip
+def test_what_is_no_traceparent_is_as_if_none_had_come(wrong: object) -> None:
+    assert checked_traceparent(wrong) is None
+    with brought(wrong):
+        assert brought_traceparent() is None
+
+
+def test_a_later_version_is_taken_as_this_one() -> None:
+    assert checked_traceparent("cc" + VALID[2:-2] + "ff-more") == VALID
+    assert checked_traceparent(VALID) == VALID
+
+
+def test_a_call_onward_is_a_new_span_of_the_same_trace() -> None:
+    spans = {next_span(VALID) for _ in range(50)}
+    assert len(spans) == 50
+    assert {span[:36] for span in spans} == {VALID[:36]}
+    assert all(checked_traceparent(span) == span for span in spans)
+
+
+def test_one_that_is_made_is_the_same_for_the_same_run() -> None:
+    assert made_for("run_1") == made_for("run_1") != made_for("run_2")
+    assert checked_traceparent(made_for("run_1")) == made_for("run_1")
+
+
+def test_it_holds_for_one_request_alone() -> None:
+    with brought(VALID):
+        assert brought_traceparent() == VALID
+    assert brought_traceparent() is None

@@ -1,0 +1,79 @@
+"""What runners' tools are called on the wire of MCP, and which of their schemas hosts are shown."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from mcp_server.progress import JOINED_MAX, Joined
+from mcp_server.target_tools import fit_schema, wire_names
+
+ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
+
+
+def test_every_name_is_one_that_hosts_take() -> None:
+    names = wire_names(ODD)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", wire) for wire in names.values())
+    assert names["bash.exec"] == "bash_exec"
+    assert len(set(names.values())) == len(ODD)
+
+
+def test_names_that_would_be_alike_are_told_apart_for_good() -> None:
+    both = wire_names(["a.b", "a/b", "a_b", "c"])
+    assert both["a_b"] == "a_b"
+    assert both["c"] == "c"
+    assert re.fullmatch(r"a_b_[0-9a-f]{8}", both["a.b"])
+    assert len(set(both.values())) == 4
+    assert wire_names(["a/b", "a.b"])["a.b"] == both["a.b"]
+
+
+def test_long_names_that_begin_alike_are_told_apart() -> None:
+    names = wire_names(["b" * 100 + "1", "b" * 100 + "2"])
+    assert len(set(names.values())) == 2
+    assert all(len(wire) == 64 for wire in names.values())
+
+
+def test_names_of_our_own_tools_stay_ours() -> None:
+    names = wire_names(["read_file", "read.file", "list_files"], taken={"read_file"})
+    assert "read_file" not in names.values()
+    assert names["list_files"] == "list_files"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"a b": {}}, {"": {}}, {"a" * 65: {}}, {"naïve": {}}, {"a": True}, {"a": {}, "$b": {}}],
+)
+def test_arguments_that_no_provider_takes_are_not_shown(properties: dict[str, object]) -> None:
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    assert fit_schema(schema, at_most=10_000) == {"type": "object"}
+
+
+def test_what_hosts_refuse_at_the_root_is_not_shown() -> None:
+    schema = {
+        "type": "object", "properties": {"a": {"oneOf": [{}]}}, "oneOf": [{}], "anyOf": [{}],
+        "allOf": [{}], "not": {}, "enum": [{}], "const": {}, "if": {}, "then": {}, "else": {},
+    }  # fmt: skip
+    shown = {"type": "object", "properties": {"a": {"oneOf": [{}]}}}
+    assert fit_schema(schema, at_most=10_000) == shown
+    assert fit_schema(schema, at_most=20) == {"type": "object"}
+
+
+def test_pieces_that_come_while_one_is_told_are_told_together() -> None:
+    told: list[tuple[int, str]] = []
+
+    async def progress(done: int, total: int, message: str) -> None:
+        await asyncio.sleep(0)
+        told.append((done, message))
+
+    async def say() -> None:
+        joined = Joined(progress)
+        joined.say("first ")
+        await asyncio.sleep(0)
+        for piece in ("a", "b", "c" * JOINED_MAX):
+            joined.say(piece)
+        await joined.close()
+
+    asyncio.run(say())
+    assert told == [(1, "first "), (4, "c" * JOINED_MAX)]
