@@ -23,6 +23,7 @@ from decisions.audit import entry_for
 from decisions.models import AuditEntry
 from runs.changes import Plus, Transition
 from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.new_steps import new_rows
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -187,15 +188,18 @@ def _events(statement: _Statement, change: Transition, now: datetime) -> None:
 
 
 def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
-    started = [step.index for step in change.steps if step.status == StepStatus.STARTED]
+    if appended := new_rows(change, now):
+        _insert(statement, "appended", appended)
+    known = [step for step in change.steps if step.new is None]
+    started = [step.index for step in known if step.status == StepStatus.STARTED]
     over = [
         {"i": step.index, "status": step.status, "output": step.output, "error": step.error}
-        for step in change.steps
+        for step in known
         if step.status not in UNDONE
     ]
     paused = [
         {"i": step.index, "paused": step.paused}
-        for step in change.steps
+        for step in known
         if step.status == StepStatus.PENDING
     ]
     if started:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from decisions import deeds
@@ -20,14 +22,14 @@ from runs.changes import NewEvent, Plus, StepChange
 from runs.claims import Claim, LeaseLost
 from runs.events.types import EventType
 from runs.failpoints import hit
-from runs.models import Run
-from runs.step_context import NeedsPerson
+from runs.models import ANSWER, Run
+from runs.step_context import NeedsAnswer, NeedsPerson
 from runs.transition import apply
 
 
 def pause(
     held: Claim,
-    asked: NeedsPerson,
+    asked: NeedsPerson | NeedsAnswer,
     left: tuple[Sequence[StepChange], Sequence[NewEvent]],
     *,
     active_ms: int,
@@ -46,17 +48,23 @@ def pause(
     written = journal.lines(held, left[0], active_ms=active_ms, events=left[1])
     hit("before_waiting")
     with transaction.atomic():
-        confirmation = asked.ruling.standing if asked.ruling.is_asked else None
-        if confirmation is None:
-            confirmation = deeds.ask(asked.use, asked.ruling)
-        waiting_for = _waiting_for(held.run, asked, confirmation)
-        data = {**waiting_for, "step": asked.use.step_index, "tool": asked.use.tool}
+        if isinstance(asked, NeedsAnswer):
+            waiting_for = data = _question(asked)
+        else:
+            confirmation = asked.ruling.standing if asked.ruling.is_asked else None
+            if confirmation is None:
+                confirmation = deeds.ask(asked.use, asked.ruling)
+            waiting_for = _waiting_for(held.run, asked, confirmation)
+            data = {**waiting_for, "step": asked.use.step_index, "tool": asked.use.tool}
         place = held.run.tenant_id, held.run.workspace_id
         deed = Deed("run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data)
         values = {
             **written.values, "ready": False, "lease_owner": None, "epoch": Plus(1),
             "waiting_for": waiting_for, "pinned_worker": held.worker_id if keeps_page else None,
         }  # fmt: skip
+        if ANSWER in held.run.options:  # it was to another question
+            kept = {name: told for name, told in held.run.options.items() if name != ANSWER}
+            values["options"] = kept
         waiting = replace(
             written, values=values, free_slot=True, deeds=[*written.deeds, deed],
             events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
@@ -65,6 +73,15 @@ def pause(
         if apply(waiting) is None:
             raise LeaseLost(held.run.id)
     hit("after_waiting")
+
+
+def _question(asked: NeedsAnswer) -> dict[str, Any]:
+    until = datetime.now(UTC) + timedelta(seconds=settings.CONFIRM_TTL_S)
+    return {
+        "type": "answer",
+        "question": asked.question[:2000],
+        "expiresAt": deeds.milliseconds(until),
+    }
 
 
 def _waiting_for(run: Run, asked: NeedsPerson, confirmation: Confirmation) -> dict[str, Any]:

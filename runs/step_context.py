@@ -12,10 +12,13 @@ from typing import Any
 
 import orjson
 
+from artifacts.selectors import get_artifact, read_chunk
 from artifacts.services import KeptBlob, keep_blob
 from decisions import confirmations, deeds
 from decisions.deeds import Ruling, ToolUse
+from decisions.errors import ArtifactNotFound, Refused
 from decisions.masking import Masker
+from decisions.principals import Principal
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
@@ -32,7 +35,7 @@ from runs.claims import LeaseLost
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.made_calls import MadeCall, begun
-from runs.models import APPROVED, DEVELOPER_TARGET, Run
+from runs.models import ANSWER, APPROVED, DEVELOPER_TARGET, Run
 from runs.open_calls import open_call_of_run
 from runs.task_templates.registry import StepView
 
@@ -53,6 +56,14 @@ class NeedsPerson(Exception):
         self.use, self.ruling = use, ruling
 
 
+class NeedsAnswer(Exception):
+    """A question that whoever handed the run in has to answer before the step goes on."""
+
+    def __init__(self, question: str) -> None:
+        super().__init__(question)
+        self.question = question
+
+
 @dataclass(slots=True)
 class StepRun:
     """One try of one step, living on the loop thread; the engine's thread reads it when it is over.
@@ -71,6 +82,7 @@ class StepRun:
         made: those that this try made itself, as the audit log tells them.
         opened: ids of all calls under this lease that the audit log told before they were made.
         had_page: it stopped for a person with a page open, of which that person decides.
+        tries: which try of the step this is, those of lost workers counted.
     """
 
     run: Run
@@ -89,6 +101,7 @@ class StepRun:
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
+    tries: int = 1
 
     @property
     def session_id(self) -> str:
@@ -222,6 +235,44 @@ class StepRun:
             shown=self.masker.value(args), is_own=get_tool(tool) is not None,
         )  # fmt: skip
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the step stopped for a person before."""
+        return self.replay is not None
+
+    def ask(self, question: str) -> str | None:
+        """Return what was answered; None where nobody did in time.
+
+        Raises:
+            NeedsAnswer: It was not asked yet: the step stops here.
+        """
+        if self.replay is None:
+            raise NeedsAnswer(question)
+        answer = self.run.options.get(ANSWER)
+        return None if answer is None else str(answer)
+
+    async def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> dict[str, Any]:
+        """Return a chunk of an artifact that this run kept; {error} where there is none of this id,
+        or nothing at this offset.
+        """
+        run = self.run
+        reader = Principal(
+            run.principal_id, run.tenant_id, run.workspace_id, frozenset({"artifacts:read"}),
+            self._trust,
+        )  # fmt: skip
+
+        def read() -> dict[str, Any]:
+            try:
+                if get_artifact(principal=reader, artifact_id=artifact_id).run_id != run.id:
+                    raise ArtifactNotFound(f"This run kept no artifact {artifact_id[:64]}.")
+                return read_chunk(
+                    principal=reader, artifact_id=artifact_id, offset=offset, limit=limit
+                )
+            except Refused as refused:  # an answer, and none of the engine's business
+                return {"error": refused.as_dict()}
+
+        return await asyncio.wrap_future(self.in_engine(read))
+
     async def keep_picture(self, *, url: str | None) -> str | None:
         """Keep a picture of the page that the step failed on, unless it kept one itself; return
         its artifactId.
@@ -248,7 +299,7 @@ class StepRun:
             trust=self._trust,
             deadline=self.deadline,
             save_artifact=self._save_artifact,
-            emit=self._emit,
+            emit=self.emit,
             browser=self.browser,
             workspace=workspace,
             secrets=self.secrets,
@@ -267,9 +318,15 @@ class StepRun:
     ) -> Awaitable[str]:
         return self._save(data, name, mime_type, kind)
 
-    def _emit(self, type_: str, data: Mapping[str, Any]) -> None:
+    def emit(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Tell an event of the step's own: at once, or joined with what comes after it
+        (`runs.events.pending`).
+
+        Raises:
+            ValueError: There is no such type of event.
+        """
         if type_ not in EVENT_TYPES:
-            raise ValueError(f"a tool told an event of the unknown type {type_!r}")
+            raise ValueError(f"a step told an event of the unknown type {type_!r}")
         self.tell(NewEvent(type_, {"step": self.index, **data}))
 
     def seconds_left(self) -> float:

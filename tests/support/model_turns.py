@@ -135,3 +135,14 @@ def _event(name: str, data: Mapping[str, Any] | str) -> bytes:
     if not isinstance(data, str):
         data = json.dumps({"type": name, **data}, ensure_ascii=False)
     return f"event: {name}\ndata: {data}\n\n".encode()
+
+
+def complete(result: str = "Done.", **more: Any) -> Turn:
+    """A turn in which the model says that it is done."""
+    return Turn("", [Call("attempt_completion", {"result": result, **more})])
+
+
+def write(path: str, content: str, *, id_: str = "w", dry: bool = False) -> Call:
+    """A call that appends to a file."""
+    args = {"path": path, "content": content, "mode": "append", "dryRun": dry}
+    return Call("write_to_file", args, id_)

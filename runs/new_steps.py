@@ -1,0 +1,50 @@
+"""Steps that a run gets: those planned at its submit, and those that its template appends while it
+goes on.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import takewhile
+
+from decisions.storable import storable
+from runs.changes import Transition
+from runs.models import Run, RunStep, StepStatus
+from runs.task_templates.registry import StepPlan
+
+
+def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:
+    """Return the row of a step, which is not written yet."""
+    return RunStep(
+        run_id=run.id, index=index, name=plan.name, effect=plan.effect,
+        effect_key=f"{run.id}:{index}", input=storable(dict(plan.input)),
+    )  # fmt: skip
+
+
+def new_rows(change: Transition, now: datetime) -> list[RunStep]:
+    """Return the steps that a transition adds to its run, each as its line says."""
+    rows = [(line, line.new) for line in change.steps if line.new is not None]
+    for line, row in rows:
+        row.status, row.epoch = line.status, change.epoch
+        if line.status == StepStatus.STARTED:
+            row.owner, row.started_at = change.worker_id, now
+    return [row for _, row in rows]
+
+
+def appended_steps(old: Run, run: Run) -> list[RunStep]:
+    """Return the steps that a run tried again takes over from those appended to the first one, as
+    unwritten rows: as far as they succeeded, in order, without a gap.
+    """
+    rows = RunStep.objects.filter(run_id=old.id).order_by("index")
+    whole = list(takewhile(lambda row: row.status == StepStatus.SUCCEEDED, rows))
+    if len(whole) == len(rows):  # it failed with what the last one left
+        whole.pop()
+    return [
+        RunStep(
+            run_id=run.id, index=row.index, name=row.name, effect=row.effect,
+            effect_key=f"{run.id}:{row.index}", input=row.input, status=row.status,
+            output=row.output, attempts=row.attempts, started_at=row.started_at,
+            ended_at=row.ended_at,
+        )
+        for row in whole[run.total_steps :]
+    ]  # fmt: skip
