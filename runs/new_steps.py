@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from decisions.storable import storable
-from runs.changes import Transition
+from runs.changes import StepChange, Transition
 from runs.models import Run, RunStep, StepStatus
 from runs.task_templates.registry import StepPlan
 
@@ -23,12 +23,17 @@ def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:
 
 def new_rows(change: Transition, now: datetime) -> list[RunStep]:
     """Return the steps that a transition adds to its run, each as its line says."""
-    rows = [(line, line.new) for line in change.steps if line.new is not None]
-    for line, row in rows:
-        row.status, row.epoch = line.status, change.epoch
-        if line.status == StepStatus.STARTED:
-            row.owner, row.started_at = change.worker_id, now
-    return [row for _, row in rows]
+    return [_as_said(line.new, line, change, now) for line in change.steps if line.new is not None]
+
+
+def _as_said(row: RunStep, line: StepChange, change: Transition, now: datetime) -> RunStep:
+    begins = line.status == StepStatus.STARTED
+    return RunStep(
+        run_id=row.run_id, index=row.index, name=row.name, effect=row.effect,
+        effect_key=row.effect_key, input=row.input, attempts=row.attempts, status=line.status,
+        epoch=change.epoch, owner=change.worker_id if begins else None,
+        started_at=now if begins else None,
+    )  # fmt: skip
 
 
 def appended_steps(old: Run, run: Run) -> list[RunStep]:

@@ -19,7 +19,7 @@ def verify(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """
     if schema is None:
         return _verdict([], [], 1.0, "no output schema was given")
-    errors = list(compile_schema(schema).iter_errors(output))
+    errors = list(compile_schema(dict(schema)).iter_errors(output))
     missing, mismatched, broken = [], [], set()
     for error in errors:
         path = [str(part) for part in error.instance_path]

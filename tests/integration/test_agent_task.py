@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from runs.models import Run, RunEvent, RunStep
 from runs.resuming import look_after_waiting
 from runs.services import answer_run, cancel_run, retry_run, submit_run
 from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete, write
 from tests.support.people import say
@@ -382,12 +382,13 @@ def test_a_cancel_closes_the_models_connection(
 ) -> None:
     model.script = [Turn("abc", stall_at=10)]
     run_id = goal()
-    working = threading.Thread(target=place.work)
-    working.start()
-    model.wait_for(1)
-    assert cancel_run(principal=principal, run_id=run_id)["success"]
+
+    def cancel() -> None:
+        model.wait_for(1)
+        assert cancel_run(principal=principal, run_id=run_id)["success"]
+
+    at_once([place.work, cancel])
     assert model.asked[0].gone.wait(60)
-    working.join(60)
     assert Run.objects.get(id=run_id).status == "canceled"
 
 

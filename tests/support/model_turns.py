@@ -97,7 +97,7 @@ def _chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
 def anthropic_stream(turn: Turn) -> list[bytes]:
     """Return the events of a message."""
     given, made = turn.tokens if turn.says_usage else (0, 0)
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [],
         "stop_reason": None, "stop_sequence": None,
         "usage": {"input_tokens": given, "output_tokens": 1},
@@ -110,7 +110,7 @@ def anthropic_stream(turn: Turn) -> list[bytes]:
         said = [{"type": "text_delta", "text": piece} for piece in pieces_of(turn.text, turn.piece)]
         blocks.append(({"type": "text", "text": ""}, [*said]))
     for number, call in enumerate(turn.calls):
-        block = {
+        block: Mapping[str, Any] = {
             "type": "tool_use", "id": call.id or f"toolu_{number}", "name": call.name, "input": {},
         }  # fmt: skip
         parts = ["", *pieces_of(call.text, turn.piece)]
