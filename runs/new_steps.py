@@ -36,7 +36,24 @@ def _as_said(row: RunStep, line: StepChange, change: Transition, now: datetime) 
     )  # fmt: skip
 
 
-def appended_steps(old: Run, run: Run) -> list[RunStep]:
+def take_over(old: Run, run: Run) -> None:
+    """Have a run that is tried again begin with the steps that had succeeded, in the caller's
+    transaction.
+    """
+    done = list(RunStep.objects.filter(run_id=old.id, status=StepStatus.SUCCEEDED))
+    appended = _appended(old, run)
+    for step in done:
+        RunStep.objects.filter(run_id=run.id, index=step.index).update(
+            status=step.status, output=step.output, attempts=step.attempts,
+            started_at=step.started_at, ended_at=step.ended_at,
+        )  # fmt: skip
+    RunStep.objects.bulk_create(appended)
+    run.total_steps += len(appended)
+    run.done_steps = sum(step.index < run.total_steps for step in done)
+    Run.objects.filter(id=run.id).update(done_steps=run.done_steps, total_steps=run.total_steps)
+
+
+def _appended(old: Run, run: Run) -> list[RunStep]:
     """Return the steps that a run tried again takes over from those appended to the first one, as
     unwritten rows: as far as they succeeded, in order, without a gap.
     """

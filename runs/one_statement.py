@@ -1,7 +1,6 @@
 """A transition as one PostgreSQL statement: one round trip, one plan, one commit.
 
-Parts that a transition does not have leave no trace in the statement. All of them hang on `r`, the
-guarded update of the run: where it changes no row, nothing else does.
+Parts that it lacks leave no trace. All hang on `r`, the run's guarded update: no row, nothing else.
 """
 
 from __future__ import annotations
@@ -197,11 +196,8 @@ def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
         for step in known
         if step.status not in UNDONE
     ]
-    paused = [
-        {"i": step.index, "paused": step.paused}
-        for step in known
-        if step.status == StepStatus.PENDING
-    ]
+    stopped = [step for step in known if step.status == StepStatus.PENDING]
+    paused = [{"i": step.index, "paused": step.paused} for step in stopped]
     if started:
         statement.add(
             "started",

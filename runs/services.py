@@ -29,10 +29,8 @@ from runs.models import (
     TERMINAL,
     Run,
     RunStatus,
-    RunStep,
-    StepStatus,
 )
-from runs.new_steps import appended_steps, new_row
+from runs.new_steps import new_row, take_over
 from runs.open_calls import CarriedCall
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
@@ -236,7 +234,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
             if made is None:
                 begin(approval)
                 _write(run, submission)
-                _take_over(old, run)
+                take_over(old, run)
     if made is not None:
         return _answer(made, asked_auto=False, inputs_match=True)
     return _answer(run, asked_auto=False, inputs_match=None)
@@ -251,20 +249,6 @@ def _check_retriable(old: Run) -> None:
         raise InvalidInput(
             "runId: this run held credentials, which are not kept; submit it again with them."
         )
-
-
-def _take_over(old: Run, run: Run) -> None:
-    done = list(RunStep.objects.filter(run_id=old.id, status=StepStatus.SUCCEEDED))
-    appended = appended_steps(old, run)
-    for step in done:
-        RunStep.objects.filter(run_id=run.id, index=step.index).update(
-            status=step.status, output=step.output, attempts=step.attempts,
-            started_at=step.started_at, ended_at=step.ended_at,
-        )  # fmt: skip
-    RunStep.objects.bulk_create(appended)
-    run.total_steps += len(appended)
-    run.done_steps = sum(step.index < run.total_steps for step in done)
-    Run.objects.filter(id=run.id).update(done_steps=run.done_steps, total_steps=run.total_steps)
 
 
 def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, Any]:

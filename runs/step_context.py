@@ -12,13 +12,10 @@ from typing import Any
 
 import orjson
 
-from artifacts.selectors import get_artifact, read_chunk
 from artifacts.services import KeptBlob, keep_blob
-from decisions import confirmations, deeds
-from decisions.deeds import Ruling, ToolUse
-from decisions.errors import ArtifactNotFound, Refused
+from decisions import deeds
+from decisions.deeds import ToolUse
 from decisions.masking import Masker
-from decisions.principals import Principal
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
@@ -35,33 +32,14 @@ from runs.claims import LeaseLost
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.made_calls import MadeCall, begun
-from runs.models import ANSWER, APPROVED, DEVELOPER_TARGET, Run
+from runs.models import ANSWER, DEVELOPER_TARGET, Run
 from runs.open_calls import open_call_of_run
+from runs.own_artifacts import read_own_chunk
+from runs.step_rulings import CallFailed as CallFailed
+from runs.step_rulings import NeedsAnswer as NeedsAnswer
+from runs.step_rulings import NeedsPerson as NeedsPerson
+from runs.step_rulings import rule_on_call
 from runs.task_templates.registry import StepView
-
-
-class CallFailed(Exception):
-    """A tool call that failed or was denied; `error` has the one shape of every door."""
-
-    def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(str(error.get("message", "")))
-        self.error = error
-
-
-class NeedsPerson(Exception):
-    """A tool call that a person has to confirm first; nothing of it was done."""
-
-    def __init__(self, use: ToolUse, ruling: Ruling) -> None:
-        super().__init__(use.tool)
-        self.use, self.ruling = use, ruling
-
-
-class NeedsAnswer(Exception):
-    """A question that whoever handed the run in has to answer before the step goes on."""
-
-    def __init__(self, question: str) -> None:
-        super().__init__(question)
-        self.question = question
 
 
 @dataclass(slots=True)
@@ -148,8 +126,7 @@ class StepRun:
             return ToolResult(False, error=failed.error)
 
     async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
-        approved = self.run.options.get(APPROVED)
-        ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use, approved)))
+        ruling = await asyncio.wrap_future(self.in_engine(lambda: rule_on_call(use, self.run)))
         if ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
         self._check_page_is_there(use)
@@ -169,7 +146,9 @@ class StepRun:
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
+        hit("before_call")
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
+        hit("after_call")
         call.ended(result)
         raise_if_interrupted()
         return {"output": result.output or {}} if result.ok else {"error": result.error or {}}
@@ -252,25 +231,9 @@ class StepRun:
         return None if answer is None else str(answer)
 
     async def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> dict[str, Any]:
-        """Return a chunk of an artifact that this run kept; {error} where there is none of this id,
-        or nothing at this offset.
-        """
-        run = self.run
-        reader = Principal(
-            run.principal_id, run.tenant_id, run.workspace_id, frozenset({"artifacts:read"}),
-            self._trust,
-        )  # fmt: skip
-
-        def read() -> dict[str, Any]:
-            try:
-                if get_artifact(principal=reader, artifact_id=artifact_id).run_id != run.id:
-                    raise ArtifactNotFound(f"This run kept no artifact {artifact_id[:64]}.")
-                return read_chunk(
-                    principal=reader, artifact_id=artifact_id, offset=offset, limit=limit
-                )
-            except Refused as refused:  # an answer, and none of the engine's business
-                return {"error": refused.as_dict()}
-
+        """Return a chunk of an artifact that this run kept, or {error}."""
+        where = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
+        read = partial(read_own_chunk, self.run, trust=self._trust, **where)
         return await asyncio.wrap_future(self.in_engine(read))
 
     async def keep_picture(self, *, url: str | None) -> str | None:
@@ -332,23 +295,3 @@ class StepRun:
     def seconds_left(self) -> float:
         """Return the seconds until this step's deadline, never below 0."""
         return max(0.0, self.deadline - time.monotonic())
-
-
-def _rule(use: ToolUse, approved: int | None) -> Ruling:
-    """Return what becomes of a step's call, on the run's database thread; an approval is used up
-    here.
-
-    `approved`: the decision by which a person let pass the direct call that the run carries.
-    """
-    ruling = deeds.rule_on(use)
-    if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
-        may = confirmations.was_approved(
-            approved, digests=use.digests, principal_id=use.principal_id
-        )
-        return Ruling(ruling.verdict, "allow") if may else ruling
-    if ruling.decision == "deny":
-        deeds.record_denial(use, ruling)
-    if ruling.decision == "allow" and ruling.standing is not None:
-        # False where a former worker had begun: whether the step may be done again is its effect's.
-        confirmations.use(ruling.standing)
-    return ruling

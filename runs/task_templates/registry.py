@@ -195,9 +195,7 @@ class TaskTemplate(ABC):
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return what the run amounts to; called when no step is left to do."""
 
-    def next_step(
-        self, inputs: Mapping[str, Any], steps: Sequence[StepView]
-    ) -> StepPlan | None:
+    def next_step(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> StepPlan | None:
         """Return a step to append when all that were planned are over, or None: the run concludes.
 
         For templates that find out what to do while they do it. It is written with what the step

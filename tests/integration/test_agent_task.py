@@ -10,19 +10,13 @@ from typing import Any
 
 import pytest
 
-from decisions.confirmations import confirm, refuse
-from decisions.errors import InvalidInput
-from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runs.models import Run, RunEvent, RunStep
-from runs.resuming import look_after_waiting
-from runs.services import answer_run, cancel_run, retry_run, submit_run
+from runs.services import cancel_run, retry_run
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete, write
-from tests.support.people import say
 
 pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
@@ -229,152 +223,6 @@ def test_what_another_run_kept_is_not_read(
     ended(goal(), place)
     (result,) = results(model.asked[-1])
     assert (result["ok"], result["error"]["code"]) == (False, "ARTIFACT_NOT_FOUND")
-
-
-def test_an_answer_of_another_shape_is_mended_once(
-    model: ModelServer, goal: Goal, place: WorkerPlace
-) -> None:
-    model.script = [complete("x", output={"count": "many"}), complete("y", output={"count": 3})]
-    run_id = goal(options={"outputSchema": SCHEMA})
-    run = ended(run_id, place)
-    assert (run.status, run.result["output"]) == ("succeeded", {"count": 3})
-    assert model.asked[1].tools == ["attempt_completion"]
-    assert "count" in results(model.asked[1])[0]["error"]["message"]
-    assert [one["status"] for one in events(run_id, "structuredOutput")] == ["error", "ok"]
-
-
-def test_an_answer_that_never_fits_fails_with_what_is_wrong(
-    model: ModelServer, goal: Goal, place: WorkerPlace
-) -> None:
-    model.script = [complete("x", output={}), Turn('{"count": "three"}')]
-    run = ended(goal(outputSchema=SCHEMA), place)
-    assert (run.status, run.error["errorCode"]) == ("failed", "EXECUTION_ERROR")
-    details = run.error["details"]
-    assert details["causeCode"] == "SCHEMA_VALIDATION_FAILED"
-    assert details["verification"]["typeMismatches"]
-    assert details["usage"]["turns"] == 2
-
-
-def test_words_that_are_json_fit_a_schema(
-    model: ModelServer, goal: Goal, place: WorkerPlace
-) -> None:
-    model.script = [Turn('```json\n{"count": 3}\n```')]
-    assert ended(goal(outputSchema=SCHEMA), place).result["output"] == {"count": 3}
-
-
-def test_two_output_schemas_are_refused(goal: Goal) -> None:
-    with pytest.raises(InvalidInput, match="outputSchema"):
-        goal(options={"outputSchema": SCHEMA}, outputSchema={"type": "object"})
-
-
-def test_the_last_turn_can_only_complete(
-    model: ModelServer, goal: Goal, place: WorkerPlace
-) -> None:
-    model.script = [Turn("", [READ]), complete("This far.")]
-    run = ended(goal(maxSteps=2), place)
-    assert (run.status, run.result["answer"]) == ("partial_success", "This far.")
-    assert model.asked[1].tools == ["attempt_completion"]
-
-
-@pytest.mark.parametrize("limit", [{"AGENT_MAX_TOKENS": 500}, {"AGENT_MAX_COST_USD": 0.0005}])
-def test_a_budget_ends_a_run_cleanly(
-    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any, limit: dict[str, Any]
-) -> None:
-    for name, most in limit.items():
-        setattr(agent_settings, name, most)
-    model.script = [Turn("So far", [READ], tokens=(490, 20)), complete()]
-    run = ended(goal(), place)
-    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
-    assert run.error["details"]["usage"]["inputTokens"] == 490
-    assert len(model.asked) == 1
-
-
-def test_a_question_makes_the_run_wait_for_its_answer(
-    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
-) -> None:
-    ask = [Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"]
-    model.script = [*ask, complete()]
-    run = ended(goal(), place)
-    assert (run.status, run.lease_owner) == ("running", None)
-    assert run.waiting_for["type"] == "answer"
-    assert run.waiting_for["question"] == "A?"
-    answer_run(principal=principal, run_id=run.id, answer="blue")
-    run = ended(run.id, place)
-    assert run.waiting_for["question"] == "B?"
-    answer_run(principal=principal, run_id=run.id, answer="red")
-    assert ended(run.id, place).status == "succeeded"
-    assert [one["result"]["answer"] for one in results(model.asked[2])] == ["blue", "red"]
-    phases = [one["phase"] for one in events(run.id, "toolUsed")]
-    assert phases == ["start", "end", "start", "end"]
-
-
-def test_a_question_that_nobody_answers_is_told_as_such(
-    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any
-) -> None:
-    agent_settings.CONFIRM_TTL_S = -1
-    model.script = [Turn("", [Call("ask_followup_question", {"question": "A?"})]), complete()]
-    run_id = goal()
-    assert ended(run_id, place).waiting_for is not None
-    assert look_after_waiting() == 1
-    assert ended(run_id, place).status == "succeeded"
-    assert results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
-
-
-@pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])
-def test_a_call_that_needs_a_person_makes_the_run_wait(
-    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path, agent_settings: Any,
-    said: Callable[..., Any], ok: bool,
-) -> None:  # fmt: skip
-    policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
-    agent_settings.WORKSPACE_POLICY = policy
-    make_rule(RuleSays("confirm", tool="write_to_file"), actor="t")
-    model.script = [Turn("", [READ, write("a.txt", "x\n")]), complete()]
-    run = ended(goal(), place)
-    assert run.waiting_for["type"] == "confirmation"
-    assert not (project / "a.txt").exists()
-    say(run, said)
-    assert ended(run.id, place).status == "succeeded"
-    assert [one["ok"] for one in results(model.asked[1])] == [True, ok]
-    assert (project / "a.txt").exists() == ok
-
-
-def test_a_denied_call_is_told_to_the_model(
-    model: ModelServer, goal: Goal, place: WorkerPlace
-) -> None:
-    make_rule(RuleSays("deny", tool="read_file"), actor="t")
-    model.script = [Turn("", [READ]), complete()]
-    run = ended(goal(), place)
-    assert run.status == "succeeded"
-    assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
-    assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
-
-
-def test_only_wanted_tools_are_offered_and_made(
-    model: ModelServer, goal: Goal, place: WorkerPlace
-) -> None:
-    model.script = [Turn("", [READ]), complete()]
-    ended(goal(tools=["list_files"]), place)
-    own = {"ask_followup_question", "attempt_completion", "read_result"}
-    assert set(model.asked[0].tools) == {"list_files"} | own
-    assert results(model.asked[1])[0]["ok"] is False
-
-
-def test_a_tool_that_is_none_for_the_agent_is_refused_at_submit(goal: Goal) -> None:
-    with pytest.raises(InvalidInput, match=r"inputs\.tools"):
-        goal(tools=["browser_action"])
-
-
-def test_a_caller_who_may_only_read_has_an_agent_that_only_reads(
-    model: ModelServer, project: Path, principal: Principal, place: WorkerPlace,
-    agent_settings: Any,
-) -> None:  # fmt: skip
-    caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
-    model.script = [Turn("", [write("a.txt", "x")]), complete()]
-    submit_run(principal=caller, template_id="agent_task", inputs={"goal": "x"},
-               options={"mode": "async"})  # fmt: skip
-    place.work()
-    assert "write_to_file" not in model.asked[0].tools
-    assert not (project / "a.txt").exists()
 
 
 def test_a_cancel_closes_the_models_connection(
