@@ -232,7 +232,7 @@ class StepRun:
 
     async def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> dict[str, Any]:
         """Return a chunk of an artifact that this run kept, or {error}."""
-        where = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
+        where: dict[str, Any] = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
         read = partial(read_own_chunk, self.run, trust=self._trust, **where)
         return await asyncio.wrap_future(self.in_engine(read))
 
