@@ -21,7 +21,7 @@ SYSTEM = (
 LAST = "This is your last turn: call attempt_completion with what you have."
 CUT = "Your answer was cut: it was too long. Go on with less in one answer."
 WHOLE = 4  # results at the end of the talk that are never shortened
-SHORT = 300  # characters of what is
+SHORT = (300, 40)  # characters of what is, and where that is not enough
 
 
 def messages_of(
@@ -97,16 +97,19 @@ def unfit(completion: Mapping[str, Any]) -> str:
 
 
 def fit(told: list[Message], size: int) -> list[Message]:
-    """Return the talk with old results, then old arguments, shortened until it has `size` bytes."""
+    """Return the talk with old results, then old arguments, shortened until it has `size` bytes: the
+    oldest first, and all of them before any more than it has to be.
+    """
     results = [n for n, message in enumerate(told) if message.role == "tool"][:-WHOLE]
     asked = [n for n, message in enumerate(told) if message.tool_calls][:-1]
     over = sum(map(_size, told)) - size
-    for number in (*results, *asked):
-        if over <= 0:
-            break
-        before = _size(told[number])
-        told[number] = _shortened(told[number])
-        over -= before - _size(told[number])
+    for limit in SHORT:
+        for number in (*results, *asked):
+            if over <= 0:
+                return told
+            before = _size(told[number])
+            told[number] = _shortened(told[number], limit)
+            over -= before - _size(told[number])
     return told
 
 
@@ -115,21 +118,23 @@ def _size(message: Message) -> int:
     return len(message.content.encode()) + arguments + 32
 
 
-def _shortened(message: Message) -> Message:
+def _shortened(message: Message, limit: int) -> Message:
     if message.tool_calls:
-        calls = [replace(call, arguments=_brief(call.arguments)) for call in message.tool_calls]
+        calls = [
+            replace(call, arguments=_brief(call.arguments, limit)) for call in message.tool_calls
+        ]
         return replace(message, tool_calls=calls)
-    if len(message.content) <= SHORT:
+    if len(message.content) <= limit:
         return message
     whole = orjson.loads(message.content)
     kept = {name: whole[name] for name in ("toolCallId", "name", "ok", "artifactId")
             if name in whole}  # fmt: skip
-    kept["shortened"] = message.content[:SHORT] + "…"
+    kept["shortened"] = whole.get("shortened", message.content)[:limit] + "…"
     return replace(message, content=orjson.dumps(kept).decode())
 
 
-def _brief(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _brief(arguments: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return {
-        name: value[:SHORT] + "…" if isinstance(value, str) and len(value) > SHORT else value
+        name: value[:limit] + "…" if isinstance(value, str) and len(value) > limit else value
         for name, value in arguments.items()
     }
