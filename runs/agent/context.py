@@ -97,8 +97,8 @@ def unfit(completion: Mapping[str, Any]) -> str:
 
 
 def fit(told: list[Message], size: int) -> list[Message]:
-    """Return the talk with old results, then old arguments, shortened until it has `size` bytes: the
-    oldest first, and all of them before any more than it has to be.
+    """Return the talk with old results, then old arguments, shortened until it has `size` bytes:
+    the oldest first, and all of them before any is shortened further.
     """
     results = [n for n, message in enumerate(told) if message.role == "tool"][:-WHOLE]
     asked = [n for n, message in enumerate(told) if message.tool_calls][:-1]
