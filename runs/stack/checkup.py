@@ -224,7 +224,8 @@ def check_llm() -> Finding:
     try:
         told = asyncio.run(ask_for_a_word(settings.LLM))
     except ToolFailed as failed:
-        return Finding("bad", "llm", failed.message, failed.recovery)
+        way_out = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
+        return Finding("bad", "llm", failed.message, way_out)
     return Finding("ok", "llm", told)
 
 
