@@ -15,6 +15,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config import home
+from config.model import dollars, llm_settings
 from runners.browser.allowed import parse_places
 from runners.workspace.place import WorkspacePolicy
 
@@ -158,6 +159,23 @@ CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[]
 # empty: all.
 WORKER_TEMPLATES = env.list("CONTINUITY_WORKER_TEMPLATES", default=[])
 FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
+
+# --- the model of agent runs (runners/llm): none unless CONTINUITY_LLM_MODEL names one ------------
+# openai: any server that speaks chat completions (CONTINUITY_LLM_BASE_URL: Ollama, vLLM, …).
+LLM = llm_settings(
+    provider=home.one_of(env, "CONTINUITY_LLM_PROVIDER", "openai", "anthropic"),
+    model=env.str("CONTINUITY_LLM_MODEL", "").strip(),
+    base_url=env.str("CONTINUITY_LLM_BASE_URL", "").strip(),
+    api_key=env.str("CONTINUITY_LLM_API_KEY", "").strip(),
+    # US dollars for a million tokens in and out, as in "1.25/10"; unset: costs are unknown.
+    price=env.str("CONTINUITY_LLM_PRICE", "").strip(),
+    timeout_ms=home.whole(env, "CONTINUITY_LLM_TIMEOUT_MS", 90_000, least=1000, most=600_000),
+    max_output_tokens=home.whole(env, "CONTINUITY_LLM_MAX_OUTPUT_TOKENS", 0, least=0),
+    context_tokens=home.whole(env, "CONTINUITY_LLM_CONTEXT_TOKENS", 100_000, least=2000),
+)
+# What one agent run may use of it: tokens in and out together, and US dollars ("" is no limit).
+AGENT_MAX_TOKENS = home.whole(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, least=1)
+AGENT_MAX_COST_USD = dollars(env, "CONTINUITY_AGENT_MAX_COST_USD")
 
 # --- artifacts -----------------------------------------------------------------------------------
 # A folder, or s3://bucket/prefix?endpoint=https://…&region=…&public_endpoint=https://…; credentials

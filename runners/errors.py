@@ -11,6 +11,9 @@
     ├── PageLost              it died after a step that is never repeated
     ├── RunnerFailed          a runner elsewhere could not be asked, or did not do it (S3 §6)
     ├── ToolTimeout           the call's own deadline passed
+    ├── ModelUnavailable      no model can be asked: none is set, out of reach, or a bad key
+    ├── ModelFailed           the model's answer was cut, late, or an error of its server
+    │   └── ModelRefused      the model's server does not take what it was asked
     └── ToolBroken            a defect of ours: unexpected exception inside a tool
 
 `code` is S0's where S0 has one; every other failure ends a run as STEP_EXECUTION_FAILED with
@@ -123,6 +126,27 @@ class ToolTimeout(ToolFailed):
     code = "STEP_EXECUTION_FAILED"
     retryable = True
     recovery = "Raise the timeout, or split the step."
+
+
+class ModelUnavailable(ToolFailed):
+    """No model can be asked: none is set, its server is out of reach, or it refuses the key."""
+
+    code = "MODEL_UNAVAILABLE"
+    recovery = "Set CONTINUITY_LLM_MODEL and what it needs; `manage.py doctor` says what is wrong."
+
+
+class ModelFailed(ToolFailed):
+    """The model's answer was cut twice, came late, or was an error of its server to the end."""
+
+    code = "LLM_STREAM_FAILED"
+    retryable = True
+    recovery = "Try again later; look at the model's server if it goes on."
+
+
+class ModelRefused(ModelFailed):
+    """The model's server does not take what it was asked: asking the same again does not help."""
+
+    retryable = False
 
 
 class ToolBroken(ToolFailed):

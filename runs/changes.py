@@ -9,7 +9,7 @@ from typing import Any
 from artifacts.services import KeptBlob
 from decisions.audit import Deed
 from runs.made_calls import MadeCall
-from runs.models import Run, StepStatus
+from runs.models import Run, RunStep, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class StepChange:
         paused: of a step that is pending again because a person has to be asked first.
         events: what the change tells listeners, in order.
         calls: those that the step made, for their audit rows.
+        new: the row of a step that the run did not have yet; it is inserted as the line says.
     """
 
     index: int
@@ -45,6 +46,7 @@ class StepChange:
     blobs: Sequence[KeptBlob] = ()
     calls: Sequence[MadeCall] = ()
     paused: Mapping[str, Any] | None = None
+    new: RunStep | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import queue
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from decisions.errors import SessionNotFound
@@ -28,10 +29,11 @@ from runs.events.pending import PendingEvents, told_bytes
 from runs.failpoints import hit
 from runs.journal import Ending
 from runs.models import RunStep, StepStatus
+from runs.new_steps import new_row
 from runs.opening import ms_left
 from runs.pausing import pause
 from runs.slots import release_slot
-from runs.step_context import NeedsPerson
+from runs.step_context import NeedsAnswer, NeedsPerson
 from runs.task_templates.registry import StepView, get_template
 from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay, Stopped, TimedOut
 
@@ -55,10 +57,12 @@ class Execution:
         first = {change.index for change in held.opening.started}
         waiting = (row.index for row in held.opening.steps if row.status == StepStatus.PENDING)
         self.todo = deque(index for index in waiting if index not in first)
+        self.appended: dict[int, RunStep] = {}  # steps that the run's row does not know yet
         self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
         self.unwritten: list[StepChange] = []  # by the journal; whatever stops the run, it is
         self.told = PendingEvents(self.belongings.event, lambda: told_bytes(held.run.id))
-        self.asking: list[NeedsPerson] = []  # what stopped for a person; the first one is asked
+        # What stopped for a person; the first one is asked.
+        self.asking: list[NeedsPerson | NeedsAnswer] = []
         self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
         self.slot_is_free = False
         self.slot_freed: Callable[[], None] = lambda: None
@@ -136,10 +140,15 @@ class Execution:
         starting = self._choose()
         is_over = not starting and not self.under_way  # then the end is written with it
         if not is_over and (starting or self.unwritten or self.told.is_due):
-            self._write([step_lines.started(row) for row in starting])
+            self._write([self._started(row) for row in starting])
         return starting
 
+    def _started(self, row: RunStep) -> StepChange:
+        return replace(step_lines.started(row), new=self.appended.pop(row.index, None))
+
     def _choose(self) -> list[RunStep]:
+        if not (self.todo or self.under_way or self.asking):
+            self._append()
         if self.todo and time.monotonic() >= self._deadline:
             raise TimedOut  # no step begins that could not end
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
@@ -157,6 +166,14 @@ class Execution:
         for row in chosen:
             row.attempts += 1
         return chosen
+
+    def _append(self) -> None:
+        plan = self.template.next_step(self.inputs, self._before(len(self.steps)))
+        if plan is not None:
+            row = new_row(self.run, len(self.steps), plan)
+            self.steps[row.index] = self.appended[row.index] = row
+            self.todo.append(row.index)
+            self.run.total_steps += 1
 
     def _must_wait(self, chosen: list[RunStep]) -> bool:
         waits = self.template.last_step_waits and self.todo[0] == len(self.steps) - 1

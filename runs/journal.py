@@ -74,9 +74,12 @@ def lines(
     for change in changes:
         told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
     finished = sum(change.status not in UNDONE for change in changes)
+    appended = sum(change.new is not None for change in changes)
     values: dict[str, Any] = {} if held.is_helper else {"active_ms": active_ms}
     if finished:
         values["done_steps"] = Plus(finished)
+    if appended:
+        values["total_steps"] = Plus(appended)
     return Transition(
         held.run,
         held.guard,

@@ -1,7 +1,6 @@
 """A transition as one PostgreSQL statement: one round trip, one plan, one commit.
 
-Parts that a transition does not have leave no trace in the statement. All of them hang on `r`, the
-guarded update of the run: where it changes no row, nothing else does.
+Parts that it lacks leave no trace. All hang on `r`, the run's guarded update: no row, nothing else.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from decisions.audit import entry_for
 from decisions.models import AuditEntry
 from runs.changes import Plus, Transition
 from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.new_steps import new_rows
 from runs.prepared import Statement
 
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
@@ -111,17 +111,17 @@ def _events(statement: Statement, change: Transition, now: datetime) -> None:
 
 
 def _steps(statement: Statement, change: Transition, now: datetime) -> None:
-    started = [step.index for step in change.steps if step.status == StepStatus.STARTED]
+    if appended := new_rows(change, now):
+        statement.insert("appended", appended)
+    known = [step for step in change.steps if step.new is None]
+    started = [step.index for step in known if step.status == StepStatus.STARTED]
     over = [
         {"i": step.index, "status": step.status, "output": step.output, "error": step.error}
-        for step in change.steps
+        for step in known
         if step.status not in UNDONE
     ]
-    paused = [
-        {"i": step.index, "paused": step.paused}
-        for step in change.steps
-        if step.status == StepStatus.PENDING
-    ]
+    stopped = [step for step in known if step.status == StepStatus.PENDING]
+    paused = [{"i": step.index, "paused": step.paused} for step in stopped]
     if started:
         statement.add(
             "started",

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from decisions import deeds
 from decisions.audit import Deed
-from decisions.models import Confirmation
 from runs import journal
 from runs.changes import NewEvent, Plus, StepChange
 from runs.claims import Claim, LeaseLost
 from runs.events.types import EventType
 from runs.failpoints import hit
-from runs.models import Run
-from runs.step_context import NeedsPerson
+from runs.models import ANSWER, Run
+from runs.step_context import NeedsAnswer, NeedsPerson
 from runs.transition import apply
 
 
 def pause(
     held: Claim,
-    asked: NeedsPerson,
+    asked: NeedsPerson | NeedsAnswer,
     left: tuple[Sequence[StepChange], Sequence[NewEvent]],
     *,
     active_ms: int,
@@ -46,17 +47,15 @@ def pause(
     written = journal.lines(held, left[0], active_ms=active_ms, events=left[1])
     hit("before_waiting")
     with transaction.atomic():
-        confirmation = asked.ruling.standing if asked.ruling.is_asked else None
-        if confirmation is None:
-            confirmation = deeds.ask(asked.use, asked.ruling)
-        waiting_for = _waiting_for(held.run, asked, confirmation)
-        data = {**waiting_for, "step": asked.use.step_index, "tool": asked.use.tool}
+        waiting_for = _waiting_for(held.run, asked)
+        data = {**waiting_for, **_about(asked)}
         place = held.run.tenant_id, held.run.workspace_id
         deed = Deed("run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data)
         values = {
             **written.values, "ready": False, "lease_owner": None, "epoch": Plus(1),
             "waiting_for": waiting_for, "pinned_worker": held.worker_id if keeps_page else None,
         }  # fmt: skip
+        values |= _without_answer(held.run)
         waiting = replace(
             written, values=values, free_slot=True, deeds=[*written.deeds, deed],
             events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
@@ -67,7 +66,27 @@ def pause(
     hit("after_waiting")
 
 
-def _waiting_for(run: Run, asked: NeedsPerson, confirmation: Confirmation) -> dict[str, Any]:
+def _without_answer(run: Run) -> dict[str, Any]:
+    """Return the column that has no answer any more: it was to an earlier question."""
+    if ANSWER not in run.options:
+        return {}
+    return {"options": {name: told for name, told in run.options.items() if name != ANSWER}}
+
+
+def _about(asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
+    if isinstance(asked, NeedsAnswer):
+        return {}
+    return {"step": asked.use.step_index, "tool": asked.use.tool}
+
+
+def _waiting_for(run: Run, asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
+    """Return what the run waits for; a person is asked here to confirm a call."""
+    if isinstance(asked, NeedsAnswer):
+        until = datetime.now(UTC) + timedelta(seconds=settings.CONFIRM_TTL_S)
+        told, expires = asked.question[:2000], deeds.milliseconds(until)
+        return {"type": "answer", "question": told, "expiresAt": expires}
+    standing = asked.ruling.standing if asked.ruling.is_asked else None
+    confirmation = standing or deeds.ask(asked.use, asked.ruling)
     step = f"step {(asked.use.step_index or 0) + 1} of {run.total_steps}"
     return {
         "type": "confirmation",

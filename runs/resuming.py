@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from django.db import transaction
@@ -60,4 +61,24 @@ def look_after_waiting() -> int:
         for confirmation in settled.exclude(status=ConfirmationStatus.WAITING):
             with transaction.atomic():
                 woken += go_on(confirmation)
-    return woken
+    return woken + _let_unanswered_go_on()
+
+
+def _let_unanswered_go_on() -> int:
+    """Let runs go on whose question nobody answered in time: they hear that."""
+    rows = Run.objects.filter(
+        ended_at__isnull=True, status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True,
+        waiting_for__type="answer", waiting_for__expiresAt__lte=int(time.time() * 1000),
+    )  # fmt: skip
+    return sum(_unanswered(run) for run in rows)
+
+
+def _unanswered(run: Run) -> bool:
+    guard = {
+        "status": RunStatus.RUNNING, "ready": False, "lease_owner": None, "epoch": run.epoch,
+    }  # fmt: skip
+    with transaction.atomic():
+        if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
+            return False
+        outbox.put(run)
+    return True

@@ -21,7 +21,16 @@ from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import canceled
 from runs.failpoints import hit
-from runs.models import ACTIVE, APPROVED, RETRIABLE, TERMINAL, Run, RunStatus, RunStep, StepStatus
+from runs.models import (
+    ACTIVE,
+    ANSWER,
+    APPROVED,
+    RETRIABLE,
+    TERMINAL,
+    Run,
+    RunStatus,
+)
+from runs.new_steps import new_row, take_over
 from runs.open_calls import CarriedCall
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
@@ -135,13 +144,7 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
 
 def _write(run: Run, submission: Submission) -> None:
     """Write the run and all that belongs to it, in the caller's transaction or one of its own."""
-    steps = [
-        RunStep(
-            run_id=run.id, index=index, name=step.name, effect=step.effect,
-            effect_key=f"{run.id}:{index}", input=dict(step.input),
-        )
-        for index, step in enumerate(submission.plan)
-    ]  # fmt: skip
+    steps = [new_row(run, index, step) for index, step in enumerate(submission.plan)]
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
     if run.retry_of:
         data["retryOf"] = run.retry_of
@@ -231,7 +234,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
             if made is None:
                 begin(approval)
                 _write(run, submission)
-                _take_over(old, run)
+                take_over(old, run)
     if made is not None:
         return _answer(made, asked_auto=False, inputs_match=True)
     return _answer(run, asked_auto=False, inputs_match=None)
@@ -246,17 +249,6 @@ def _check_retriable(old: Run) -> None:
         raise InvalidInput(
             "runId: this run held credentials, which are not kept; submit it again with them."
         )
-
-
-def _take_over(old: Run, run: Run) -> None:
-    done = list(RunStep.objects.filter(run_id=old.id, status=StepStatus.SUCCEEDED))
-    for step in done:
-        RunStep.objects.filter(run_id=run.id, index=step.index).update(
-            status=step.status, output=step.output, attempts=step.attempts,
-            started_at=step.started_at, ended_at=step.ended_at,
-        )  # fmt: skip
-    Run.objects.filter(id=run.id).update(done_steps=len(done))
-    run.done_steps = len(done)
 
 
 def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, Any]:
@@ -277,7 +269,7 @@ def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, A
     with transaction.atomic():
         begin(approval)
         taken = Run.objects.filter(id=run.id, waiting_for__isnull=False, ready=False).update(
-            ready=True, waiting_for=None, options={**run.options, "answer": answer}
+            ready=True, waiting_for=None, options={**run.options, ANSWER: answer}
         )
         if not taken:
             raise InvalidInput("runId: somebody else answered first.")

@@ -14,7 +14,7 @@ import orjson
 
 from artifacts.services import KeptBlob, keep_blob
 from decisions import deeds
-from decisions.deeds import Ruling, ToolUse
+from decisions.deeds import ToolUse
 from decisions.errors import Refused
 from decisions.masking import Masker
 from decisions.trace import made_for
@@ -33,26 +33,14 @@ from runs.changes import NewEvent
 from runs.events.types import EVENT_TYPES, EventType
 from runs.failpoints import hit
 from runs.made_calls import MadeCall
-from runs.models import APPROVED, TRACE, Run
+from runs.models import ANSWER, TRACE, Run
+from runs.own_artifacts import read_own_chunk
 from runs.step_place import begin_call, record_fallback, trust_of
-from runs.step_ruling import rule_on_step
+from runs.step_rulings import CallFailed as CallFailed
+from runs.step_rulings import NeedsAnswer as NeedsAnswer
+from runs.step_rulings import NeedsPerson as NeedsPerson
+from runs.step_rulings import rule_on_call
 from runs.task_templates.registry import Elsewhere, StepView
-
-
-class CallFailed(Exception):
-    """A tool call that failed or was denied; `error` has the one shape of every door."""
-
-    def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(str(error.get("message", "")))
-        self.error = error
-
-
-class NeedsPerson(Exception):
-    """A tool call that a person has to confirm first; nothing of it was done."""
-
-    def __init__(self, use: ToolUse, ruling: Ruling) -> None:
-        super().__init__(use.tool)
-        self.use, self.ruling = use, ruling
 
 
 @dataclass(slots=True)
@@ -73,6 +61,7 @@ class StepRun:
         made: those that this try made itself, as the audit log tells them.
         opened: ids of all calls under this lease that the audit log told before they were made.
         had_page: it stopped for a person with a page open, of which that person decides.
+        tries: which try of the step this is, those of lost workers counted.
     """
 
     run: Run
@@ -91,6 +80,7 @@ class StepRun:
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
+    tries: int = 1
 
     @property
     def session_id(self) -> str:
@@ -150,8 +140,7 @@ class StepRun:
             return ToolResult(False, error=failed.error)
 
     async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
-        approved = self.run.options.get(APPROVED)
-        ruling = await asyncio.wrap_future(self.in_engine(lambda: rule_on_step(use, approved)))
+        ruling = await asyncio.wrap_future(self.in_engine(lambda: rule_on_call(use, self.run)))
         if ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
         self._check_page_is_there(use)
@@ -168,7 +157,9 @@ class StepRun:
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
+        hit("before_call")
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
+        hit("after_call")
         call.ended(result)
         raise_if_interrupted()
         if falls_back(result):
@@ -191,7 +182,7 @@ class StepRun:
         record = partial(record_fallback, self.run, self.index, use, reason)
         await asyncio.wrap_future(self.in_engine(record))
         told = {"tool": use.tool, "targetId": use.target_id, "reason": reason}
-        self._emit(EventType.TOOL_FELL_BACK, told)
+        self.emit(EventType.TOOL_FELL_BACK, told)
 
     def _check_page_is_there(self, use: ToolUse) -> None:
         """Make sure that the page is still there on which a person was asked (runs.md,
@@ -233,6 +224,28 @@ class StepRun:
             shown=self.masker.value(args), is_own=is_own and get_tool(tool) is not None,
         )  # fmt: skip
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the step stopped for a person before."""
+        return self.replay is not None
+
+    def ask(self, question: str) -> str | None:
+        """Return what was answered; None where nobody did in time.
+
+        Raises:
+            NeedsAnswer: It was not asked yet: the step stops here.
+        """
+        if self.replay is None:
+            raise NeedsAnswer(question)
+        answer = self.run.options.get(ANSWER)
+        return None if answer is None else str(answer)
+
+    async def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> dict[str, Any]:
+        """Return a chunk of an artifact that this run kept, or {error}."""
+        where: dict[str, Any] = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
+        read = partial(read_own_chunk, self.run, trust=trust_of(self.run), **where)
+        return await asyncio.wrap_future(self.in_engine(read))
+
     async def keep_picture(self, *, url: str | None) -> str | None:
         """Keep a picture of the page that the step failed on, unless it kept one itself; return
         its artifactId.
@@ -255,7 +268,7 @@ class StepRun:
             trust=trust_of(self.run),
             deadline=self.deadline,
             save_artifact=self._save_artifact,
-            emit=self._emit,
+            emit=self.emit,
             browser=self.browser,
             workspace=place if isinstance(place, Workspace) else None,
             runner=place if isinstance(place, RunnerTarget) else None,
@@ -277,9 +290,15 @@ class StepRun:
     ) -> Awaitable[str]:
         return self._save(data, name, mime_type, kind)
 
-    def _emit(self, type_: str, data: Mapping[str, Any]) -> None:
+    def emit(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Tell an event of the step's own: at once, or joined with what comes after it
+        (`runs.events.pending`).
+
+        Raises:
+            ValueError: There is no such type of event.
+        """
         if type_ not in EVENT_TYPES:
-            raise ValueError(f"a tool told an event of the unknown type {type_!r}")
+            raise ValueError(f"a step told an event of the unknown type {type_!r}")
         self.tell(NewEvent(type_, {"step": self.index, **data}))
 
     def seconds_left(self) -> float:

@@ -19,7 +19,7 @@ from runners.browser.vocabulary import RESERVE_SECONDS
 from runners.errors import NavigationTimeout, ToolBroken, ToolFailed
 from runs.changes import NewEvent, StepChange
 from runs.models import Run, RunStep, StepStatus
-from runs.step_context import CallFailed, NeedsPerson, StepRun
+from runs.step_context import CallFailed, NeedsAnswer, NeedsPerson, StepRun
 from runs.task_templates.matches import match_of
 from runs.task_templates.outcomes import MORE_TIME
 from runs.task_templates.registry import StepView
@@ -121,10 +121,10 @@ def failed(
     )  # fmt: skip
 
 
-def person_needed(future: Future[Mapping[str, Any]]) -> NeedsPerson | None:
+def person_needed(future: Future[Mapping[str, Any]]) -> NeedsPerson | NeedsAnswer | None:
     """Return what a step stopped for that needs a person, or None where it just ended."""
     error = None if future.cancelled() else future.exception()
-    return error if isinstance(error, NeedsPerson) else None
+    return error if isinstance(error, NeedsPerson | NeedsAnswer) else None
 
 
 def kept(error: ToolFailed | Refused) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from runs.task_templates.registry import (
 
 Mode = Literal["sync", "async"]
 
+OUTPUT_SCHEMA = "outputSchema"
 SUBMIT = "run_task_template"  # what a submit is called in rules of policy
 
 
@@ -126,7 +127,8 @@ def judge_submission(
         check_output_schema(options["outputSchema"])
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
-    plain = template.completed(_judged(template, inputs), principal)
+    asked = _with_output_schema(template, inputs, options)
+    plain = template.completed(_judged(template, asked), principal)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     session = _session(principal, session_id, template, plain)
     shown, secrets = split(template, plain)
@@ -144,6 +146,24 @@ def judge_submission(
         key=options.get("idempotencyKey"),
         inputs_digests=_digests(shown, session_id),
     )
+
+
+def _with_output_schema(
+    template: TaskTemplate, inputs: Mapping[str, Any], options: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the inputs with options.outputSchema in them, for a template that honours it.
+
+    Raises:
+        InvalidInput: They have another one, or one that cannot be applied.
+    """
+    if OUTPUT_SCHEMA not in template.inputs_schema.get("properties", {}):
+        return inputs
+    own, given = inputs.get(OUTPUT_SCHEMA), options.get(OUTPUT_SCHEMA)
+    if isinstance(own, dict) and given is None:
+        check_output_schema(own)
+    if own is not None and given is not None and own != given:
+        raise InvalidInput("inputs.outputSchema: it is not that of options.outputSchema.")
+    return inputs if given is None else {**inputs, OUTPUT_SCHEMA: given}
 
 
 def _judged(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:

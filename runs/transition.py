@@ -32,6 +32,7 @@ from runs.models import (
     WebhookDelivery,
     delivery_id,
 )
+from runs.new_steps import new_rows
 from runs.open_calls import cut_calls, forget_calls
 from runs.rows import not_before, update_returning
 
@@ -119,7 +120,10 @@ def _apply(change: Transition, now: datetime) -> int | None:
         RunEvent(run_id=change.run.id, seq=seq, type=event.type, at=now, data=dict(event.data))
         for seq, event in enumerate(change.events, start=first)
     )
+    RunStep.objects.bulk_create(new_rows(change, now))
     for step in change.steps:
+        if step.new is not None:
+            continue
         rows_of_step = RunStep.objects.filter(run_id=change.run.id, index=step.index)
         rows_of_step.update(**_step_values(step, change, now))
     if change.ended:

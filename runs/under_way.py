@@ -131,7 +131,7 @@ class StepsUnderWay:
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
             replay=row.paused["calls"] if row.paused else None,
-            had_page=bool((row.paused or {}).get("hadPage")),
+            had_page=bool((row.paused or {}).get("hadPage")), tries=row.attempts,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))

@@ -19,6 +19,7 @@ LONG_FILES: dict[str, str] = {
     "decisions/errors.py": "one tree of small classes, drawn above them: every refusal there is",
     "runners/browser/tab.py": "one object: all that is said to one page, and how each way fails",
     "tests/integration/test_call_tools.py": "one template: made, stopped, audited, shortened",
+    "runs/engine.py": "one object: one lease of one run, from its first step to its end",
     "runs/worker.py": "one object: what a worker holds, and the threads that watch over it",
     "tests/integration/test_artifacts.py": "every edge of one contract, side by side",
     "tests/integration/test_waiting.py": "the ways to wait share their listeners and servers",

@@ -43,4 +43,4 @@ FINAL = frozenset(
 )
 EVENT_TYPES = frozenset(EventType)
 # Those that come by the hundred a second, and the field that is their text (runs.events.pending).
-PIECES: dict[str, str] = {EventType.CHAT_DELTA: "text", EventType.TOOL_UPDATE: "delta"}
+PIECES: dict[str, str] = {EventType.CHAT_DELTA: "content", EventType.TOOL_UPDATE: "delta"}

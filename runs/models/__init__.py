@@ -4,6 +4,7 @@ from runs.models.journal import UNDONE, OpenCall, RunEvent, RunSecret, RunStep, 
 from runs.models.queue import KeyedCall, OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import (
     ACTIVE,
+    ANSWER,
     APPROVED,
     DEVELOPER_TARGET,
     RETRIABLE,
@@ -23,6 +24,7 @@ from runs.models.webhooks import (
 
 __all__ = [
     "ACTIVE",
+    "ANSWER",
     "APPROVED",
     "DEVELOPER_TARGET",
     "RETRIABLE",

@@ -26,6 +26,8 @@ ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
 RETRIABLE = frozenset({RunStatus.FAILED, RunStatus.CANCELED})
 # Of a run that carries a direct call, in its options: the decision by which a person let it pass.
 APPROVED = "decisionId"
+# In a run's options: what was answered to the question that it asked last.
+ANSWER = "answer"
 # In a run's options: the target for which the process that took it in is in developer mode.
 DEVELOPER_TARGET = "developerTarget"
 # Among a run's options: the traceparent that the request brought which handed it in.
@@ -180,5 +182,5 @@ class Run(models.Model):
         """The options that the caller gave: without what a person said of just this run, what
         the command line said of whoever handed it in, and the trace that this was part of.
         """
-        own = {APPROVED, DEVELOPER_TARGET, TRACE}
+        own = {ANSWER, APPROVED, DEVELOPER_TARGET, TRACE}
         return {name: told for name, told in self.options.items() if name not in own}

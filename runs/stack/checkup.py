@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import os
 import re
@@ -19,6 +20,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, storages
 from django.db import DatabaseError, connection
 
+from runners.errors import ToolFailed
 from runs.stack import redis_server
 from runs.stack.errors import PortTaken
 from runs.stack.listen import FIRST_PORT, listen
@@ -213,9 +215,18 @@ def check_egress() -> Finding:
 
 
 def check_llm() -> Finding:
-    """The model that agent runs use; nothing else needs one."""
-    model = os.environ.get("CONTINUITY_LLM_MODEL", "")
-    return Finding("ok", "llm", model or "not configured (agents only)")
+    """The model that agent runs use, asked for a word; nothing else needs one."""
+    if not settings.LLM.model:
+        return Finding("ok", "llm", "not configured (agents only)")
+    # Here alone: a model's library is a second that the other commands do not need.
+    from runners.llm.probe import ask_for_a_word
+
+    try:
+        told = asyncio.run(ask_for_a_word(settings.LLM))
+    except ToolFailed as failed:
+        way_out = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
+        return Finding("bad", "llm", failed.message, way_out)
+    return Finding("ok", "llm", told)
 
 
 def _installed(name: str) -> str | None:

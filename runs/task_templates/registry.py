@@ -111,6 +111,32 @@ class StepContext(Protocol):
     def keep_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the step stopped for a person before, and is done again from its beginning."""
+
+    @property
+    def tries(self) -> int:
+        """Which try of the step this is; a lost worker's counts."""
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the step's deadline."""
+
+    def emit(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Tell an event of the step in the run's log (runs/events/types.py); the pieces of a text
+        are joined.
+        """
+
+    def ask(self, question: str) -> str | None:
+        """Ask whoever handed the run in, and return the answer; None where nobody answered in time.
+
+        The run waits without a worker meanwhile: the step ends here, and is done again once there
+        is an answer. A step may ask once.
+        """
+
+    def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> Awaitable[dict[str, Any]]:
+        """Return a chunk of an artifact that this run kept, as S0 §3.3 has it, or {error}."""
+
 
 class TaskTemplate(ABC):
     """A kind of run. Class attributes say what it is; one instance serves every run, so it keeps no
@@ -180,6 +206,14 @@ class TaskTemplate(ABC):
     @abstractmethod
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return what the run amounts to; called when no step is left to do."""
+
+    def next_step(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> StepPlan | None:
+        """Return a step to append when all that were planned are over, or None: the run concludes.
+
+        For templates that find out what to do while they do it. It is written with what the step
+        before left, so the same journal has to lead to the same answer.
+        """
+        return None
 
     def leaves_out(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
         """Return why the steps that are left need not be done, or "" where they do; asked between

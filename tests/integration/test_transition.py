@@ -66,6 +66,10 @@ steps = st.builds(
     status=st.sampled_from([StepStatus.STARTED, StepStatus.SUCCEEDED, StepStatus.FAILED]),
     output=st.none() | objects, error=st.none() | objects,
 )  # fmt: skip
+appended = st.builds(
+    RunStep, index=st.integers(4, 6), name=texts, effect=st.sampled_from(["read", "once"]),
+    effect_key=texts, input=objects, attempts=st.integers(0, 1),
+)  # fmt: skip
 guards = st.fixed_dictionaries(
     {"status": st.just("running")},
     optional={
@@ -80,6 +84,7 @@ columns = st.fixed_dictionaries(
         "lease_owner": st.none() | st.just("next"),
         "epoch": st.builds(Plus, st.integers(0, 2)),
         "done_steps": st.builds(Plus, st.integers(0, 3)),
+        "total_steps": st.builds(Plus, st.integers(0, 3)),
         "active_ms": st.integers(0, 2**40),
         "ready": st.booleans(),
         "result": st.none() | objects,
@@ -104,7 +109,11 @@ def transitions(draw: st.DrawFn, run: Run) -> Transition:
     return Transition(
         run, draw(guards), values,
         events=draw(st.lists(events, max_size=4)),
-        steps=draw(st.lists(steps, max_size=4, unique_by=lambda step: step.index)),
+        steps=[
+            *draw(st.lists(steps, max_size=4, unique_by=lambda step: step.index)),
+            *(_appending(run, row, begins=draw(st.booleans())) for row in
+              draw(st.lists(appended, max_size=2, unique_by=lambda row: row.index))),
+        ],
         blobs=draw(st.lists(st.tuples(blobs, st.none() | st.integers(0, 3)), max_size=2)),
         deeds=draw(st.lists(deeds, max_size=2)),
         worker_id="worker", epoch=draw(st.integers(1, 2)), ended=ended,
@@ -113,12 +122,18 @@ def transitions(draw: st.DrawFn, run: Run) -> Transition:
     )  # fmt: skip
 
 
+def _appending(run: Run, row: RunStep, *, begins: bool) -> StepChange:
+    row.run_id = run.id
+    status = StepStatus.STARTED if begins else StepStatus.PENDING
+    return StepChange(row.index, status, (), new=row)
+
+
 def rows() -> Rows:
     """Return every row that a transition may touch, without what no two writes share."""
     own = {"id", "mac", "created_at"}
     found: Rows = {}
     for model in (*TOUCHED, Artifact, AuditEntry):
-        skipped = own if model in (Artifact, AuditEntry, RunEvent) else set()
+        skipped = own if model in (Artifact, AuditEntry, RunEvent, RunStep) else set()
         names = [f.attname for f in model._meta.concrete_fields if f.attname not in skipped]
         found[model.__name__] = sorted(model.objects.values_list(*names), key=repr)
     return found

@@ -26,7 +26,9 @@ RUN_CODES = {
     "TPL_LOGIN_FIELD_NOT_FOUND",
 }  # fmt: skip
 # Codes of several causes, each with a way out of its own.
-SHARED_CODES = {"STEP_EXECUTION_FAILED", "INVALID_PARAMETER", "TRUST_LEVEL_NOT_ALLOWED"}
+SHARED_CODES = {
+    "STEP_EXECUTION_FAILED", "INVALID_PARAMETER", "TRUST_LEVEL_NOT_ALLOWED", "LLM_STREAM_FAILED",
+}  # fmt: skip
 
 
 def _coded(module: ModuleType) -> list[type[Any]]:

@@ -1,0 +1,155 @@
+"""Anthropic's messages as they stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+import anthropic
+import httpx2
+
+from runners.llm.base import Delta, LlmSettings, Message, Stop, ToolSpec
+from runners.llm.calls import CallsInMaking
+from runners.llm.failures import NO_KEY, judge
+from runners.llm.signals import Closed, Request
+
+MAX_TOKENS = 8192  # of one answer, where no setting says: the API wants a number
+_STOPS: Mapping[str, Stop] = {
+    "tool_use": "tool_calls", "max_tokens": "length", "refusal": "refusal",
+    "model_context_window_exceeded": "length",
+}  # fmt: skip
+_FAILURES = (
+    anthropic.AnthropicError, httpx2.HTTPError, ValueError, TypeError, AttributeError, KeyError,
+)  # fmt: skip
+
+
+class AnthropicMessages:
+    """Speaks with one server."""
+
+    def __init__(self, settings: LlmSettings, http: httpx2.AsyncClient) -> None:
+        self._settings = settings
+        self._client = anthropic.AsyncAnthropic(
+            api_key=settings.api_key or NO_KEY,
+            base_url=settings.base_url or "https://api.anthropic.com",
+            max_retries=0,
+            http_client=http,
+        )
+
+    async def close(self) -> None:
+        """Close kept connections."""
+        await self._client.close()
+
+    async def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
+        """Ask once."""
+        calls, said = CallsInMaking(), _Said()
+        try:
+            stream = await self._client.messages.create(**self._body(request))
+            async with stream:
+                async for event in stream:
+                    if text := said.take(event, calls):
+                        yield Delta(text)
+                    if said.is_closed:
+                        break
+        except _FAILURES as error:
+            if not said.is_closed:
+                raise judge(error, self._settings) from None
+        if said.is_closed:
+            yield Closed(said.stop, calls.whole(), said.input_tokens, said.output_tokens)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        told = "\n\n".join(one.content for one in request.messages if one.role == "system")
+        body: dict[str, Any] = {
+            "model": self._settings.model,
+            "messages": _messages(request.messages),
+            "max_tokens": request.max_tokens or MAX_TOKENS,
+            "stream": True,
+        }
+        if told:
+            body["system"] = told
+        if request.tools:
+            body["tools"] = _tools(request.tools)
+        return body
+
+
+class _Said:
+    """What the events of one turn amount to."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.stop: Stop = "stop"
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+
+    def take(self, event: Any, calls: CallsInMaking) -> str:
+        """Take an event; return the text in it."""
+        if event.type == "content_block_start" and event.content_block.type == "tool_use":
+            block = event.content_block
+            calls.add(event.index, id_=block.id, name=block.name)
+        elif event.type == "content_block_delta":
+            return self._piece(event, calls)
+        elif event.type == "message_start":
+            self._count(event.message.usage)
+        elif event.type == "message_delta":
+            self.stop = _STOPS.get(str(event.delta.stop_reason), "stop")
+            self._count(event.usage)
+        elif event.type == "message_stop":
+            self.is_closed = True
+        return ""
+
+    def _piece(self, event: Any, calls: CallsInMaking) -> str:
+        if event.delta.type == "input_json_delta":
+            calls.add(event.index, piece=event.delta.partial_json or "")
+        return str(event.delta.text) if event.delta.type == "text_delta" else ""
+
+    def _count(self, usage: Any) -> None:
+        if usage is None:
+            return
+        # What was read from a cache or written to one counts beside input_tokens, not in it.
+        parts = [getattr(usage, name, None) for name in (
+            "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")]  # fmt: skip
+        if isinstance(parts[0], int):
+            self.input_tokens = sum(part for part in parts if isinstance(part, int))
+        if isinstance(usage.output_tokens, int):
+            self.output_tokens = usage.output_tokens
+
+
+def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    return [
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
+        for tool in tools
+    ]
+
+
+def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the talk without its system texts, neighbours of one role as one message: results of
+    tools are blocks of the user's.
+    """
+    told: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role == "system":
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        if not told or told[-1]["role"] != role:
+            told.append({"role": role, "content": []})
+        told[-1]["content"] += _blocks(message)
+    return [one for one in told if one["content"]]
+
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        return [
+            {
+                "type": "tool_result", "tool_use_id": message.tool_call_id,
+                "content": message.content,
+            }
+        ]  # fmt: skip
+    # The API takes no text that is empty or blank.
+    texts = [{"type": "text", "text": message.content}] if message.content.strip() else []
+    calls = [
+        {
+            "type": "tool_use", "id": call.tool_call_id, "name": call.name,
+            "input": dict(call.arguments),
+        }
+        for call in message.tool_calls
+    ]  # fmt: skip
+    return [*texts, *calls]

@@ -1,0 +1,138 @@
+"""OpenAI's chat completions as they stream, and what local servers make of them (Ollama, vLLM,
+llama.cpp): a missing index, no usage, `stop` where there are calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+import httpx2
+import openai
+import orjson
+
+from runners.llm.base import Delta, LlmSettings, Message, Stop, ToolSpec
+from runners.llm.calls import CallsInMaking
+from runners.llm.failures import NO_KEY, judge
+from runners.llm.signals import Closed, Request
+
+_STOPS: Mapping[str, Stop] = {"length": "length", "content_filter": "refusal"}
+_FAILURES = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, AttributeError, KeyError)
+
+
+class OpenAiCompatible:
+    """Speaks with one server."""
+
+    def __init__(self, settings: LlmSettings, http: httpx2.AsyncClient) -> None:
+        self._settings = settings
+        self._client = openai.AsyncOpenAI(
+            api_key=settings.api_key or NO_KEY,
+            base_url=settings.base_url or "https://api.openai.com/v1",
+            max_retries=0,
+            http_client=http,
+        )
+
+    async def close(self) -> None:
+        """Close kept connections."""
+        await self._client.close()
+
+    async def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
+        """Ask once."""
+        calls, said = CallsInMaking(), _Said()
+        try:
+            stream = await self._client.chat.completions.create(**self._body(request))
+            async with stream:
+                async for chunk in stream:
+                    if text := said.take(chunk, calls):
+                        yield Delta(text)
+        except _FAILURES as error:
+            if said.finish is None:  # once the turn is closed nothing more is needed
+                raise judge(error, self._settings) from None
+        if said.finish is not None:
+            yield Closed(said.stop(calls), calls.whole(), said.input_tokens, said.output_tokens)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self._settings.model,
+            "messages": [_message(message) for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:
+            body["tools"] = _tools(request.tools)
+        if request.max_tokens:
+            # Servers other than OpenAI's own know the old name alone.
+            own = not self._settings.base_url
+            body["max_completion_tokens" if own else "max_tokens"] = request.max_tokens
+        return body
+
+
+class _Said:
+    """What the chunks of one turn amount to."""
+
+    def __init__(self) -> None:
+        self.finish: str | None = None
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+
+    def take(self, chunk: Any, calls: CallsInMaking) -> str:
+        """Take a chunk; return the text in it."""
+        if (usage := getattr(chunk, "usage", None)) is not None:
+            self.input_tokens = _number(usage.prompt_tokens)
+            self.output_tokens = _number(usage.completion_tokens)
+        if not getattr(chunk, "choices", None):
+            return ""
+        choice = chunk.choices[0]
+        text = ""
+        if choice.delta is not None and self.finish is None:
+            for piece in choice.delta.tool_calls or ():
+                made = piece.function
+                calls.add(
+                    calls.key_of(piece.index, piece.id), id_=piece.id,
+                    name=made.name if made is not None else None,
+                    piece=(made.arguments if made is not None else None) or "",
+                )  # fmt: skip
+            text = choice.delta.content or ""
+        self.finish = self.finish or choice.finish_reason or None
+        return str(text)
+
+    def stop(self, calls: CallsInMaking) -> Stop:
+        """Return why the turn closed."""
+        return _STOPS.get(str(self.finish), "tool_calls" if calls else "stop")
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None
+
+
+def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name, "description": tool.description,
+                "parameters": dict(tool.schema),
+            },
+        }
+        for tool in tools
+    ]  # fmt: skip
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        return {
+            "role": "tool", "tool_call_id": message.tool_call_id, "content": message.content,
+        }  # fmt: skip
+    told: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        told["tool_calls"] = [
+            {
+                "id": call.tool_call_id,
+                "type": "function",
+                "function": {
+                    "name": call.name, "arguments": orjson.dumps(dict(call.arguments)).decode(),
+                },
+            }
+            for call in message.tool_calls
+        ]  # fmt: skip
+    return told

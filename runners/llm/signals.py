@@ -1,0 +1,54 @@
+"""What happens inside one try at a model's turn, as the gateway hears it from a provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from runners.llm.base import Delta, LlmCall, Message, Stop, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One turn that is asked for; `max_tokens` 0 leaves it to the provider."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec]
+    max_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The turn's last signal; tokens are None where the server did not say."""
+
+    stop: Stop
+    calls: Sequence[LlmCall]
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+class Cut(Exception):
+    """The stream ended before the turn was closed, or what came is no stream."""
+
+
+class Busy(Exception):
+    """The server cannot answer now; `after_s` is how long it asks to wait, where it says."""
+
+    def __init__(self, told: str, *, status: int, after_s: float | None) -> None:
+        super().__init__(told)
+        self.status, self.after_s = status, after_s
+
+
+class Provider(Protocol):
+    """One way to speak with models' servers. A try only: retries are the gateway's."""
+
+    def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
+        """Ask once; what ends without `Closed` was cut.
+
+        Raises:
+            Cut, Busy, ToolFailed
+        """
+
+    async def close(self) -> None:
+        """Close kept connections."""

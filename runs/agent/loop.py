@@ -1,0 +1,273 @@
+"""The agent's loop, durable: what comes next is read from the journal alone, so whoever has the run
+goes on behind the last whole step.
+
+    a turn of the model  ->  a step for each call that it made, one after another  ->  the next turn
+                         ->  attempt_completion, or words alone: the end
+
+A turn changes nothing out there and may be asked for again. A call has its tool's effect: one that
+must not happen twice, and whose worker was lost, fails with an unknown effect, and the model is
+told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from decisions.deeds import shown_arguments
+from decisions.errors import InvalidInput
+from decisions.storable import storable
+from runners.arguments import check_args
+from runners.base import Effect
+from runners.errors import ToolFailed
+from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
+from runners.registry import get_tool
+from runs.agent.budget import is_over, spent
+from runs.agent.context import LAST, error_told, messages_of
+from runs.agent.seen import CALL, TURN, Hands, Journal, Line, Next, calls_since, turns_of
+from runs.agent.tools import ASK, COMPLETE, OWN, READ_LIMIT, READ_ON, own_specs, specs
+from runs.agent.verify import completion_of
+
+MAX_STEPS = 30  # turns of the model, unless the inputs say
+SHOWN_BYTES = 16 * 1024  # of a result that the model sees at once; the rest it may read on
+PREVIEW = 4000  # characters
+
+
+def first_turn(inputs: Mapping[str, Any]) -> Next:
+    """Return the step that every run of the agent begins with."""
+    return _turn(1, inputs)
+
+
+def next_step(inputs: Mapping[str, Any], journal: Journal) -> Next | None:
+    """Return what comes next, or None: the run is at its end."""
+    turns = turns_of(journal)
+    last = turns[-1]
+    if not last.succeeded:
+        return None
+    said = last.output or {}
+    made = calls_since(journal, last.input["turn"])
+    for call in said["calls"]:
+        if "refused" not in call and call["name"] != COMPLETE and call["id"] not in made:
+            return _call(call, last.input["turn"])
+    if (completion := said.get("completion")) is not None:
+        is_repaired = any(turn.input.get("repairs") for turn in turns)
+        if completion["verification"]["pass"] or is_repaired:
+            return None
+        return _turn(len(turns) + 1, inputs, repairs=True)
+    if said["stop"] == "refusal" or last.input.get("last") or is_over(spent(journal)):
+        return None
+    return _turn(len(turns) + 1, inputs)
+
+
+def _turn(number: int, inputs: Mapping[str, Any], *, repairs: bool = False) -> Next:
+    told: dict[str, Any] = {"kind": TURN, "turn": number}
+    if repairs:
+        told["repairs"] = True
+    elif number >= inputs.get("maxSteps", MAX_STEPS):
+        told["last"] = True
+    return Next(f"turn {number}", told)
+
+
+def _call(call: Mapping[str, Any], turn: int) -> Next:
+    tool = get_tool(call["name"]) if call["name"] not in OWN else None
+    told = {
+        "kind": CALL, "turn": turn, "tool": call["name"], "args": call["args"],
+        "toolCallId": call["id"],
+    }  # fmt: skip
+    return Next(call["name"], told, tool.effect if tool is not None else Effect.READ)
+
+
+# --- a turn of the model ----------------------------------------------------------------------
+
+
+async def do_turn(
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, hands: Hands
+) -> dict[str, Any]:
+    """Ask the model, and return {content, calls, stop, usage, completion?}.
+
+    Raises:
+        ToolFailed: As the gateway does.
+    """
+    if step["turn"] == 1:
+        hands.emit("statusUpdate", {"status": "running"})
+    if hands.tries > 1:  # what a lost worker told of this turn does not count
+        hands.emit("chatDelta", {"content": "", "restarted": True})
+    schema, is_last = inputs.get("outputSchema"), bool(step.get("last") or step.get("repairs"))
+    tools = own_specs(schema, last=True) if is_last else specs(inputs["tools"], schema)
+    note = LAST if step.get("last") else ""
+    talk = messages_of(inputs, journal, tokens=settings.LLM.context_tokens, note=note)
+    try:
+        calls, done = await _ask(talk, tools, hands)
+    except ToolFailed as failed:
+        told = error_told(failed.as_dict())
+        hands.emit("structuredOutput", {"status": "error", "error": told})
+        raise
+    said = {
+        "content": done.content, "stop": done.stop, "usage": _usage(done.usage),
+        "calls": _judged(calls, done, {tool.name for tool in tools}),
+    }  # fmt: skip
+    return said | _completion(said, schema, hands)
+
+
+async def _ask(
+    talk: list[Message], tools: list[ToolSpec], hands: Hands
+) -> tuple[list[LlmCall], Done]:
+    # Here alone: nothing of a model is loaded before an agent runs.
+    from runners.llm.gateway import get_gateway
+
+    gateway = await get_gateway(settings.LLM)
+    left_ms = max(1, int(hands.seconds_left() * 1000))
+    calls: list[LlmCall] = []
+    async with aclosing(
+        gateway.stream_chat(messages=talk, tools=tools, timeout_ms=left_ms)
+    ) as chat:
+        async for part in chat:
+            if isinstance(part, Delta):
+                hands.emit("chatDelta", {"content": part.content})
+            elif isinstance(part, Restarted):
+                hands.emit("chatDelta", {"content": "", "restarted": True})
+            elif isinstance(part, LlmCall):
+                calls.append(part)
+            else:
+                done = part
+    hands.emit("chatDelta", {"content": "", "finished": True})
+    return calls, done
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
+        "costUsd": usage.cost_usd,
+    }  # fmt: skip
+    return told | ({"estimated": True} if usage.is_estimated else {})
+
+
+def _judged(calls: list[LlmCall], done: Done, offered: set[str]) -> list[dict[str, Any]]:
+    """Return the calls as the journal keeps them, each that is not made with the reason."""
+    kept = []
+    for call in calls:
+        one = {"id": call.tool_call_id, "name": call.name, "args": dict(call.arguments)}
+        if refused := _refusal(call, done, offered, is_alone=len(calls) == 1):
+            one |= {"refused": refused}
+        kept.append(storable(one))
+    return kept
+
+
+def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) -> str:
+    """Return why a call is not made; empty where it is."""
+    if done.stop in ("length", "refusal"):
+        return "the turn was cut, so none of its calls was made"
+    if call.broken:
+        return call.broken
+    if call.name not in offered:
+        return f"there is no tool {call.name} here; there are {', '.join(sorted(offered))}"
+    if call.name == COMPLETE and not is_alone:
+        return "call it alone, once the results of your other calls are there"
+    return _own_refusal(call) if call.name in OWN else _wrong_arguments(call)
+
+
+def _wrong_arguments(call: LlmCall) -> str:
+    tool = get_tool(call.name)
+    try:
+        if tool is not None:
+            check_args(tool, call.arguments)
+    except (InvalidInput, ToolFailed) as wrong:
+        return wrong.message
+    return ""
+
+
+def _own_refusal(call: LlmCall) -> str:
+    field = {ASK: "question", COMPLETE: "result"}.get(call.name, "artifactId")
+    offset = call.arguments.get("offset", 0)
+    if not isinstance(call.arguments.get(field), str) or not call.arguments[field].strip():
+        return f"{field} has to be a text"
+    is_number = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
+    return "" if is_number else "offset has to be a whole number from 0 on"
+
+
+def _completion(
+    said: Mapping[str, Any], schema: Mapping[str, Any] | None, hands: Hands
+) -> dict[str, Any]:
+    """Return the answer that a turn gives, judged; nothing where it gives none."""
+    calls, answer, output = said["calls"], said["content"], None
+    if calls:
+        if calls[0]["name"] != COMPLETE or "refused" in calls[0]:
+            return {}
+        answer, output = calls[0]["args"]["result"], calls[0]["args"].get("output")
+    elif said["stop"] != "stop" or not answer.strip():
+        return {}
+    completion = completion_of(answer, output, schema)
+    if schema is not None:
+        fits = completion["verification"]["pass"]
+        told = {"output": completion["output"]} if fits else {
+            "error": {"code": "SCHEMA_VALIDATION_FAILED", "message": "It does not fit the schema."}
+        }  # fmt: skip
+        hands.emit("structuredOutput", {"status": "ok" if fits else "error", **told})
+    return {"completion": completion}
+
+
+# --- a call -------------------------------------------------------------------------------------
+
+
+async def do_call(
+    step: Mapping[str, Any], inputs: Mapping[str, Any], hands: Hands
+) -> dict[str, Any]:  # fmt: skip
+    """Make a call, and return what the model is told of it: {ok, result | error, …} (S1 §5); a
+    failure is one of its answers.
+    """
+    told = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
+    if not hands.goes_on:
+        shown = shown_arguments(step["args"])
+        hands.emit("toolUsed", {"phase": "start", **told, "args": shown})
+    if step["tool"] == ASK:
+        answer = hands.ask(step["args"]["question"])
+        left = {"ok": answer is not None, **_answer(answer)}
+    elif step["tool"] == READ_ON:
+        left = await _read_on(step["args"], hands)
+    else:
+        left = await _use(step, inputs.get("targetId"), hands)
+    hands.emit("toolUsed", {"phase": "end", **told, "ok": left["ok"]})
+    return left
+
+
+def _answer(answer: str | None) -> dict[str, Any]:
+    if answer is not None:
+        return {"result": {"answer": answer}}
+    told = "Nobody answered in time: do without, or complete with what you have."
+    return {"error": {"code": "NO_ANSWER", "message": told}}
+
+
+async def _read_on(args: Mapping[str, Any], hands: Hands) -> dict[str, Any]:
+    artifact_id, offset = args["artifactId"], args.get("offset", 0)
+    chunk = await hands.read_kept(artifact_id, offset=offset, limit=READ_LIMIT)
+    if "error" in chunk:
+        return {"ok": False, "error": error_told(chunk["error"])}
+    return {"ok": True, "result": chunk}
+
+
+async def _use(
+    step: Mapping[str, Any], target_id: str | None, hands: Hands
+) -> dict[str, Any]:  # fmt: skip
+    tool = get_tool(step["tool"])
+    where = target_id if tool is not None and tool.kind == "workspace" else None
+    result = await hands.attempt(step["tool"], step["args"], target_id=where)
+    if not result.ok:
+        return {"ok": False, "error": error_told(result.error or {})}
+    output = storable(dict(result.output or {}))
+    warnings = {"warnings": output["warnings"]} if output.get("warnings") else {}
+    text = orjson.dumps(output)
+    if len(text) <= SHOWN_BYTES:
+        return {"ok": True, "result": output, **warnings}
+    kept = {"artifactId": await hands.keep_output(output), "sizeBytes": len(text)}
+    told = f"Too long to show: this is its beginning; {READ_ON} reads on."
+    preview = text.decode()[:PREVIEW]
+    return {"ok": True, "result": {"preview": preview}, **kept, "truncated": True, "note": told}
+
+
+def last_turn(journal: Journal) -> Line:
+    """Return the model's last turn."""
+    return turns_of(journal)[-1]

@@ -1,0 +1,130 @@
+"""The tools that the agent's model sees: those of the registry that its caller may use, and three
+of its own. None of them confirms anything, and the list is fixed when the run is submitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from decisions.errors import InvalidInput
+from decisions.principals import Principal
+from runners.arguments import input_schema, scope_of
+from runners.base import Tool
+from runners.errors import ToolFailed
+from runners.llm.base import ToolSpec
+from runners.registry import get_tool, list_tools
+from runners.targets import Caller
+from runners.workspaces import check_may_use, open_workspace
+
+ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
+OWN = frozenset({ASK, COMPLETE, READ_ON})
+# S1 §4.2; they need a browser, and are offered where the registry has them.
+BROWSER_ACTIONS = frozenset({
+    "task_start", "browser_debugger_attach", "task_stop", "browser_wait_for_loaded",
+    "browser_screenshot", "browser_readability_extract", "browser_dom_index", "browser_xpath_scan",
+    "browser_click", "browser_type", "browser_get_html",
+})  # fmt: skip
+READ_LIMIT = 16_384  # bytes of a kept result that one call reads
+_ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # which models' servers refuse at a schema's root
+
+
+def workspace_of(principal: Principal, target_id: str | None) -> str | None:
+    """Return the id of the workspace that the agent works in; None: the caller has none.
+
+    Raises:
+        InvalidInput: One is named that is not there.
+    """
+    try:
+        return open_workspace(Caller.of(principal), target_id).target_id
+    except ToolFailed as failed:
+        if target_id is None:
+            return None
+        details = {"causeCode": failed.code}
+        raise InvalidInput(f"inputs.targetId: {failed.message}", details=details) from None
+
+
+def offered(principal: Principal, target_id: str | None, wanted: Sequence[str] | None) -> list[str]:
+    """Return the names of the tools that the agent may use for this caller, or of those `wanted`.
+
+    Raises:
+        InvalidInput: One is wanted that is none of them.
+    """
+    known = [*list_tools("workspace"), *browser_actions()]
+    found = [tool.name for tool in known if _may_use(tool, principal, target_id)]
+    unknown = [name for name in wanted or () if name not in found]
+    if unknown:
+        raise InvalidInput(
+            f"inputs.tools: {unknown[0][:64]} is no tool for this agent.", details={"tools": found}
+        )
+    return found if wanted is None else [name for name in found if name in wanted]
+
+
+def browser_actions() -> list[Tool]:
+    """Return the browser actions that the registry has."""
+    return [tool for name in sorted(BROWSER_ACTIONS) if (tool := get_tool(name)) is not None]
+
+
+def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
+    if tool.name in OWN or tool.developer or scope_of(tool) not in principal.scopes:
+        return False
+    if tool.kind != "workspace":
+        return tool.name in BROWSER_ACTIONS
+    if target_id is None:
+        return False
+    try:
+        workspace = open_workspace(Caller.of(principal), target_id, tool=tool.name)
+        check_may_use(tool, workspace, trust=principal.trust)
+    except ToolFailed:
+        return False
+    return True
+
+
+def specs(names: Sequence[str], output_schema: Mapping[str, Any] | None) -> list[ToolSpec]:
+    """Return what the model is told of these tools and of the agent's own."""
+    known = [tool for name in names if (tool := get_tool(name)) is not None]
+    return [
+        *(ToolSpec(tool.name, tool.description, _plain(input_schema(tool))) for tool in known),
+        *own_specs(output_schema),
+    ]
+
+
+def own_specs(
+    output_schema: Mapping[str, Any] | None, *, last: bool = False
+) -> list[ToolSpec]:  # fmt: skip
+    """Return the agent's own tools; `last`: nothing is left but to complete."""
+    answer = {"type": "string", "minLength": 1, "description": "The answer, in words."}
+    fields: dict[str, Any] = {"result": answer}
+    if output_schema is not None:
+        fields["output"] = {**output_schema, "description": "The answer in the shape asked for."}
+    complete = ToolSpec(
+        COMPLETE, "Say that the work is done, with its result. Call it alone, as the last call.",
+        _object(fields, list(fields)),
+    )  # fmt: skip
+    if last:
+        return [complete]
+    question = {"question": {"type": "string", "minLength": 1, "maxLength": 2000}}
+    ids = {
+        "artifactId": {"type": "string"},
+        "offset": {"type": "integer", "minimum": 0, "description": "In bytes; 0 is the start."},
+    }
+    return [
+        ToolSpec(ASK, "Ask the user a question and wait for the answer. Only where nothing else"
+                 " helps.", _object(question, ["question"])),
+        ToolSpec(READ_ON, f"Read {READ_LIMIT} bytes of a result that was too long to show, from"
+                 " offset on.", _object(ids, ["artifactId"])),
+        complete,
+    ]  # fmt: skip
+
+
+def _object(fields: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    return {
+        "type": "object", "properties": dict(fields), "required": required,
+        "additionalProperties": False,
+    }  # fmt: skip
+
+
+def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema as models' servers take it; what is left out is checked when it is called."""
+    left_out = ("$id", "$schema", *_ALTERNATIVES)
+    return {name: value for name, value in schema.items() if name not in left_out}

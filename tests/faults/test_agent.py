@@ -1,0 +1,99 @@
+"""A worker of an agent's run is killed without a word; the run goes on behind its last whole step,
+and nothing that it did is done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from decisions.principals import local_principal
+from runs.models import Run
+from runs.services import submit_run
+from tests.faults.world import World
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Turn, complete, write
+
+pytest_plugins = ["tests.support.model_fixtures"]
+TURNS = [Turn("One.", [write("a.txt", "1\n", id_="c1")]),
+         Turn("Two.", [write("a.txt", "2\n", id_="c2")]), complete()]  # fmt: skip
+
+
+def results(asked: Asked) -> dict[str, dict[str, Any]]:
+    """Return the results of tools that a request told the model, by their calls."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return {one["tool_call_id"]: json.loads(one["content"]) for one in told}
+
+
+def says(first: Callable[[], object]) -> Callable[[Asked], Turn]:
+    """Return a model that says its turns by what it was told so far; `first` is done once, when
+    it is asked for the first time.
+    """
+    once = threading.Event()
+
+    def answer(asked: Asked) -> Turn:
+        if not once.is_set():
+            once.set()
+            first()
+        return TURNS[len(results(asked))]
+
+    return answer
+
+
+def go(world: World, folder: Path) -> str:
+    """Hand in a goal, and return the run's id."""
+    with override_settings(WORKSPACE=folder):
+        return submit_run(
+            principal=local_principal(), template_id="agent_task", inputs={"goal": "Write."},
+            options={"mode": "async"},
+        ).run_id  # fmt: skip
+
+
+def start(world: World, model: ModelServer, folder: Path) -> None:
+    """Start a scheduler and two workers that know the model."""
+    world.start("scheduler")
+    world.workers(
+        2, CONTINUITY_WORKSPACE=str(folder), CONTINUITY_WRITE_REQUIRES_DIFF="0",
+        CONTINUITY_LLM_MODEL="scripted", CONTINUITY_LLM_BASE_URL=f"{model.url}/v1",
+    )  # fmt: skip
+
+
+def check(world: World, run: Run) -> None:
+    assert run.status == "succeeded", run.error
+    assert run.times_lost == 1
+    assert (run.total_steps, run.done_steps) == (5, 5)
+    world.check()
+
+
+def test_a_turn_that_was_lost_is_asked_for_again(
+    world: World, model: ModelServer, tmp_path: Path
+) -> None:
+    start(world, model, tmp_path)
+    model.answer = says(partial(world.arm, "step_over"))  # it was said, and not noted
+    run = world.ended(go(world, tmp_path))
+    assert world.was_hit("step_over")
+    assert (tmp_path / "a.txt").read_text() == "1\n2\n"
+    assert len(model.asked) == 4
+    check(world, run)
+
+
+@pytest.mark.parametrize("moment", ["before_call", "after_call"])
+def test_a_call_that_was_lost_is_not_made_again_and_the_model_is_told(
+    world: World, model: ModelServer, tmp_path: Path, moment: str
+) -> None:
+    start(world, model, tmp_path)
+    model.answer = says(partial(world.arm, moment))
+    run = world.ended(go(world, tmp_path))
+    assert world.was_hit(moment)
+    lost = results(model.asked[1])["c1"]
+    assert (lost["ok"], lost["error"]["details"]["effect"]) == (False, "unknown")
+    assert (tmp_path / "a.txt").read_text() == ("1\n2\n" if moment == "after_call" else "2\n")
+    assert len(model.asked) == 3
+    check(world, run)

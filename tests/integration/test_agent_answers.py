@@ -1,0 +1,102 @@
+"""How runs of the agent end: answers in the shape asked for, and budgets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from decisions.errors import InvalidInput
+from runs.models import Run, RunEvent
+from runs.worker import WorkerPlace
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
+SCHEMA = {
+    "type": "object", "required": ["count"], "additionalProperties": False,
+    "properties": {"count": {"type": "integer"}},
+}  # fmt: skip
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def events(run_id: str, type_: str) -> list[dict[str, Any]]:
+    """Return the data of a run's events of a type."""
+    rows = RunEvent.objects.filter(run_id=run_id, type=type_).order_by("seq")
+    return [dict(row.data) for row in rows]
+
+
+def results(asked: Asked) -> list[dict[str, Any]]:
+    """Return the results of tools that a request told the model."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in told]
+
+
+def test_an_answer_of_another_shape_is_mended_once(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [complete("x", output={"count": "many"}), complete("y", output={"count": 3})]
+    run_id = goal(options={"outputSchema": SCHEMA})
+    run = ended(run_id, place)
+    assert (run.status, run.result["output"]) == ("succeeded", {"count": 3})
+    assert model.asked[1].tools == ["attempt_completion"]
+    assert "count" in results(model.asked[1])[0]["error"]["message"]
+    assert [one["status"] for one in events(run_id, "structuredOutput")] == ["error", "ok"]
+
+
+def test_an_answer_that_never_fits_fails_with_what_is_wrong(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [complete("x", output={}), Turn('{"count": "three"}')]
+    run = ended(goal(outputSchema=SCHEMA), place)
+    assert (run.status, run.error["errorCode"]) == ("failed", "EXECUTION_ERROR")
+    details = run.error["details"]
+    assert details["causeCode"] == "SCHEMA_VALIDATION_FAILED"
+    assert details["verification"]["typeMismatches"]
+    assert details["usage"]["turns"] == 2
+
+
+def test_words_that_are_json_fit_a_schema(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn('```json\n{"count": 3}\n```')]
+    assert ended(goal(outputSchema=SCHEMA), place).result["output"] == {"count": 3}
+
+
+def test_two_output_schemas_are_refused(goal: Goal) -> None:
+    with pytest.raises(InvalidInput, match="outputSchema"):
+        goal(options={"outputSchema": SCHEMA}, outputSchema={"type": "object"})
+
+
+def test_the_last_turn_can_only_complete(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("", [READ]), complete("This far.")]
+    run = ended(goal(maxSteps=2), place)
+    assert (run.status, run.result["answer"]) == ("partial_success", "This far.")
+    assert model.asked[1].tools == ["attempt_completion"]
+
+
+@pytest.mark.parametrize("limit", [{"AGENT_MAX_TOKENS": 500}, {"AGENT_MAX_COST_USD": 0.0005}])
+def test_a_budget_ends_a_run_cleanly(
+    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any, limit: dict[str, Any]
+) -> None:
+    for name, most in limit.items():
+        setattr(agent_settings, name, most)
+    model.script = [Turn("So far", [READ], tokens=(490, 20)), complete()]
+    run = ended(goal(), place)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
+    assert run.error["details"]["usage"]["inputTokens"] == 490
+    assert len(model.asked) == 1

@@ -1,0 +1,137 @@
+"""People and policy in runs of the agent: questions, confirmations, and the tools that it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.confirmations import confirm, refuse
+from decisions.errors import InvalidInput
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runs.models import Run, RunEvent
+from runs.resuming import look_after_waiting
+from runs.services import answer_run, submit_run
+from runs.worker import WorkerPlace
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete, write
+from tests.support.people import say
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def events(run_id: str, type_: str) -> list[dict[str, Any]]:
+    """Return the data of a run's events of a type."""
+    rows = RunEvent.objects.filter(run_id=run_id, type=type_).order_by("seq")
+    return [dict(row.data) for row in rows]
+
+
+def results(asked: Asked) -> list[dict[str, Any]]:
+    """Return the results of tools that a request told the model."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in told]
+
+
+def test_a_question_makes_the_run_wait_for_its_answer(
+    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+) -> None:
+    ask = [Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"]
+    model.script = [*ask, complete()]
+    run = ended(goal(), place)
+    assert (run.status, run.lease_owner) == ("running", None)
+    assert run.waiting_for["type"] == "answer"
+    assert run.waiting_for["question"] == "A?"
+    answer_run(principal=principal, run_id=run.id, answer="blue")
+    run = ended(run.id, place)
+    assert run.waiting_for["question"] == "B?"
+    answer_run(principal=principal, run_id=run.id, answer="red")
+    assert ended(run.id, place).status == "succeeded"
+    assert [one["result"]["answer"] for one in results(model.asked[2])] == ["blue", "red"]
+    phases = [one["phase"] for one in events(run.id, "toolUsed")]
+    assert phases == ["start", "end", "start", "end"]
+
+
+def test_a_question_that_nobody_answers_is_told_as_such(
+    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any
+) -> None:
+    agent_settings.CONFIRM_TTL_S = -1
+    model.script = [Turn("", [Call("ask_followup_question", {"question": "A?"})]), complete()]
+    run_id = goal()
+    assert ended(run_id, place).waiting_for is not None
+    assert look_after_waiting() == 1
+    assert ended(run_id, place).status == "succeeded"
+    assert results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
+
+
+@pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])
+def test_a_call_that_needs_a_person_makes_the_run_wait(
+    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path, agent_settings: Any,
+    said: Callable[..., Any], ok: bool,
+) -> None:  # fmt: skip
+    policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
+    agent_settings.WORKSPACE_POLICY = policy
+    make_rule(RuleSays("confirm", tool="write_to_file"), actor="t")
+    model.script = [Turn("", [READ, write("a.txt", "x\n")]), complete()]
+    run = ended(goal(), place)
+    assert run.waiting_for["type"] == "confirmation"
+    assert not (project / "a.txt").exists()
+    say(run, said)
+    assert ended(run.id, place).status == "succeeded"
+    assert [one["ok"] for one in results(model.asked[1])] == [True, ok]
+    assert (project / "a.txt").exists() == ok
+
+
+def test_a_denied_call_is_told_to_the_model(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    make_rule(RuleSays("deny", tool="read_file"), actor="t")
+    model.script = [Turn("", [READ]), complete()]
+    run = ended(goal(), place)
+    assert run.status == "succeeded"
+    assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
+
+
+def test_only_wanted_tools_are_offered_and_made(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("", [READ]), complete()]
+    ended(goal(tools=["list_files"]), place)
+    own = {"ask_followup_question", "attempt_completion", "read_result"}
+    assert set(model.asked[0].tools) == {"list_files"} | own
+    assert results(model.asked[1])[0]["ok"] is False
+
+
+def test_a_tool_that_is_none_for_the_agent_is_refused_at_submit(goal: Goal) -> None:
+    with pytest.raises(InvalidInput, match=r"inputs\.tools"):
+        goal(tools=["browser_action"])
+
+
+def test_a_caller_who_may_only_read_has_an_agent_that_only_reads(
+    model: ModelServer, project: Path, principal: Principal, place: WorkerPlace,
+    agent_settings: Any,
+) -> None:  # fmt: skip
+    caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
+    model.script = [Turn("", [write("a.txt", "x")]), complete()]
+    submit_run(principal=caller, template_id="agent_task", inputs={"goal": "x"},
+               options={"mode": "async"})  # fmt: skip
+    place.work()
+    assert "write_to_file" not in model.asked[0].tools
+    assert not (project / "a.txt").exists()

@@ -1,0 +1,265 @@
+"""Runs of the agent with a scripted model: what it does, what it is told, how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from runs.models import Run, RunEvent, RunStep
+from runs.services import cancel_run, retry_run
+from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete, write
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
+SCHEMA = {
+    "type": "object", "required": ["count"], "additionalProperties": False,
+    "properties": {"count": {"type": "integer"}},
+}  # fmt: skip
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def events(run_id: str, type_: str) -> list[dict[str, Any]]:
+    """Return the data of a run's events of a type."""
+    rows = RunEvent.objects.filter(run_id=run_id, type=type_).order_by("seq")
+    return [dict(row.data) for row in rows]
+
+
+def results(asked: Asked) -> list[dict[str, Any]]:
+    """Return the results of tools that a request told the model."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in told]
+
+
+def test_a_goal_is_reached_in_turns_and_calls(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("I look.", [READ]), complete("It has one line.")]
+    run_id = goal("How many lines has the start?", context="It is a game.")
+    run = ended(run_id, place)
+    assert run.status == "succeeded", run.error
+    assert run.result["answer"] == "It has one line."
+    assert run.result["verification"]["pass"] is True
+    assert (run.total_steps, run.done_steps) == (3, 3)
+    (read,) = results(model.asked[1])
+    assert (read["toolCallId"], read["name"], read["ok"]) == ("r1", "read_file", True)
+    assert "changeBg" in str(read["result"])
+
+
+def test_words_alone_are_an_answer(model: ModelServer, goal: Goal, place: WorkerPlace) -> None:
+    model.script = [Turn("Four.")]
+    run = ended(goal("What is two and two?"), place)
+    assert (run.status, run.result["answer"]) == ("succeeded", "Four.")
+
+
+def test_usage_and_cost_are_summed(model: ModelServer, goal: Goal, place: WorkerPlace) -> None:
+    model.script = [Turn("", [READ], tokens=(1000, 10)), replace(complete(), tokens=(2000, 20))]
+    run = ended(goal(), place)
+    usage = run.result["usage"]
+    assert (usage["turns"], usage["inputTokens"], usage["outputTokens"]) == (2, 3000, 30)
+    assert usage["costUsd"] == pytest.approx(0.00306)
+    (first,) = RunStep.objects.filter(run_id=run.id, index=0)
+    assert first.output["usage"]["costUsd"] == pytest.approx(0.00102)
+
+
+def test_its_events_tell_of_words_tools_and_the_answer(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("I look at it now.", [READ]), complete("ok", output={"count": 1})]
+    run_id = goal(options={"outputSchema": SCHEMA})
+    assert ended(run_id, place).status == "succeeded"
+    told = events(run_id, "chatDelta")
+    assert "".join(one["content"] for one in told if one["step"] == 0) == "I look at it now."
+    assert told[-1]["finished"] is True
+    used = events(run_id, "toolUsed")
+    assert [(one["phase"], one["tool"], one["toolCallId"]) for one in used] == [
+        ("start", "read_file", "r1"), ("end", "read_file", "r1"),
+    ]  # fmt: skip
+    assert (used[0]["args"], used[1]["ok"]) == (READ.arguments, True)
+    (output,) = events(run_id, "structuredOutput")
+    assert (output["status"], output["output"]) == ("ok", {"count": 1})
+
+
+def test_without_a_model_a_run_is_taken_and_ends_with_a_clear_error(
+    goal: Goal, place: WorkerPlace, agent_settings: Any
+) -> None:
+    agent_settings.LLM = replace(agent_settings.LLM, model="")
+    run = ended(goal(), place)
+    assert (run.status, run.error["errorCode"]) == ("failed", "EXECUTION_ERROR")
+    assert run.error["details"]["causeCode"] == "MODEL_UNAVAILABLE"
+    assert "CONTINUITY_LLM_MODEL" in run.error["message"] + run.error["recovery"]
+
+
+def test_a_model_that_is_cut_twice_ends_the_run(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("", [READ], cut_at=400)] * 2
+    run_id = goal()
+    run = ended(run_id, place)
+    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert run.error["details"]["causeCode"] == "LLM_STREAM_FAILED"
+    assert events(run_id, "toolUsed") == []
+    assert events(run_id, "structuredOutput")[0]["error"]["code"] == "LLM_STREAM_FAILED"
+
+
+def test_a_cut_answer_is_asked_for_again_and_readers_are_told(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("Half of it", cut_at=500), Turn("All of it.")]
+    run_id = goal()
+    assert ended(run_id, place).result["answer"] == "All of it."
+    assert any(one.get("restarted") for one in events(run_id, "chatDelta"))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (Call("no_such_tool", {}, "x"), "there is no tool"),
+        (Call("browser_action", {"action": "launch"}, "x"), "there is no tool"),
+        (Call("execute_command", {"scriptName": "dev"}, "x"), "there is no tool"),
+        (Call("open_page", {"url": "http://a"}, "x"), "there is no tool"),
+        (Call("answer_task_run", {"runId": "r", "answer": "y"}, "x"), "there is no tool"),
+        (Call("read_file", {"nope": 1}, "x"), "nope"),
+        (Call("read_file", "{broken", "x"), "no JSON"),
+        (Call("read_result", {"artifactId": 5}, "x"), "artifactId"),
+        (Call("ask_followup_question", {}, "x"), "question"),
+        (Call("attempt_completion", {"result": 7}, "x"), "result"),
+    ],
+)
+def test_a_call_that_cannot_be_made_is_told_to_the_model_and_not_made(
+    model: ModelServer, goal: Goal, place: WorkerPlace, call: Call, told: str
+) -> None:
+    model.script = [Turn("", [call]), complete()]
+    run = ended(goal(), place)
+    assert run.status == "succeeded", run.error
+    (result,) = results(model.asked[1])
+    assert (result["ok"], result["toolCallId"]) == (False, "x")
+    assert told in result["error"]["message"]
+    assert run.total_steps == 2
+
+
+def test_of_two_calls_under_one_id_one_is_made(
+    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path, agent_settings: Any
+) -> None:
+    policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
+    agent_settings.WORKSPACE_POLICY = policy
+    model.script = [Turn("", [write("a.txt", "x\n"), write("a.txt", "x\n")]), complete()]
+    assert ended(goal(), place).status == "succeeded"
+    assert [one["ok"] for one in results(model.asked[1])] == [True, False]
+    assert (project / "a.txt").read_text() == "x\n"
+
+
+def test_a_completion_beside_other_calls_waits_for_their_results(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [
+        Turn("", [READ, Call("attempt_completion", {"result": "too early"}, "c")]), complete("now"),
+    ]  # fmt: skip
+    assert ended(goal(), place).result["answer"] == "now"
+    read, early = results(model.asked[1])
+    assert (read["ok"], early["ok"]) == (True, False)
+    assert "alone" in early["error"]["message"]
+
+
+def test_a_failed_call_is_an_answer_to_the_model(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("", [Call("read_file", {"path": "../secret"})]), complete()]
+    run = ended(goal(), place)
+    assert run.status == "succeeded"
+    (result,) = results(model.asked[1])
+    assert (result["ok"], result["error"]["code"]) == (False, "E_DENY_PATH")
+
+
+def test_a_long_result_is_shown_in_part_and_read_on(
+    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path
+) -> None:
+    (project / "long.txt").write_text("".join(f"line {n}\n" for n in range(8000)), "utf-8")
+
+    def answer(asked: Asked) -> Turn:
+        if len(model.asked) == 1:
+            return Turn("", [Call("read_file", {"path": "long.txt"})])
+        if len(model.asked) == 2:
+            kept = results(asked)[0]
+            return Turn("", [Call("read_result", {"artifactId": kept["artifactId"],
+                                                  "offset": 20_000})])  # fmt: skip
+        return complete()
+
+    model.answer = answer
+    run = ended(goal(), place)
+    assert run.status == "succeeded", run.error
+    shown, more = results(model.asked[2])
+    assert (shown["truncated"], more["ok"], more["result"]["offset"]) == (True, True, 20_000)
+    assert len(json.dumps(shown)) < 8000
+    assert "line 2" in more["result"]["data"]
+
+
+def test_what_another_run_kept_is_not_read(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("first")]
+    first = ended(goal(), place)
+    kept = first.result and RunEvent.objects.filter(
+        run_id=first.id, type="artifact.created"
+    ).get().data["artifactId"]  # fmt: skip
+    model.script = [Turn("", [Call("read_result", {"artifactId": kept})]), complete()]
+    ended(goal(), place)
+    (result,) = results(model.asked[-1])
+    assert (result["ok"], result["error"]["code"]) == (False, "ARTIFACT_NOT_FOUND")
+
+
+def test_a_cancel_closes_the_models_connection(
+    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+) -> None:
+    model.script = [Turn("abc", stall_at=10)]
+    run_id = goal()
+
+    def cancel() -> None:
+        model.wait_for(1)
+        assert cancel_run(principal=principal, run_id=run_id)["success"]
+
+    at_once([place.work, cancel])
+    assert model.asked[0].gone.wait(60)
+    assert Run.objects.get(id=run_id).status == "canceled"
+
+
+def test_a_retry_goes_on_behind_the_turns_that_were_whole(
+    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+) -> None:
+    model.script = [Turn("I look.", [READ]), Turn(status=400)]
+    first = ended(goal(), place)
+    assert first.status == "failed"
+    model.script = [complete("now")]
+    again = ended(retry_run(principal=principal, run_id=first.id).run_id, place)
+    assert (again.status, again.result["answer"]) == ("succeeded", "now")
+    assert (again.total_steps, again.done_steps) == (3, 3)
+    assert [one["ok"] for one in results(model.asked[-1])] == [True]
+
+
+def test_the_key_is_nowhere_but_in_the_request(
+    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any
+) -> None:
+    key = agent_settings.LLM.api_key
+    model.script = [Turn("", [READ]), Turn(status=401, body=f'{{"error": {{"message": "{key}"}}}}')]
+    run = ended(goal(), place)
+    assert run.error["details"]["causeCode"] == "MODEL_UNAVAILABLE"
+    rows = [run, *RunStep.objects.filter(run_id=run.id), *RunEvent.objects.filter(run_id=run.id)]
+    assert all(key not in str(vars(row)) for row in rows)
+    assert key in model.asked[0].headers["authorization"]

@@ -1,0 +1,54 @@
+"""Fixtures for runs of the agent: a scripted model, a project to work in, and a way to hand in a
+goal. A test module names this one in `pytest_plugins`, with workspace_fixtures and model_fixtures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from runners.llm.base import LlmSettings, Price
+from runners.llm.gateway import close_gateway
+from runners.loop import get_loop
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.support.model_server import ModelServer
+
+
+@pytest.fixture
+def place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker that works when it is told to."""
+    place = WorkerPlace()
+    yield place
+    place.close()
+    get_loop().submit(close_gateway()).result(30)
+
+
+@pytest.fixture
+def agent_settings(settings: Any, model: ModelServer) -> Any:
+    """Settings whose model is the scripted one."""
+    settings.LLM = LlmSettings(
+        "openai", "scripted", f"{model.url}/v1", "sk-of-a-test-of-agents", price=Price(1.0, 2.0)
+    )
+    return settings
+
+
+@pytest.fixture
+def goal(
+    principal: Principal, project: Path, agent_settings: Any
+) -> Callable[..., str]:  # fmt: skip
+    """Hand in a goal and return the run's id: `goal("Do it", maxSteps=3)`."""
+
+    def make(
+        text: str = "Do it.", options: dict[str, Any] | None = None, **inputs: Any
+    ) -> str:  # fmt: skip
+        return submit_run(
+            principal=principal, template_id="agent_task", inputs={"goal": text, **inputs},
+            options={"mode": "async", **(options or {})},
+        ).run_id  # fmt: skip
+
+    return make

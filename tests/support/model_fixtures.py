@@ -1,0 +1,16 @@
+"""Fixtures: a scripted model's server, and a gateway to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.model_server import ModelServer, model_server
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """A server that says what the test puts into its script."""
+    with model_server() as server:
+        yield server

@@ -1,0 +1,197 @@
+"""A real local HTTP server that speaks as models' servers do and says what a test tells it to.
+
+`POST /v1/chat/completions` streams as OpenAI does, `POST /v1/messages` as Anthropic does. It serves
+from a thread of its own, so the side under test may use any loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.model_turns import Turn, anthropic_stream, openai_stream
+
+WAIT_S = 60.0
+
+
+@dataclass
+class Asked:
+    """One request: what was sent, and whether the asker left before the answer was whole."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+    answered: threading.Event = field(default_factory=threading.Event)
+    gone: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def tools(self) -> list[str]:
+        """The names of the tools that the model was offered."""
+        return [str((one.get("function") or one)["name"]) for one in self.body.get("tools", [])]
+
+
+Answer = Callable[[Asked], Turn]
+
+
+class ModelServer:
+    """Answers each request with the next turn of its script, or with what `answer` says.
+
+    Attributes:
+        script: turns to come; a request that finds none is answered 500.
+        answer: asked instead of the script, where it is set; may look at the request.
+        asked: every request so far.
+        go_on: set it to let a stalled stream go on.
+    """
+
+    def __init__(self) -> None:
+        self.script: list[Turn] = []
+        self.answer: Answer | None = None
+        self.asked: list[Asked] = []
+        self.go_on = threading.Event()
+        self.url = ""
+        self._news = threading.Condition()
+        self._loop = asyncio.new_event_loop()
+
+    def wait_for(self, number: int) -> Asked:
+        """Wait until so many requests have come, and return the last of them."""
+        with self._news:
+            assert self._news.wait_for(lambda: len(self.asked) >= number, WAIT_S), "nobody asked"
+            return self.asked[number - 1]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while (asked := await _read(reader)) is not None:
+                if not await self._reply(asked, reader, writer):
+                    break
+        writer.close()
+
+    async def _reply(
+        self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Answer; tell whether the connection goes on."""
+        with self._news:
+            self.asked.append(asked)
+            turn = self._turn(asked)
+            self._news.notify_all()
+        if turn.status != 200:
+            _head(writer, turn.status, {"Content-Type": "application/json", **turn.headers},
+                  length=len(turn.body.encode()))  # fmt: skip
+            writer.write(turn.body.encode())
+            await writer.drain()
+            asked.answered.set()
+            return True
+        events = (openai_stream if asked.path.endswith("completions") else anthropic_stream)(turn)
+        _head(writer, 200, {"Content-Type": "text/event-stream", **turn.headers}, length=None)
+        leaving = asyncio.ensure_future(_left(reader, asked))
+        try:
+            whole = await self._stream(turn, events, writer)
+        finally:
+            leaving.cancel()
+            await asyncio.wait({leaving})
+        if whole:
+            writer.write(b"0\r\n\r\n")
+            await writer.drain()
+            asked.answered.set()
+        return whole
+
+    def _turn(self, asked: Asked) -> Turn:
+        if self.answer is not None:
+            return self.answer(asked)
+        return self.script.pop(0) if self.script else Turn(status=500, body="the script is over")
+
+    async def _stream(self, turn: Turn, events: list[bytes], writer: asyncio.StreamWriter) -> bool:
+        """Send the events as chunks; tell whether all were sent."""
+        sent = 0
+        for event in events:
+            stalls = turn.stall_at is not None and sent <= turn.stall_at < sent + len(event)
+            if stalls:
+                event = await self._stall(turn, event, sent, writer)
+                sent = turn.stall_at or 0
+            if turn.cut_at is not None and sent + len(event) > turn.cut_at:
+                piece = event[: turn.cut_at - sent]
+                if piece:
+                    length = len(piece) if turn.cut_cleanly else len(event)
+                    writer.write(f"{length:x}\r\n".encode() + piece)
+                    writer.write(b"\r\n" if turn.cut_cleanly else b"")
+                writer.write(b"0\r\n\r\n" if turn.cut_cleanly else b"")
+                await writer.drain()
+                return False
+            writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
+            await writer.drain()
+            sent += len(event)
+            await asyncio.sleep(turn.pause_s)
+        return True
+
+    async def _stall(
+        self, turn: Turn, event: bytes, sent: int, writer: asyncio.StreamWriter
+    ) -> bytes:
+        """Send what comes before the stall, wait, and return the rest of the event."""
+        head = event[: (turn.stall_at or 0) - sent]
+        if head:
+            writer.write(f"{len(head):x}\r\n".encode() + head + b"\r\n")
+            await writer.drain()
+        while not self.go_on.is_set() and not writer.is_closing():
+            await asyncio.sleep(0.02)
+        return event[len(head) :]
+
+    def _run(self, ready: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+
+        listening = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = self._loop.run_until_complete(listening)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        ready.set()
+        self._loop.run_forever()
+        server.close()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.close()
+
+
+@contextmanager
+def model_server() -> Iterator[ModelServer]:
+    """Serve until the block ends."""
+    server, ready = ModelServer(), threading.Event()
+    thread = threading.Thread(target=server._run, args=(ready,), daemon=True)
+    thread.start()
+    assert ready.wait(WAIT_S)
+    try:
+        yield server
+    finally:
+        server.go_on.set()
+        server._loop.call_soon_threadsafe(server._loop.stop)
+        thread.join(WAIT_S)
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked | None:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.rstrip().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(first.split(" ")[1], headers, json.loads(body or b"{}"))
+
+
+async def _left(reader: asyncio.StreamReader, asked: Asked) -> None:
+    """Note that the asker closed the connection while it was answered."""
+    with suppress(ConnectionError):
+        while await reader.read(1024):
+            pass
+    asked.gone.set()
+
+
+def _head(
+    writer: asyncio.StreamWriter, status: int, headers: Mapping[str, str], *, length: int | None
+) -> None:
+    size = {"Transfer-Encoding": "chunked"} if length is None else {"Content-Length": str(length)}
+    lines = [f"HTTP/1.1 {status} Scripted", *(f"{k}: {v}" for k, v in {**headers, **size}.items())]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())

@@ -1,0 +1,148 @@
+"""What the scripted model says, and how both providers' servers put it into a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call; `arguments` as text goes over the wire as it is, broken or not."""
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    id: str = ""
+
+    @property
+    def text(self) -> str:
+        """The arguments as they are sent."""
+        given = self.arguments
+        return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One answer of the model, and what goes wrong with it.
+
+    Attributes:
+        cut_at: the connection is closed behind so many bytes of the stream.
+        cut_cleanly: as if that had been all; else in the middle of a chunk.
+        stall_at: nothing comes behind so many bytes until the server is told to go on.
+        status: other than 200: an answer with `body` and `headers` instead of a stream.
+        says_usage: whether the server counts tokens.
+        junk: sent as one more event of the stream, before its end.
+        stop: what the stream says instead of what fits; "" says nothing.
+        pause_s: between the pieces.
+        piece: characters of a piece of text or of arguments.
+    """
+
+    text: str = ""
+    calls: Sequence[Call] = ()
+    tokens: tuple[int, int] = (100, 20)
+    cut_at: int | None = None
+    cut_cleanly: bool = False
+    stall_at: int | None = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = '{"error": {"message": "not now", "type": "server_error"}}'
+    says_usage: bool = True
+    junk: str = ""
+    stop: str | None = None
+    pause_s: float = 0.0
+    piece: int = 7
+
+
+def pieces_of(text: str, length: int) -> Iterator[str]:
+    """Cut a text as models' servers do: into little bits."""
+    for start in range(0, len(text), length):
+        yield text[start : start + length]
+
+
+def openai_stream(turn: Turn) -> list[bytes]:
+    """Return the events of a chat completion."""
+    chunks = [_chunk({"role": "assistant", "content": ""})]
+    chunks += [_chunk({"content": piece}) for piece in pieces_of(turn.text, turn.piece)]
+    for number, call in enumerate(turn.calls):
+        made = {"name": call.name, "arguments": ""}
+        named = {"index": number, "id": call.id or f"call_{number}", "type": "function"}
+        chunks.append(_chunk({"tool_calls": [{**named, "function": made}]}))
+        chunks += [
+            _chunk({"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
+            for piece in pieces_of(call.text, turn.piece)
+        ]
+    ends = "tool_calls" if turn.calls else "stop"
+    finish = ends if turn.stop is None else turn.stop
+    if turn.junk:
+        chunks.append(turn.junk)
+    if finish:
+        chunks.append(_chunk({}, finish))
+    if turn.says_usage:
+        given, made_ = turn.tokens
+        usage = {"prompt_tokens": given, "completion_tokens": made_, "total_tokens": given + made_}
+        chunks.append(json.dumps({**_HEAD, "choices": [], "usage": usage}))
+    return [f"data: {chunk}\n\n".encode() for chunk in [*chunks, "[DONE]"]]
+
+
+_HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
+
+
+def _chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return json.dumps({**_HEAD, "choices": [choice]}, ensure_ascii=False)
+
+
+def anthropic_stream(turn: Turn) -> list[bytes]:
+    """Return the events of a message."""
+    given, made = turn.tokens if turn.says_usage else (0, 0)
+    message: dict[str, Any] = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [],
+        "stop_reason": None, "stop_sequence": None,
+        "usage": {"input_tokens": given, "output_tokens": 1},
+    }  # fmt: skip
+    told: list[tuple[str, Mapping[str, Any] | str]] = [
+        ("message_start", {"message": message}), ("ping", {}),
+    ]  # fmt: skip
+    blocks: list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]] = []
+    if turn.text:
+        said = [{"type": "text_delta", "text": piece} for piece in pieces_of(turn.text, turn.piece)]
+        blocks.append(({"type": "text", "text": ""}, [*said]))
+    for number, call in enumerate(turn.calls):
+        block: Mapping[str, Any] = {
+            "type": "tool_use", "id": call.id or f"toolu_{number}", "name": call.name, "input": {},
+        }  # fmt: skip
+        parts = ["", *pieces_of(call.text, turn.piece)]
+        blocks.append(
+            (block, [{"type": "input_json_delta", "partial_json": part} for part in parts])
+        )
+    for index, (block, deltas) in enumerate(blocks):
+        told.append(("content_block_start", {"index": index, "content_block": block}))
+        told += [("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
+        told.append(("content_block_stop", {"index": index}))
+    if turn.junk:
+        told.append(("content_block_delta", turn.junk))
+    ends = "tool_use" if turn.calls else "end_turn"
+    stop = {"stop_reason": ends if turn.stop is None else turn.stop, "stop_sequence": None}
+    if turn.stop != "":
+        told.append(("message_delta", {"delta": stop, "usage": {"output_tokens": made}}))
+        told.append(("message_stop", {}))
+    return [_event(name, data) for name, data in told]
+
+
+def _event(name: str, data: Mapping[str, Any] | str) -> bytes:
+    if not isinstance(data, str):
+        data = json.dumps({"type": name, **data}, ensure_ascii=False)
+    return f"event: {name}\ndata: {data}\n\n".encode()
+
+
+def complete(result: str = "Done.", **more: Any) -> Turn:
+    """A turn in which the model says that it is done."""
+    return Turn("", [Call("attempt_completion", {"result": result, **more})])
+
+
+def write(path: str, content: str, *, id_: str = "w", dry: bool = False) -> Call:
+    """A call that appends to a file."""
+    args = {"path": path, "content": content, "mode": "append", "dryRun": dry}
+    return Call("write_to_file", args, id_)

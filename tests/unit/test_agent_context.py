@@ -1,0 +1,106 @@
+"""What the agent's model is told of a journal, and how an answer is judged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runners.base import Effect
+from runs.agent.context import WHOLE, messages_of
+from runs.agent.loop import next_step
+from runs.agent.verify import verify
+from runs.task_templates.registry import StepView
+
+INPUTS = {"goal": "Do it.", "tools": []}
+SCHEMA = {
+    "type": "object", "required": ["name", "count"],
+    "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+}  # fmt: skip
+
+
+def turn(number: int, *calls: dict[str, Any]) -> StepView:
+    """A turn of the model that asked for calls."""
+    usage = {"inputTokens": 1, "outputTokens": 1, "costUsd": None}
+    said = {"content": "", "stop": "tool_calls", "usage": usage, "calls": list(calls)}
+    return StepView(number, "turn", {"kind": "turn", "turn": number}, True, said, None)
+
+
+def asked(id_: str, **args: Any) -> dict[str, Any]:
+    return {"id": id_, "name": "read_file", "args": args}
+
+
+def call(turn_: int, id_: str, output: dict[str, Any] | None, **error: Any) -> StepView:
+    """A call that was made for a turn."""
+    told = {"kind": "call", "turn": turn_, "tool": "read_file", "args": {}, "toolCallId": id_}
+    return StepView(0, "call", told, not error, output, error or None, Effect.READ)
+
+
+def long_journal(turns: int) -> list[StepView]:
+    """Turns with a long argument and a long result each."""
+    lines = []
+    for n in range(1, turns + 1):
+        lines.append(turn(n, asked(f"c{n}", path="p" * 1000)))
+        lines.append(call(n, f"c{n}", {"ok": True, "result": {"text": f"{n} " * 2000}}))
+    return lines
+
+
+def size(messages: list[Any]) -> int:
+    calls = (one for message in messages for one in message.tool_calls)
+    return sum(len(m.content) for m in messages) + sum(len(str(one.arguments)) for one in calls)
+
+
+def test_a_short_talk_is_told_whole() -> None:
+    told = messages_of(INPUTS, long_journal(3), tokens=100_000)
+    assert [message.role for message in told] == ["system", "user", *["assistant", "tool"] * 3]
+    assert not any("shortened" in message.content for message in told)
+
+
+def test_of_a_long_talk_the_old_results_are_shortened_and_the_last_stay_whole() -> None:
+    told = messages_of(INPUTS, long_journal(30), tokens=12_000)
+    results = [message.content for message in told if message.role == "tool"]
+    assert size(told) <= 12_000 * 3
+    assert all("shortened" in one for one in results[:10])
+    assert not any("shortened" in one for one in results[-WHOLE:])
+    assert all(json.loads(one)["toolCallId"] == f"c{n}" for n, one in enumerate(results, 1))
+
+
+def test_every_call_has_a_result_also_one_that_was_lost() -> None:
+    lost = {"errorCode": "STEP_EXECUTION_FAILED", "message": "m", "details": {"effect": "unknown"}}
+    refused = {**asked("c2"), "refused": "no such tool"}
+    journal = [turn(1, asked("c1"), refused), call(1, "c1", None, **lost)]
+    told = [json.loads(one.content) for one in messages_of(INPUTS, journal, tokens=9999)
+            if one.role == "tool"]  # fmt: skip
+    assert [(one["toolCallId"], one["ok"]) for one in told] == [("c1", False), ("c2", False)]
+    assert told[0]["error"]["details"] == {"effect": "unknown"}
+
+
+def test_calls_of_a_turn_come_one_after_another_then_the_next_turn() -> None:
+    journal = [turn(1, asked("a"), {**asked("x"), "refused": "broken"}, asked("b"))]
+    first = next_step(INPUTS, journal)
+    second = next_step(INPUTS, [*journal, call(1, "a", {"ok": True})])
+    after = next_step(INPUTS, [*journal, call(1, "a", {"ok": True}), call(1, "b", None, m="x")])
+    assert [step and step.input.get("toolCallId") for step in (first, second)] == ["a", "b"]
+    assert after is not None
+    assert after.input == {"kind": "turn", "turn": 2}
+
+
+@pytest.mark.parametrize(
+    ("output", "score", "missing", "mismatched"),
+    [
+        ({"name": "a", "count": 1}, 1.0, [], 0),
+        ({"name": "a"}, 0.5, ["count"], 0),
+        ({"name": 5, "count": "x"}, 0.0, [], 2),
+        ({"name": "a", "count": "x"}, 0.5, [], 1),
+        ("words", 0.0, [], 1),
+        (None, 0.0, [], 1),
+    ],
+)
+def test_an_output_is_judged_by_its_fields(
+    output: Any, score: float, missing: list[str], mismatched: int
+) -> None:
+    verdict = verify(output, SCHEMA)
+    assert (verdict["score"], verdict["missingFields"]) == (score, missing)
+    assert len(verdict["typeMismatches"]) == mismatched
+    assert verdict["pass"] == (score == 1.0)

@@ -1,0 +1,135 @@
+"""A stream that is cut, at every byte of a turn with three calls, both ways and for both providers:
+no call is ever made of a part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Literal
+
+import httpx2
+import pytest
+
+from runners.llm.anthropic_messages import AnthropicMessages
+from runners.llm.base import Delta, Done, LlmCall, LlmSettings, Message, Part, Restarted, ToolSpec
+from runners.llm.gateway import Gateway
+from runners.llm.openai_compatible import OpenAiCompatible
+from runners.llm.signals import Closed, Request
+from runners.llm.signals import Cut as CutOff
+from tests.support.model_turns import Call, Turn, anthropic_stream, openai_stream
+
+Name = Literal["openai", "anthropic"]
+CALLS = [
+    Call("read_file", {"path": "game/scene/start.txt"}),
+    Call("write_file", {"path": "a", "content": "你好 \"{}\""}),
+    Call("list_files"),
+]  # fmt: skip
+TURN = Turn("I read it.", CALLS, piece=30)
+RECORDED: dict[Name, bytes] = {
+    "openai": b"".join(openai_stream(TURN)), "anthropic": b"".join(anthropic_stream(TURN)),
+}  # fmt: skip
+# Where the turn is closed: behind the event that says why it ends.
+CLOSED: dict[Name, int] = {
+    "openai": RECORDED["openai"].index(b"\n\n", RECORDED["openai"].index(b'"tool_calls"}]')) + 2,
+    "anthropic": len(RECORDED["anthropic"]),
+}
+
+
+class Cut(httpx2.AsyncByteStream):
+    """So many bytes of an answer, then nothing, or an error."""
+
+    def __init__(self, data: bytes, *, cleanly: bool) -> None:
+        self._data, self._cleanly = data, cleanly
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._data:
+            yield self._data
+        if not self._cleanly:
+            raise httpx2.RemoteProtocolError("peer closed connection")
+
+
+class Recorded(httpx2.AsyncBaseTransport):
+    """Answers each request with the next of some cut answers."""
+
+    def __init__(self) -> None:
+        self.answers: list[Cut] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        headers = {"content-type": "text/event-stream"}
+        return httpx2.Response(200, headers=headers, stream=self.answers.pop(0))
+
+
+class Scene:
+    """A gateway whose server is a recording."""
+
+    def __init__(self, name: Name) -> None:
+        self.name, self._transport = name, Recorded()
+        settings = LlmSettings(name, "m", "http://model.test/v1", "k")
+        kind = OpenAiCompatible if name == "openai" else AnthropicMessages
+        self._provider = kind(settings, httpx2.AsyncClient(transport=self._transport))
+        self._gateway = Gateway(settings, lambda _: self._provider)
+
+    async def try_once(self, at: int, *, cleanly: bool) -> list[Delta | Closed]:
+        """Return what comes of one try at the turn that is cut there."""
+        self._transport.answers = [Cut(RECORDED[self.name][:at], cleanly=cleanly)]
+        heard: list[Delta | Closed] = []
+        with suppress(CutOff):
+            async for signal in self._provider.turn(ASKED):
+                heard.append(signal)
+        return heard
+
+    async def hear(self, at: int, *, cleanly: bool) -> list[Part]:
+        """Return what the gateway makes of an answer that is cut there, and whole when it asks
+        again.
+        """
+        whole = RECORDED[self.name]
+        self._transport.answers = [Cut(whole[:at], cleanly=cleanly), Cut(whole, cleanly=True)]
+        chat = self._gateway.stream_chat(messages=ASKED.messages, tools=ASKED.tools)
+        return [part async for part in chat]
+
+
+def calls_of(heard: Sequence[LlmCall]) -> list[tuple[str, object, str]]:
+    """Return calls as they would be made."""
+    return [(call.name, call.arguments, call.broken) for call in heard]
+
+
+ASKED = Request([Message("user", "Go on.")], [ToolSpec("read_file", "Read.", {"type": "object"})])
+WANTED = [(call.name, call.arguments, "") for call in CALLS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_no_call_comes_of_a_turn_cut_at_any_byte_before_it_closed(name: Name) -> None:
+    async def every_byte() -> None:
+        scene = Scene(name)
+        for at in range(len(RECORDED[name]) + 1):
+            # An end that looks like one is what could be taken for one; the other is an error.
+            heard = await scene.try_once(at, cleanly=at % 8 > 0)
+            closed = [signal for signal in heard if isinstance(signal, Closed)]
+            assert len(closed) == (at >= CLOSED[name]), at
+            assert not closed or calls_of(closed[0].calls) == WANTED, at
+
+    asyncio.run(every_byte())
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_a_turn_that_was_cut_is_asked_again_and_makes_its_calls_once(name: Name) -> None:
+    async def some_bytes() -> None:
+        scene = Scene(name)
+        for at in range(0, len(RECORDED[name]), 41):
+            heard = await scene.hear(at, cleanly=bool(at % 2))
+            calls = [part for part in heard if isinstance(part, LlmCall)]
+            assert calls_of(calls) == WANTED, at
+            assert isinstance(heard[-1], Done), at
+            assert heard[-1].content == TURN.text, at
+            assert any(isinstance(part, Restarted) for part in heard) == (at < CLOSED[name]), at
+
+    asyncio.run(some_bytes())
+
+
+def test_a_recorded_turn_is_what_its_server_sends() -> None:
+    assert RECORDED["openai"].endswith(b"data: [DONE]\n\n")
+    assert RECORDED["anthropic"].endswith(b'data: {"type": "message_stop"}\n\n')
+    assert all(len(recorded) > 1500 for recorded in RECORDED.values())

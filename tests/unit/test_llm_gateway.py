@@ -1,0 +1,271 @@
+"""Talks with a model's server, as both kinds of servers stream, and what goes wrong with them."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from runners.errors import ModelFailed, ModelRefused, ModelUnavailable, ToolFailed
+from runners.llm.base import (
+    Delta,
+    Done,
+    LlmCall,
+    LlmSettings,
+    Message,
+    Part,
+    Price,
+    Restarted,
+    ToolSpec,
+)
+from runners.llm.gateway import Gateway
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn
+
+pytest_plugins = ["tests.support.model_fixtures"]
+KEY = "sk-a-very-secret-key-of-a-test"
+TOOLS = [ToolSpec("read_file", "Read a file.", {"type": "object", "properties": {}})]
+HELLO = [Message("system", "Be brief."), Message("user", "Hello")]
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def settings(request: pytest.FixtureRequest, model: ModelServer) -> LlmSettings:
+    """Settings that lead to the scripted model."""
+    path = "/v1" if request.param == "openai" else ""
+    return LlmSettings(request.param, "scripted", model.url + path, KEY, price=Price(2.0, 10.0))
+
+
+def hear(
+    settings: LlmSettings, messages: list[Message] | None = None, *, timeout_ms: int = 60_000
+) -> list[Part]:
+    """Return all that the model says to one turn."""
+
+    async def ask() -> list[Part]:
+        gateway = Gateway(settings)
+        try:
+            return [part async for part in gateway.stream_chat(
+                messages=messages or HELLO, tools=TOOLS, timeout_ms=timeout_ms)]  # fmt: skip
+        finally:
+            await gateway.close()
+
+    return asyncio.run(ask())
+
+
+def done(heard: list[Part]) -> Done:
+    """Return how a turn ended."""
+    assert isinstance(heard[-1], Done)
+    return heard[-1]
+
+
+def test_words_come_piece_by_piece_and_add_up(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn("Good day, 你好 🙂, and so on.")]
+    heard = hear(settings)
+    pieces = [part.content for part in heard if isinstance(part, Delta)]
+    assert len(pieces) > 3
+    assert "".join(pieces) == done(heard).content == "Good day, 你好 🙂, and so on."
+    assert done(heard).stop == "stop"
+
+
+def test_calls_come_whole_behind_the_words(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn("So:", [Call("read_file", {"path": "ü", "n": 1.5}), Call("list_files")])]
+    calls = [part for part in hear(settings) if isinstance(part, LlmCall)]
+    assert [(call.name, call.arguments, call.broken) for call in calls] == [
+        ("read_file", {"path": "ü", "n": 1.5}, ""), ("list_files", {}, ""),
+    ]  # fmt: skip
+    assert len({call.tool_call_id for call in calls}) == 2
+
+
+def test_a_whole_talk_goes_over_the_wire(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn("fine")]
+    call = LlmCall("c1", "read_file", {"path": "a"})
+    hear(settings, [*HELLO, Message("assistant", "", [call]), Message("tool", "{}", (), "c1")])
+    told = str(model.asked[0].body)
+    assert model.asked[0].tools == ["read_file"]
+    assert all(word in told for word in ("Be brief.", "Hello", "c1", "'scripted'"))
+    assert KEY in str(model.asked[0].headers)
+    assert KEY not in told
+
+
+def test_usage_and_cost_are_told(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn("x", tokens=(1000, 200))]
+    usage = done(hear(settings)).usage
+    assert (usage.input_tokens, usage.output_tokens) == (1000, 200)
+    assert usage.cost_usd == pytest.approx(0.004)
+
+
+def test_without_a_price_the_cost_is_unknown(model: ModelServer) -> None:
+    model.script = [Turn("x", says_usage=False)]
+    usage = done(hear(LlmSettings("openai", "scripted", f"{model.url}/v1"))).usage
+    assert usage.cost_usd is None
+    assert usage.is_estimated
+    assert usage.input_tokens > 0 < usage.output_tokens
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [("{bad", "no JSON"), ("[1]", "no JSON object"), ('{"a": NaN}', "no JSON"),
+     ('{"a":' * 40 + "1" + "}" * 40, "deeper"), ('{"a": "\\ud800"}', "no JSON")],
+)  # fmt: skip
+def test_broken_arguments_are_told_and_empty(
+    model: ModelServer, settings: LlmSettings, arguments: str, told: str
+) -> None:
+    model.script = [Turn("", [Call("read_file", arguments)])]
+    calls = [part for part in hear(settings) if isinstance(part, LlmCall)]
+    assert [(call.arguments, told in call.broken) for call in calls] == [({}, True)]
+
+
+def test_of_two_calls_under_one_id_only_the_first_counts(
+    model: ModelServer, settings: LlmSettings
+) -> None:
+    model.script = [Turn("", [Call("read_file", {"a": 1}, "x"), Call("read_file", {"a": 1}, "x")])]
+    first, second = [part for part in hear(settings) if isinstance(part, LlmCall)]
+    assert (first.tool_call_id, first.broken) == ("x", "")
+    assert second.tool_call_id != "x"
+    assert "not made" in second.broken
+
+
+def test_an_answer_that_was_too_long_says_so(model: ModelServer, settings: LlmSettings) -> None:
+    stop = "length" if settings.provider == "openai" else "max_tokens"
+    model.script = [Turn("", [Call("read_file", {"a": 1})], stop=stop)]
+    assert done(hear(settings)).stop == "length"
+
+
+def test_a_cut_stream_is_asked_for_once_more(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn("abcdefghij", cut_at=400), Turn("whole")]
+    heard = hear(settings)
+    assert [type(part) for part in heard].count(Restarted) == 1
+    assert done(heard).content == "whole"
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_a_stream_cut_twice_fails(model: ModelServer, settings: LlmSettings, cleanly: bool) -> None:
+    model.script = [Turn("abcdefghij", cut_at=300, cut_cleanly=cleanly)] * 3
+    with pytest.raises(ModelFailed) as failed:
+        hear(settings)
+    assert failed.value.code == "LLM_STREAM_FAILED"
+    assert failed.value.retryable
+    assert len(model.asked) == 2
+
+
+def test_a_stream_with_broken_json_is_as_one_that_was_cut(
+    model: ModelServer, settings: LlmSettings
+) -> None:
+    model.script = [Turn("", [Call("read_file", {"a": 1})], junk='{"nope": '), Turn("whole")]
+    assert done(hear(settings)).content == "whole"
+
+
+@pytest.mark.parametrize("junk", ['{"choices": 5}', '{"choices": [null]}', '"text"', "[]", "17",
+                                  '{"type": "content_block_delta", "delta": null}'])  # fmt: skip
+def test_a_stream_of_another_shape_ends_in_an_answer_or_a_failure(
+    model: ModelServer, settings: LlmSettings, junk: str
+) -> None:
+    model.script = [Turn("x", junk=junk)] * 2
+    with suppress(ModelFailed):  # as a stream that was cut twice, and as nothing else
+        assert done(hear(settings)).content == "x"
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 529])
+def test_a_busy_server_is_asked_again_when_it_says(
+    model: ModelServer, settings: LlmSettings, status: int
+) -> None:
+    model.script = [Turn(status=status, headers={"Retry-After": "0.2"})] * 2 + [Turn("at last")]
+    began = time.monotonic()
+    assert done(hear(settings)).content == "at last"
+    assert time.monotonic() - began >= 0.4
+
+
+def test_a_date_to_come_back_at_is_understood(model: ModelServer, settings: LlmSettings) -> None:
+    later = email.utils.formatdate(time.time() + 3600, usegmt=True)
+    model.script = [Turn(status=429, headers={"Retry-After": later}), Turn("never asked for")]
+    with pytest.raises(ModelFailed) as failed:
+        hear(settings)
+    assert 3_000_000 < failed.value.details["retryAfterMs"] < 4_000_000
+    assert len(model.asked) == 1
+
+
+def test_a_server_that_stays_busy_is_given_up(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn(status=503, headers={"Retry-After": "0"})] * 9
+    with pytest.raises(ModelFailed) as failed:
+        hear(settings)
+    assert failed.value.details["status"] == 503
+    assert len(model.asked) == 4
+
+
+def test_a_stream_that_stands_still_ends_with_its_time(
+    model: ModelServer, settings: LlmSettings
+) -> None:
+    model.script = [Turn("abc", stall_at=10)]
+    with pytest.raises(ModelFailed) as failed:
+        hear(settings, timeout_ms=500)
+    assert failed.value.details["timedOut"] is True
+    assert model.asked[0].gone.wait(60)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_told_without_it(
+    model: ModelServer, settings: LlmSettings, status: int
+) -> None:
+    model.script = [Turn(status=status, body=f'{{"error": {{"message": "bad key {KEY}"}}}}')]
+    with pytest.raises(ModelUnavailable) as failed:
+        hear(settings)
+    assert "CONTINUITY_LLM_API_KEY" in failed.value.message
+    assert KEY not in str(failed.value.as_dict())
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_what_a_server_does_not_take_is_not_asked_again(
+    model: ModelServer, settings: LlmSettings, status: int
+) -> None:
+    model.script = [Turn(status=status, body=f'{{"error": {{"message": "no, {KEY}"}}}}')] * 3
+    with pytest.raises(ModelRefused) as failed:
+        hear(settings)
+    assert not failed.value.retryable
+    assert KEY not in str(failed.value.as_dict())
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"model": ""}, {"base_url": "http://127.0.0.1:9/v1"}, {"base_url": "http://no.invalid/v1"}],
+)
+def test_without_a_model_to_ask_the_failure_says_so(
+    model: ModelServer, settings: LlmSettings, wrong: dict[str, Any]
+) -> None:
+    values = {"provider": settings.provider, "model": "m", "base_url": settings.base_url, **wrong}
+    with pytest.raises(ModelUnavailable) as failed:
+        hear(LlmSettings(**values))
+    assert failed.value.code == "MODEL_UNAVAILABLE"
+
+
+def test_a_redirect_is_not_followed_with_the_key(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn(status=307, headers={"Location": f"{model.url}/elsewhere"})] * 3
+    with pytest.raises(ToolFailed):
+        hear(settings)
+    assert all(asked.path != "/elsewhere" for asked in model.asked)
+
+
+def test_a_canceled_task_closes_the_connection_at_once(
+    model: ModelServer, settings: LlmSettings
+) -> None:
+    model.script = [Turn("abcdefgh", stall_at=10)]
+
+    async def leave() -> None:
+        gateway = Gateway(settings)
+        chat = gateway.stream_chat(messages=HELLO, tools=TOOLS)
+        asking = asyncio.ensure_future(anext(chat))
+        await asyncio.to_thread(model.wait_for, 1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
+        await gateway.close()
+
+    asyncio.run(leave())
+
+
+def test_settings_do_not_show_their_key() -> None:
+    assert KEY not in repr(LlmSettings("openai", "m", "", KEY))

@@ -1,0 +1,98 @@
+"""What can be said of the model of agent runs, and what doctor says of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from environ import Env
+
+from config.model import dollars, llm_settings
+from runners.llm.base import LlmSettings, Price
+from runs.stack.checkup import check_llm
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Turn
+
+pytest_plugins = ["tests.support.model_fixtures"]
+LIGHT = """
+import sys, django
+from django.conf import settings
+django.setup()
+from runs.task_templates.registry import list_templates
+import mcp_server.server, runs.engine
+list_templates()
+print([name for name in ("openai", "anthropic", "runners.llm.gateway") if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:11434", "ftp://a/v1", "http://", "http://me:pass@host/v1", "http://host/v1?key=x"],
+)
+def test_an_address_that_is_none_is_refused_without_being_told(address: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_BASE_URL") as refused:
+        llm_settings(base_url=address, price="")
+    assert "pass" not in str(refused.value)
+
+
+@pytest.mark.parametrize("price", ["1.25", "a/b", "1/", "-1/2", "1/2/3", "1e3/2"])
+def test_a_price_that_is_none_is_refused(price: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_PRICE"):
+        llm_settings(base_url="", price=price)
+
+
+def test_a_price_is_two_amounts_for_a_million_tokens() -> None:
+    told = llm_settings(base_url="https://host/v1/", price="1.25/10", model="m")
+    assert told == LlmSettings(model="m", base_url="https://host/v1", price=Price(1.25, 10.0))
+    assert told.price is not None
+    assert told.price.of(1_000_000, 100_000) == 2.25
+
+
+def test_a_limit_of_money_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dollars(Env(), "CONTINUITY_OF_A_TEST") is None
+    monkeypatch.setenv("CONTINUITY_OF_A_TEST", "2.50")
+    assert dollars(Env(), "CONTINUITY_OF_A_TEST") == 2.5
+    monkeypatch.setenv("CONTINUITY_OF_A_TEST", "two")
+    with pytest.raises(ImproperlyConfigured, match="CONTINUITY_OF_A_TEST"):
+        dollars(Env(), "CONTINUITY_OF_A_TEST")
+
+
+def test_no_model_is_no_reason_to_worry(settings: Any) -> None:
+    settings.LLM = LlmSettings()
+    assert (check_llm().verdict, check_llm().what) == ("ok", "not configured (agents only)")
+
+
+def test_doctor_asks_the_model(model: ModelServer, settings: Any) -> None:
+    settings.LLM = LlmSettings("openai", "scripted", f"{model.url}/v1", "k")
+    model.script = [Turn("ok")]
+    found = check_llm()
+    assert found.verdict == "ok"
+    assert "scripted" in found.what
+    assert model.asked[0].body["max_tokens"] == 16
+
+
+@pytest.mark.parametrize(
+    ("turn", "told"),
+    [(Turn(status=401), "refuses the key"), (Turn(status=404), "knows no model"),
+     (Turn(status=400), "does not take")],
+)  # fmt: skip
+def test_doctor_says_what_is_wrong_in_a_sentence(
+    model: ModelServer, settings: Any, turn: Turn, told: str
+) -> None:
+    settings.LLM = LlmSettings("anthropic", "scripted", model.url, "secret-key")
+    model.script = [turn]
+    found = check_llm()
+    assert (found.verdict, told in found.what) == ("bad", True)
+    assert found.way_out
+    assert "secret-key" not in found.what
+
+
+def test_nothing_of_a_model_is_imported_before_an_agent_runs() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LIGHT], capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert (ran.stdout.strip(), ran.returncode) == ("[]", 0), ran.stderr[-2000:]
