@@ -193,11 +193,8 @@ def _steps(statement: _Statement, change: Transition, now: datetime) -> None:
         for step in change.steps
         if step.status not in UNDONE
     ]
-    paused = [
-        {"i": step.index, "paused": step.paused}
-        for step in change.steps
-        if step.status == StepStatus.PENDING
-    ]
+    paused = [{"i": step.index, "paused": step.paused} for step in change.steps
+              if step.status == StepStatus.PENDING]  # fmt: skip
     if started:
         statement.add(
             "started",
@@ -280,14 +277,15 @@ def _insert(statement: _Statement, name: str, rows: list[Any], source: str = "r"
 
 
 def insert_run(
-    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, bell: OutboxEntry
+    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, bell: OutboxEntry | None
 ) -> None:
     """Insert a new run with all that belongs to it."""
     statement = _Statement()
     _insert(statement, "r", [run], source="(SELECT 1) one")
     statement.parts[0] = statement.parts[0].removesuffix(")") + " RETURNING id)"
-    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [bell])):
-        _insert(statement, name, list(rows))
+    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [bell] if bell else [])):
+        if rows:
+            _insert(statement, name, list(rows))
     statement.run("SELECT id FROM r")
 
 

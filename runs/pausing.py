@@ -14,14 +14,15 @@ from django.db import transaction
 
 from decisions import deeds
 from decisions.audit import Deed
-from decisions.models import Confirmation
 from runs import journal
 from runs.changes import NewEvent, Plus, StepChange
 from runs.claims import Claim, LeaseLost
 from runs.events.types import EventType
 from runs.failpoints import hit
 from runs.models import Run
+from runs.resuming import TAKEOVER, go_on_if_given_back
 from runs.step_context import NeedsPerson
+from runs.step_rulings import TakenOver
 from runs.transition import apply
 
 
@@ -46,10 +47,7 @@ def pause(
     written = journal.lines(held, left[0], active_ms=active_ms, events=left[1])
     hit("before_waiting")
     with transaction.atomic():
-        confirmation = asked.ruling.standing if asked.ruling.is_asked else None
-        if confirmation is None:
-            confirmation = deeds.ask(asked.use, asked.ruling)
-        waiting_for = _waiting_for(held.run, asked, confirmation)
+        waiting_for = _waiting_for(held.run, asked)
         data = {**waiting_for, "step": asked.use.step_index, "tool": asked.use.tool}
         place = held.run.tenant_id, held.run.workspace_id
         deed = Deed("run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data)
@@ -64,10 +62,21 @@ def pause(
         )  # fmt: skip
         if apply(waiting) is None:
             raise LeaseLost(held.run.id)
+        if isinstance(asked, TakenOver):
+            go_on_if_given_back(held.run.id)
     hit("after_waiting")
 
 
-def _waiting_for(run: Run, asked: NeedsPerson, confirmation: Confirmation) -> dict[str, Any]:
+def _waiting_for(run: Run, asked: NeedsPerson) -> dict[str, Any]:
+    """Return what the run waits for; people are asked here."""
+    if isinstance(asked, TakenOver):
+        return {
+            "type": TAKEOVER,
+            "taskId": run.task_id,
+            "question": "A person has the page; the run goes on when it is given back.",
+        }
+    standing = asked.ruling.standing if asked.ruling.is_asked else None
+    confirmation = standing or deeds.ask(asked.use, asked.ruling)
     step = f"step {(asked.use.step_index or 0) + 1} of {run.total_steps}"
     return {
         "type": "confirmation",

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from artifacts.services import KeptBlob, keep_blob
-from decisions import confirmations, deeds
-from decisions.deeds import Ruling, ToolUse
+from decisions import deeds
+from decisions.deeds import ToolUse
 from decisions.masking import Masker
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
@@ -32,25 +32,12 @@ from runs.claims import LeaseLost
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.made_calls import MadeCall, begun
-from runs.models import APPROVED, DEVELOPER_TARGET, Run
+from runs.models import DEVELOPER_TARGET, Run
 from runs.open_calls import open_call_of_run
+from runs.step_rulings import CallFailed as CallFailed
+from runs.step_rulings import NeedsPerson as NeedsPerson
+from runs.step_rulings import TakenOver, rule_on_call
 from runs.task_templates.registry import StepView
-
-
-class CallFailed(Exception):
-    """A tool call that failed or was denied; `error` has the one shape of every door."""
-
-    def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(str(error.get("message", "")))
-        self.error = error
-
-
-class NeedsPerson(Exception):
-    """A tool call that a person has to confirm first; nothing of it was done."""
-
-    def __init__(self, use: ToolUse, ruling: Ruling) -> None:
-        super().__init__(use.tool)
-        self.use, self.ruling = use, ruling
 
 
 @dataclass(slots=True)
@@ -135,15 +122,14 @@ class StepRun:
             return ToolResult(False, error=failed.error)
 
     async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
-        approved = self.run.options.get(APPROVED)
-        ruling = await asyncio.wrap_future(self.in_engine(lambda: _rule(use, approved)))
-        if ruling.decision == "deny":
+        ruling = await asyncio.wrap_future(self.in_engine(lambda: rule_on_call(use, self.run)))
+        if ruling is not None and ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
         self._check_page_is_there(use)
-        if ruling.decision == "confirm":
+        if ruling is None or ruling.decision == "confirm":
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
-            raise NeedsPerson(use, ruling)
+            raise TakenOver(use) if ruling is None else NeedsPerson(use, ruling)
         call, workspace = MadeCall.of(use), None
         tool = get_tool(use.tool)
         if tool is not None and tool.kind == "workspace":
@@ -248,7 +234,7 @@ class StepRun:
             trust=self._trust,
             deadline=self.deadline,
             save_artifact=self._save_artifact,
-            emit=self._emit,
+            emit=self.emit,
             browser=self.browser,
             workspace=workspace,
             secrets=self.secrets,
@@ -267,31 +253,17 @@ class StepRun:
     ) -> Awaitable[str]:
         return self._save(data, name, mime_type, kind)
 
-    def _emit(self, type_: str, data: Mapping[str, Any]) -> None:
+    def emit(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Tell an event of the step's own: at once, or joined with what comes after it
+        (`runs.events.pending`).
+
+        Raises:
+            ValueError: There is no such type of event.
+        """
         if type_ not in EVENT_TYPES:
-            raise ValueError(f"a tool told an event of the unknown type {type_!r}")
+            raise ValueError(f"a step told an event of the unknown type {type_!r}")
         self.tell(NewEvent(type_, {"step": self.index, **data}))
 
     def seconds_left(self) -> float:
         """Return the seconds until this step's deadline, never below 0."""
         return max(0.0, self.deadline - time.monotonic())
-
-
-def _rule(use: ToolUse, approved: int | None) -> Ruling:
-    """Return what becomes of a step's call, on the run's database thread; an approval is used up
-    here.
-
-    `approved`: the decision by which a person let pass the direct call that the run carries.
-    """
-    ruling = deeds.rule_on(use)
-    if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
-        may = confirmations.was_approved(
-            approved, digests=use.digests, principal_id=use.principal_id
-        )
-        return Ruling(ruling.verdict, "allow") if may else ruling
-    if ruling.decision == "deny":
-        deeds.record_denial(use, ruling)
-    if ruling.decision == "allow" and ruling.standing is not None:
-        # False where a former worker had begun: whether the step may be done again is its effect's.
-        confirmations.use(ruling.standing)
-    return ruling

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from decisions.principals import Principal
@@ -79,21 +80,24 @@ async def wait_events(
     limit: int = 100,
     max_bytes: int | None = None,
     progress: Progress = _no_progress,
+    read: Callable[..., tuple[dict[str, Any], int]] | None = None,
 ) -> dict[str, Any]:
     """Return the events behind `after` as soon as there is one, or none when the time is up.
+
+    `run_id` says whose log it is: with a `read` of its own, that of something else.
 
     Raises:
         RunNotFound: As `selectors.list_events`.
     """
     until = time.monotonic() + wait_s
+    page_of: Callable[..., tuple[dict[str, Any], int]] = read or selectors.list_events_and_seq
     async with get_hub().listen(run_id) as (_, listener):
         told = False
         while True:
             if listener.is_behind:
-                page, reached = await in_thread(
-                    selectors.list_events_and_seq, principal=principal, run_id=run_id,
-                    after=after, limit=limit, max_bytes=max_bytes,
-                )  # fmt: skip
+                asked = {"principal": principal, "run_id": run_id, "after": after}
+                asked |= {"limit": limit, "max_bytes": max_bytes}
+                page, reached = await in_thread(partial(page_of, **asked))
                 if page["events"] or page["terminal"]:
                     return page
                 listener.has(after, of=reached)

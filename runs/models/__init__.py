@@ -1,5 +1,13 @@
 """The rows of the work."""
 
+from runs.models.conversations import (
+    MessageRole,
+    Task,
+    TaskEvent,
+    TaskMessage,
+    TaskStatus,
+    TaskTicket,
+)
 from runs.models.journal import UNDONE, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import (
@@ -29,6 +37,7 @@ __all__ = [
     "UNDER_WAY",
     "UNDONE",
     "DeliveryStatus",
+    "MessageRole",
     "OpenCall",
     "OutboxEntry",
     "Run",
@@ -41,6 +50,11 @@ __all__ = [
     "RunTotalChange",
     "Slot",
     "StepStatus",
+    "Task",
+    "TaskEvent",
+    "TaskMessage",
+    "TaskStatus",
+    "TaskTicket",
     "Webhook",
     "WebhookDelivery",
     "Worker",

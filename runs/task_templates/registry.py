@@ -96,6 +96,11 @@ class StepContext(Protocol):
     ) -> Awaitable[ToolResult]:  # fmt: skip
         """Call a tool and return what came of it, a failure too."""
 
+    def emit(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Tell an event of the step in the run's log (runs/events/types.py); the pieces of a text
+        are joined.
+        """
+
     def keep_output(self, output: Mapping[str, Any]) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 

@@ -97,6 +97,6 @@ def _tell(run: StepRun, verb: str, what: str) -> None:
         run.tell(NewEvent("tool.update", {"told": ODD[what]}))
         return
     for n in range(int(what)):
-        run.tell(NewEvent("chatDelta", {"step": run.index, "text": f"{n} "}))
+        run.tell(NewEvent("chatDelta", {"step": run.index, "content": f"{n} "}))
     for n in range(int(what)):
         run.tell(NewEvent("tool.update", {"step": run.index, "delta": f"{n}é", "at": n}))

@@ -107,7 +107,7 @@ def test_what_comes_by_the_hundred_is_written_in_few_events_and_whole(
     assert run.status == "succeeded", run.error
     types = types_of(run)
     assert types.count("chatDelta") + types.count("tool.update") < 500, "hardly any were joined"
-    for type_, field, word in (("chatDelta", "text", "{} "), ("tool.update", "delta", "{}é")):
+    for type_, field, word in (("chatDelta", "content", "{} "), ("tool.update", "delta", "{}é")):
         for step, number in ((0, 2000), (2, 50)):
             told = RunEvent.objects.filter(run=run, type=type_, data__step=step).order_by("seq")
             text = "".join(data[field] for data in told.values_list("data", flat=True))

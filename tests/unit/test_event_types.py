@@ -44,9 +44,9 @@ def test_a_tool_tells_events_of_known_types_alone() -> None:
         run=Run(id="run_x"), inputs={}, index=3, in_engine=lambda f: f(), tell=told.append,
         deadline=0.0,
     )  # fmt: skip
-    step._emit(EventType.TOOL_UPDATE, {"line": "x"})
+    step.emit(EventType.TOOL_UPDATE, {"line": "x"})
     with pytest.raises(ValueError, match=r"unknown type 'tool.shout'"):
-        step._emit("tool.shout", {})
+        step.emit("tool.shout", {})
     assert [(event.type, event.data) for event in told] == [
         ("tool.update", {"step": 3, "line": "x"})
     ]

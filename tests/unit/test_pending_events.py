@@ -22,7 +22,7 @@ def pending(
 
 
 def word(text: str, step: int = 0) -> NewEvent:
-    return NewEvent("chatDelta", {"step": step, "text": text})
+    return NewEvent("chatDelta", {"step": step, "content": text})
 
 
 def update(delta: object, step: int = 0, at: int = 0) -> NewEvent:
@@ -30,7 +30,7 @@ def update(delta: object, step: int = 0, at: int = 0) -> NewEvent:
 
 
 def texts_of(events: PendingEvents) -> list[object]:
-    return [event.data.get("text", event.data.get("delta")) for event in events.events()]
+    return [event.data.get("content", event.data.get("delta")) for event in events.events()]
 
 
 def test_nothing_is_due_while_nothing_waits() -> None:
@@ -92,7 +92,7 @@ def test_what_a_model_says_after_a_tools_update_stays_after_it() -> None:
 
 
 def test_what_was_told_before_counts_towards_the_cap() -> None:
-    events = pending(MAX_TOLD_BYTES - size_of({"step": 0, "text": "ab"}))
+    events = pending(MAX_TOLD_BYTES - size_of({"step": 0, "content": "ab"}))
     for text in "abc":
         events.add(word(text))
     assert texts_of(events) == ["a", "b"]
@@ -107,7 +107,7 @@ def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.Monke
     events = pending()
     events.add(word("é" * 100))
     (event,) = events.events()
-    assert event.data == {"step": 0, "text": "é" * 20, "truncated": True}
+    assert event.data == {"step": 0, "content": "é" * 20, "truncated": True}
 
 
 def test_an_update_that_is_no_text_is_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,5 +135,5 @@ def test_no_text_of_a_step_is_lost_or_moved(told: list[tuple[int, str, bool]]) -
             events.forget()
     written += events.events()
     for step, mine in groupby(sorted(told, key=lambda one: one[0]), key=lambda one: one[0]):
-        kept = "".join(event.data["text"] for event in written if event.data["step"] == step)
+        kept = "".join(event.data["content"] for event in written if event.data["step"] == step)
         assert kept == "".join(text.replace("\0", "\ufffd") for _, text, _ in mine)
