@@ -82,22 +82,21 @@ async def wait_events(
     progress: Progress = _no_progress,
     read: Callable[..., tuple[dict[str, Any], int]] | None = None,
 ) -> dict[str, Any]:
-    """Return the events behind `after` as soon as there is one, or none when the time is up.
-
-    `run_id` says whose log it is: with a `read` of its own, that of something else.
+    """Return the events behind `after` as soon as there is one, or none when the time is up; with a
+    `read` of its own, those of another log.
 
     Raises:
         RunNotFound: As `selectors.list_events`.
     """
     until = time.monotonic() + wait_s
-    page_of: Callable[..., tuple[dict[str, Any], int]] = read or selectors.list_events_and_seq
+    page_of = partial(read or selectors.list_events_and_seq, principal=principal, run_id=run_id)
     async with get_hub().listen(run_id) as (_, listener):
         told = False
         while True:
             if listener.is_behind:
-                asked = {"principal": principal, "run_id": run_id, "after": after}
-                asked |= {"limit": limit, "max_bytes": max_bytes}
-                page, reached = await in_thread(partial(page_of, **asked))
+                page, reached = await in_thread(
+                    partial(page_of, after=after, limit=limit, max_bytes=max_bytes)
+                )
                 if page["events"] or page["terminal"]:
                     return page
                 listener.has(after, of=reached)

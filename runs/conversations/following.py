@@ -28,36 +28,43 @@ def follow(change: Transition, **_signal: Any) -> None:
     """Write what a change of a run means for its task."""
     run_id, task_id = change.run.id, str(change.run.task_id)
     told = [NewEvent(one.type, {**one.data, "runId": run_id}) for one in change.events]
-    values: dict[str, Any] = {}
-    if any(map(_uses_browser, change.events)):
-        values["used_browser"] = True
-    begins = any(one.type in _BEGINS for one in change.events)
+    values = _used_browser(change)
     waits = change.values.get("waiting_for") is not None
-    if not (begins or waits or change.ended):
+    if not (waits or change.ended or _begins(change)):
         if told:
             append(task_id, told, values)
         return
     task = lock_task(task_id)
     if task is None:
         return
-    if any(one.type == EventType.RUN_STARTED for one in change.events):
-        values.setdefault("used_browser", False)  # of this run, from its start on
     task.used_browser = values.get("used_browser", task.used_browser)
-    if change.ended:
-        said = _answer(task, change)
-        if said is not None:
-            told.append(said)
-            values["messages_count"] = task.messages_count
-    to = TaskStatus(task.status)
-    if to != TaskStatus.TAKEOVER:  # that ends when the person says so
-        to = _status_after(task, change, begins=begins)
-    move_task(
-        task, to, actor=f"run:{run_id}", events=told, values=values, data={"runId": run_id}
-    )  # fmt: skip
+    said = _answer(task, change) if change.ended else None
+    if said is not None:
+        told.append(said)
+        values["messages_count"] = task.messages_count
+    to = _status_after(task, change)
+    data = {"runId": run_id}
+    move_task(task, to, actor=f"run:{run_id}", events=told, values=values, data=data)
 
 
-def _status_after(task: Task, change: Transition, *, begins: bool) -> TaskStatus:
-    if begins:
+def _begins(change: Transition) -> bool:
+    return any(one.type in _BEGINS for one in change.events)
+
+
+def _used_browser(change: Transition) -> dict[str, Any]:
+    """Return the column that says so, where the change tells anything of it: each run begins
+    without.
+    """
+    if any(map(_uses_browser, change.events)):
+        return {"used_browser": True}
+    starts = any(one.type == EventType.RUN_STARTED for one in change.events)
+    return {"used_browser": False} if starts else {}
+
+
+def _status_after(task: Task, change: Transition) -> TaskStatus:
+    if task.status == TaskStatus.TAKEOVER:
+        return TaskStatus.TAKEOVER  # that ends when the person says so
+    if _begins(change):
         return TaskStatus.RUNNING
     if not change.ended:
         return TaskStatus.ONGOING  # it waits for a person
