@@ -10,7 +10,7 @@ from typing import Any
 
 from django.http import StreamingHttpResponse
 
-from decisions.errors import Refused
+from decisions.errors import InvalidInput, Refused
 from decisions.principals import Principal
 from decisions.threads import in_thread
 from runs import selectors
@@ -46,6 +46,19 @@ def stream_events(
         content_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
+
+
+def last_event_id(text: str, after: int) -> int:
+    """Return where a reader goes on that comes back with this header, else `after`.
+
+    Raises:
+        InvalidInput: No event has such an id.
+    """
+    if not text:
+        return after
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise InvalidInput("Last-Event-ID: it has to be the id of an event, a whole number.")
+    return int(text)
 
 
 async def _lines(
