@@ -133,11 +133,12 @@ class Said:
         told = {"messageId": self.message.id, "runId": run.id, "characters": len(self.content)}
         place = task.tenant_id, task.workspace_id
         record(Deed("task.message_added", principal.id, "task", task.id, *place, told))
+        trust = "remote" if principal.trust == "remote" else task.trust
         stays = task.status == TaskStatus.TAKEOVER
         move_task(
             task, TaskStatus.TAKEOVER if stays else TaskStatus.RUNNING, actor=principal.id,
             events=[message_event(self.message), *more],
-            values={"messages_count": task.messages_count}, data={"runId": run.id},
+            values={"messages_count": task.messages_count, "trust": trust}, data={"runId": run.id},
         )  # fmt: skip
 
     def _locked_task(self) -> Task:

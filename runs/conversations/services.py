@@ -98,8 +98,8 @@ def _new_task(
     now = datetime.now(UTC)
     return Task(
         id=new_id("task_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
-        principal_id=principal.id, user_id=principal.user_id, title=title, target_id=target_id,
-        key=key, created_at=now, updated_at=now,
+        principal_id=principal.id, user_id=principal.user_id, trust=principal.trust, title=title,
+        target_id=target_id, key=key, created_at=now, updated_at=now,
     )  # fmt: skip
 
 
@@ -129,6 +129,8 @@ def add_message(
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
+    if task.trust == "remote":
+        principal = principal.at_trust("remote")
     said = Said(
         principal, task.id, content, on_busy=on_busy, output_schema=output_schema, key=key or "",
         target_id=task.target_id,

@@ -32,6 +32,7 @@ class Task(models.Model):
 
     Attributes:
         key: the caller's idempotency key.
+        trust: remote once anybody spoke in it from there: what was said is read by all its runs.
         used_browser: the run under way, or the last one, used a browser.
         taken_over_at: since when a person has the page.
     """
@@ -41,6 +42,7 @@ class Task(models.Model):
     workspace_id = models.CharField(max_length=64)
     principal_id = models.CharField(max_length=80)
     user_id = models.CharField(max_length=128, null=True)
+    trust = models.CharField(max_length=8)
     title = models.CharField(max_length=200)
     status = models.CharField(max_length=16, choices=TaskStatus.choices, default=TaskStatus.CREATED)
     target_id = models.CharField(max_length=128, null=True)
