@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,14 @@ from runs.task_templates.registry import (
     template,
 )
 
+PICTURE = base64.b64decode(  # one red pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
+
 
 class TalkInputs(Closed):
     """What the user said, parted by `;`, each part a verb and what with: `say`, `use`, `output`,
-    `note FILE TEXT`, `sleep`, `until FILE`, `fail`; what is none of these is said.
+    `picture`, `note FILE TEXT`, `sleep`, `until FILE`, `fail`; what is none of these is said.
     """
 
     goal: str
@@ -49,12 +54,8 @@ class Talk(TaskTemplate):
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Do what the part says."""
         verb, _, what = str(step.input["what"]).partition(" ")
-        if verb == "use":
-            call = {"tool": what, "toolCallId": f"call-{what}"}
-            ctx.emit("toolUsed", {"phase": "start", "args": {"url": "about:blank"}, **call})
-            ctx.emit("toolUsed", {"phase": "end", "ok": True, **call})
-        elif verb == "output":
-            ctx.emit("structuredOutput", {"status": "ok", "output": {"found": what}})
+        if verb in ("use", "output", "picture"):
+            await _show(ctx, verb, what)
         elif verb == "note":
             file, _, text = what.partition(" ")
             await ctx.call("test_note", {"file": file, "text": text})
@@ -83,3 +84,15 @@ class Talk(TaskTemplate):
         said = [str((step.output or {}).get("said")) for step in steps]
         words = next((one for one in reversed(said) if one), "Done.")
         return Conclusion(RunStatus.SUCCEEDED, result={"message": words}, summary="answered")
+
+
+async def _show(ctx: Any, verb: str, what: str) -> None:
+    if verb == "use":
+        call = {"tool": what, "toolCallId": f"call-{what}"}
+        ctx.emit("toolUsed", {"phase": "start", "args": {"url": "about:blank"}, **call})
+        ctx.emit("toolUsed", {"phase": "end", "ok": True, **call})
+    elif verb == "output":
+        ctx.emit("structuredOutput", {"status": "ok", "output": {"found": what}})
+    else:
+        save = ctx._tool_context().save_artifact
+        await save(PICTURE, name="page.png", mime_type="image/png", kind="screenshot")

@@ -41,7 +41,7 @@ def tell(task: Task) -> dict[str, Any]:
         "goes_on": task_object(task, messages=0),
         "pill": task_pill(task.status),
         "tones": TONES,
-        "messages": [{"said": one, "failed": _failure(one)} for one in shown],
+        "talk": [{"said": one, "failed": _failure(one)} for one in shown],
         "tools": _tools(task),
         "picture": _picture(task),
         "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),

@@ -142,8 +142,7 @@ def add_message(
         _place(said)
     except SaidAlready as first:
         return _told(task.id, first.message, deduplicated=True)
-    message = TaskMessage.objects.get(id=said.message_id)
-    return _told(task.id, message, deduplicated=False)
+    return _told(task.id, TaskMessage.objects.get(id=said.message_id), deduplicated=False)
 
 
 def _place(said: Said) -> None:

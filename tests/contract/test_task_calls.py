@@ -138,8 +138,8 @@ def test_another_workspaces_task_is_missing(
     path = f"{TASKS}/{begin(api)['taskId']}{what}"
     other = client_with(workspace="elsewhere")
     reads = what in ("", "/events")
-    body = {"json": {"content": "x"}} if what == "/messages" else {}
-    answer = other.get(path) if reads else other.post(path, **body)
+    body = {"content": "x"} if what == "/messages" else {}
+    answer = other.get(path) if reads else other.post(path, json=body)
     assert refusal(answer, 404)["errorCode"] == "TASK_NOT_FOUND"
 
 

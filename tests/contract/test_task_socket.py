@@ -144,9 +144,10 @@ def test_a_page_of_ours_or_of_a_trusted_origin_may_come(
 
 def test_another_host_and_another_path_are_refused(web: str, token: str, make_task: Make) -> None:
     task_id = make_task()
-    elsewhere = {"additional_headers": {"Host": "elsewhere.invalid", **bearer(token)}}
+    elsewhere = {"Host": "elsewhere.invalid", **bearer(token)}
     address = web.replace("http", "ws", 1)
-    with pytest.raises(InvalidStatus), connect(f"{address}/ws/tasks/{task_id}", **elsewhere):
+    ours = f"{address}/ws/tasks/{task_id}"
+    with pytest.raises(InvalidStatus), connect(ours, additional_headers=elsewhere):
         pass
     with pytest.raises(InvalidStatus), connect(f"{address}/ws/other"):
         pass

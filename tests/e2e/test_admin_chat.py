@@ -41,17 +41,21 @@ def show(visitor: Visitor, name: str) -> None:
 
 def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
     visitor: Visitor, make_task: Make, place: WorkerPlace, in_background: Background,  # noqa: F811
-    make_artifact: Callable[..., str], tmp_path: Path,
+    tmp_path: Path,
 ) -> None:  # fmt: skip
     gate = tmp_path / "gate"
     task_id = make_task()
     open_task(visitor, task_id)
-    say(visitor, f"say looking at the page; use browser_click; until {gate}; say the shop is open")
+    say(
+        visitor,
+        f"say looking at the page; use browser_click; picture; until {gate}; say the shop is open",
+    )
     visitor.sees(".chat-said[data-role=user]")
     working = in_background(place.work)
     visitor.sees(".chat-said[data-role=assistant] >> text=looking at the page")
     visitor.sees("[data-chat-tools] li >> text=browser_click")
     visitor.sees("[data-chat-state] .cty-pill[data-tone=running]")
+    visitor.sees("[data-chat-shot] img[src*='art_']")
     show(visitor, "chat-running")
     gate.touch()
     visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
@@ -66,14 +70,17 @@ def test_a_page_that_is_opened_later_shows_the_same(
     make_task: Make,
     place: WorkerPlace,  # noqa: F811
 ) -> None:
-    task_id = make_task("use browser_click; say the shop is open")
+    task_id = make_task("use browser_click; picture; say the shop is open")
     place.work()
     visitor.open("/admin/runs/task/")
     visitor.click("a.cty-link:has-text('use browser_click')")
     visitor.sees(".chat-said[data-role=assistant] >> text=the shop is open")
     visitor.sees("[data-chat-tools] li >> text=browser_click")
     visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
+    visitor.sees("[data-chat-shot] img[src*='art_']")
+    show(visitor, "chat-later")
     assert Task.objects.get(id=task_id).status == "ongoing"
+    assert "TaskMessage" not in visitor.do(visitor.page.content())
 
 
 def test_a_page_opened_meanwhile_has_what_was_said_before(
