@@ -29,6 +29,7 @@ from runners.workspace.place import Workspace
 from runners.workspaces import check_may_use, open_workspace
 from runs.changes import NewEvent
 from runs.claims import LeaseLost
+from runs.conversations.history import Told, messages_before
 from runs.events.types import EVENT_TYPES
 from runs.failpoints import hit
 from runs.made_calls import MadeCall, begun
@@ -207,6 +208,15 @@ class StepRun:
             step_index=self.index, number=len(self.calls), was_asked=self.replay is not None,
             shown=self.masker.value(args), is_own=get_tool(tool) is not None,
         )  # fmt: skip
+
+    async def said_before(self) -> Sequence[Told]:
+        """Return what was said in the run's task before the message that it is made for."""
+        run = self.run
+        if run.task_id is None:
+            return ()
+        read = partial(messages_before, task_id=run.task_id, run_id=run.id)
+        said: Sequence[Told] = await asyncio.wrap_future(self.in_engine(read))
+        return said
 
     async def keep_picture(self, *, url: str | None) -> str | None:
         """Keep a picture of the page that the step failed on, unless it kept one itself; return

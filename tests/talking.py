@@ -27,7 +27,7 @@ PICTURE = base64.b64decode(  # one red pixel
 
 class TalkInputs(Closed):
     """What the user said, parted by `;`, each part a verb and what with: `say`, `use`, `output`,
-    `picture`, `note FILE TEXT`, `sleep`, `until FILE`, `fail`; what is none of these is said.
+    `picture`, `note FILE TEXT`, `until FILE`, `fail`, `recall`; what is none of these is said.
     """
 
     goal: str
@@ -59,8 +59,8 @@ class Talk(TaskTemplate):
         elif verb == "note":
             file, _, text = what.partition(" ")
             await ctx.call("test_note", {"file": file, "text": text})
-        elif verb == "sleep":
-            await asyncio.sleep(float(what))
+        elif verb == "recall":
+            self._say(ctx, ", ".join(one.content for one in await ctx.said_before()))
         elif verb == "until":
             while not Path(what).exists():
                 await asyncio.sleep(0.02)

@@ -28,7 +28,7 @@ _STATUS: Schema = {"type": "string", "enum": list(TaskStatus.values)}
 _TARGET: Schema = {
     "type": "string",
     "minLength": 1,
-    "maxLength": 128,
+    "maxLength": 64,
     "description": "The target that the agent works on.",
 }
 _CONTENT: Schema = {"type": "string", "minLength": 1, "maxLength": CONTENT_MAX, "pattern": "\\S"}

@@ -23,6 +23,7 @@ from decisions.masking import MASK
 from decisions.principals import Principal
 from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
 from runners.base import Effect, ToolResult
+from runs.conversations.history import Told
 from runs.models import RunStatus
 from runs.shortening import answer_schema
 
@@ -100,6 +101,9 @@ class StepContext(Protocol):
         """Tell an event of the step in the run's log (runs/events/types.py); the pieces of a text
         are joined.
         """
+
+    def said_before(self) -> Awaitable[Sequence[Told]]:
+        """Return what was said in the run's task before the message that it is made for."""
 
     def keep_output(self, output: Mapping[str, Any]) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""

@@ -253,6 +253,17 @@ def test_a_run_reads_what_was_said_before_it(place: WorkerPlace, make_task: Make
     ]  # fmt: skip
 
 
+def test_a_step_is_told_what_was_said_before(
+    place: WorkerPlace, make_task: Make, say: Say
+) -> None:
+    task_id = make_task("say one")
+    say(task_id, "recall")
+    place.work()
+    told = TaskEvent.objects.filter(task_id=task_id, type="chatDelta").order_by("seq")
+    words = "".join(data["content"] for data in told.values_list("data", flat=True))
+    assert words == "one say one, one "  # its own words, then what was recalled
+
+
 def test_deeds_and_moves_of_a_task_are_audited(
     place: WorkerPlace, principal: Principal, make_task: Make
 ) -> None:

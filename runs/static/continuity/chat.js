@@ -32,11 +32,11 @@
     if (!said) speaking.set(data.runId, said = bubble("assistant", "", data.runId));
     said.dataset.growing = "";
     const words = said.firstChild;
-    if (data.restarted) words.textContent = "";
     if (said.dataset.over) { // the next turn of the same run
-      words.textContent += "\n\n";
+      said.before = words.textContent = `${words.textContent}\n\n`;
       delete said.dataset.over;
     }
+    if (data.restarted) words.textContent = said.before || ""; // what this turn said does not count
     words.textContent += data.content || "";
     if (data.finished) { said.dataset.over = "yes"; delete said.dataset.growing; }
     log.scrollTop = log.scrollHeight;
