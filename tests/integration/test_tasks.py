@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,16 +13,20 @@ from decisions.principals import Principal
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.history import messages_before
 from runs.conversations.selectors import get_task, list_task_events, list_tasks
-from runs.conversations.services import add_message, create_task, stop_task
+from runs.conversations.services import (
+    add_message,
+    create_task,
+    stop_task,
+)
 from runs.conversations.turns import look_after_tasks
 from runs.models import OutboxEntry, Run, Task, TaskEvent, TaskMessage
 from runs.services import cancel_run
 from runs.worker import WorkerPlace
-from tests.integration.racing import at_once
 
 pytest_plugins = ["tests.support.task_fixtures"]
 Make = Callable[..., str]
 Say = Callable[..., dict[str, Any]]
+Background = Callable[[Callable[[], object]], Any]
 
 
 def types(task_id: str) -> list[str]:
@@ -169,24 +172,6 @@ def test_the_same_key_makes_one_task(make_task: Make) -> None:
     assert (Task.objects.count(), Run.objects.count()) == (1, 1)
 
 
-def test_messages_at_once_have_one_turn_each(place: WorkerPlace, make_task: Make, say: Say) -> None:
-    task_id = make_task()
-    told = at_once([partial(say, task_id, f"say {n}") for n in range(8)])
-    assert [one["queued"] for one in told].count(False) == 1
-    assert sorted(TaskMessage.objects.values_list("number", flat=True)) == list(range(1, 9))
-    place.work()
-    assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
-    types(task_id)
-
-
-def test_one_key_at_once_is_one_message(make_task: Make, say: Say) -> None:
-    task_id = make_task()
-    told = at_once([lambda: say(task_id, "say one", key="k")] * 8)
-    assert len({one["message"]["id"] for one in told}) == 1
-    assert [one["deduplicated"] for one in told].count(False) == 1
-    assert Run.objects.count() == 1
-
-
 def test_stop_ends_what_is_under_way_and_what_waits(
     place: WorkerPlace, principal: Principal, make_task: Make, say: Say
 ) -> None:
@@ -253,9 +238,7 @@ def test_a_run_reads_what_was_said_before_it(place: WorkerPlace, make_task: Make
     ]  # fmt: skip
 
 
-def test_a_step_is_told_what_was_said_before(
-    place: WorkerPlace, make_task: Make, say: Say
-) -> None:
+def test_a_step_is_told_what_was_said_before(place: WorkerPlace, make_task: Make, say: Say) -> None:
     task_id = make_task("say one")
     say(task_id, "recall")
     place.work()
