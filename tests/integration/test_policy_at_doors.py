@@ -97,7 +97,9 @@ ELSEWHERE = {  # what changes nothing, or is asked about in a test of its own
 
 @pytest.fixture
 def facts(
-    principal: Principal, api: httpx.Client, make_run: Callable[..., Any],
+    principal: Principal,
+    api: httpx.Client,
+    make_run: Callable[..., Any],
     make_task: Callable[..., str],
 ) -> Mapping[str, str]:
     """What the calls are about, there before any rule is."""
