@@ -1,4 +1,6 @@
-"""The one ASGI application: by path to the API, MCP, the static files, or the rest of Django."""
+"""The one ASGI application: by path to the API, MCP, the WebSockets, the static files, or
+the rest of Django.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,7 @@ from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.gate import CALL_LIMIT  # noqa: E402
 from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
 from runners.remote import close_connections  # noqa: E402
+from runs.conversations.socket import PATH, serve_task  # noqa: E402
 from runs.published import Publisher  # noqa: E402
 from runs.stack.idle import WebUse  # noqa: E402
 from runs.stack.places import places  # noqa: E402
@@ -125,7 +128,7 @@ class _Body:
 
 
 class Dispatcher:
-    """What uvicorn calls. WebSockets will stand at /ws here."""
+    """What uvicorn calls."""
 
     def __init__(self) -> None:
         self._api, self._pages, self._files = ApiHandler(), PageHandler(), KeptFiles()
@@ -137,7 +140,7 @@ class Dispatcher:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # before the handshake: the client sees 403
+            await self._socket(scope, receive, send)
         else:
             await self._live(receive, send)
 
@@ -154,6 +157,19 @@ class Dispatcher:
             await self._choose(scope["path"])(scope, body.receive, send)
         if body.is_flood:
             await _refuse(send, BodyTooLarge(f"The body has more than {body.limit} bytes."))
+
+    async def _socket(self, scope: Any, receive: Any, send: Any) -> None:
+        """Open a task's WebSocket; there are no others."""
+        if _head_bytes(scope) > HEAD_MAX_BYTES or not scope["path"].startswith(PATH):
+            await send({"type": "websocket.close"})  # before the handshake: the client sees 403
+            return
+
+        async def heard() -> Any:
+            message = await receive()
+            self._use.note()
+            return message
+
+        await serve_task(scope, heard, send)
 
     def _choose(self, path: str) -> Any:
         if path.startswith(_API):

@@ -8,6 +8,7 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
 from decisions.signals import confirmation_opened, decision_resolved
+from runs.signals import run_of_task_changed
 from runs.totals import keep_totals
 
 
@@ -19,11 +20,12 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         """Have the counting of runs looked after whenever the tables may have changed, and hear
-        what people are asked and what they decide.
+        what people are asked and what they decide, and how runs of tasks go.
         """
         post_migrate.connect(keep_totals, sender=self)
         decision_resolved.connect(_go_on)
         confirmation_opened.connect(_tell_of)
+        run_of_task_changed.connect(_follow)
 
 
 # What they import has models, which are not there when this module is loaded, and is not needed
@@ -40,3 +42,9 @@ def _tell_of(**signal: Any) -> None:
     from runs.webhooks.asking import tell_of
 
     tell_of(**signal)
+
+
+def _follow(**signal: Any) -> None:
+    from runs.conversations.following import follow
+
+    follow(**signal)

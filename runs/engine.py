@@ -33,7 +33,7 @@ from runs.new_steps import new_row
 from runs.opening import ms_left
 from runs.pausing import pause
 from runs.slots import release_slot
-from runs.step_context import NeedsAnswer, NeedsPerson
+from runs.step_rulings import NeedsAnswer, NeedsPerson
 from runs.task_templates.registry import StepView, get_template
 from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay, Stopped, TimedOut
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from django.conf import settings
 
 from runners.errors import ToolFailed
-from runs.step_context import CallFailed, StepRun
+from runs.step_context import StepRun
+from runs.step_rulings import CallFailed
 from runs.task_templates.registry import StepPlan, TaskTemplate
 
 # Refused before a page was there.

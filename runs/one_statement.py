@@ -186,14 +186,15 @@ def _audit(statement: Statement, entries: list[AuditEntry]) -> None:
 
 
 def insert_run(
-    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, bell: OutboxEntry
+    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, bell: OutboxEntry | None
 ) -> None:
     """Insert a new run with all that belongs to it."""
     statement = Statement()
     statement.insert("r", [run], source="(SELECT 1) one")
     statement.parts[0] = statement.parts[0].removesuffix(")") + " RETURNING id)"
-    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [bell])):
-        statement.insert(name, list(rows))
+    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [bell] if bell else [])):
+        if rows:
+            statement.insert(name, list(rows))
     statement.run("SELECT id FROM r")
 
 

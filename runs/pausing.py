@@ -22,7 +22,8 @@ from runs.claims import Claim, LeaseLost
 from runs.events.types import EventType
 from runs.failpoints import hit
 from runs.models import ANSWER, Run
-from runs.step_context import NeedsAnswer, NeedsPerson
+from runs.resuming import TAKEOVER, go_on_if_given_back
+from runs.step_rulings import NeedsAnswer, NeedsPerson, TakenOver
 from runs.transition import apply
 
 
@@ -63,6 +64,8 @@ def pause(
         )  # fmt: skip
         if apply(waiting) is None:
             raise LeaseLost(held.run.id)
+        if isinstance(asked, TakenOver):
+            go_on_if_given_back(held.run.id)
     hit("after_waiting")
 
 
@@ -85,6 +88,12 @@ def _waiting_for(run: Run, asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
         until = datetime.now(UTC) + timedelta(seconds=settings.CONFIRM_TTL_S)
         told, expires = asked.question[:2000], deeds.milliseconds(until)
         return {"type": "answer", "question": told, "expiresAt": expires}
+    if isinstance(asked, TakenOver):
+        return {
+            "type": TAKEOVER,
+            "taskId": run.task_id,
+            "question": "A person has the page; the run goes on when it is given back.",
+        }
     standing = asked.ruling.standing if asked.ruling.is_asked else None
     confirmation = standing or deeds.ask(asked.use, asked.ruling)
     step = f"step {(asked.use.step_index or 0) + 1} of {run.total_steps}"

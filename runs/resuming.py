@@ -12,9 +12,10 @@ from decisions.confirmations import expire_due
 from decisions.models import Confirmation, ConfirmationStatus
 from runs import outbox
 from runs.changes import Transition
-from runs.models import Run, RunStatus
+from runs.models import Run, RunStatus, Task, TaskStatus
 from runs.transition import apply
 
+TAKEOVER = "takeover"  # what a run waits for whose page a person has
 AT_ONCE = 500  # decisions that one statement asks about
 
 
@@ -82,3 +83,29 @@ def _unanswered(run: Run) -> bool:
             return False
         outbox.put(run)
     return True
+
+
+def give_back(run: Run) -> bool:
+    """Let a run go on that waited while a person had its page, in the caller's transaction; tell
+    whether it waited for that.
+    """
+    if (run.waiting_for or {}).get("type") != TAKEOVER:
+        return False
+    guard = {
+        "status": RunStatus.RUNNING, "ready": False, "lease_owner": None, "epoch": run.epoch,
+    }  # fmt: skip
+    if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
+        return False
+    run.ready = True
+    outbox.put(run)
+    return True
+
+
+def go_on_if_given_back(run_id: str) -> None:
+    """Let a run go on whose page was given back before it had come to wait, in the transaction in
+    which it comes to.
+    """
+    run = Run.objects.get(id=run_id)
+    tasks = Task.objects.select_for_update().filter(id=run.task_id)
+    if not any(task.status == TaskStatus.TAKEOVER for task in tasks):
+        give_back(run)

@@ -31,6 +31,8 @@ from decisions.portions import AT_ONCE, until_done
 from runners.snapshots import sweep_workspaces
 from runs import claims, outbox, portions
 from runs.changes import Transition
+from runs.conversations.duties import delete_old_tasks, end_takeovers
+from runs.conversations.turns import look_after_tasks
 from runs.endings import error_object
 from runs.models import TERMINAL, Run, RunKey, RunStatus, WebhookDelivery, Worker
 from runs.open_calls import close_left_calls
@@ -67,6 +69,7 @@ class Scheduler:
             (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),
             (3600.0, forget_uploads), (300.0, forget_answers), (300.0, forget_keys),
             (3600.0, forget_conversations), (30.0, sweep_workspaces), (10.0, close_left_calls),
+            (5.0, look_after_tasks), (5.0, end_takeovers), (3600.0, delete_old_tasks),
         ]  # fmt: skip
         due = [0.0] * len(duties)
         while not self.stopping.is_set():

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.next_actions import NextAction, next_action, next_actions_after
 from decisions.principals import Principal
-from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus
+from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
 from runs.sessions.lease import user_of
 from runs.shortening import shorten_result
 from runs.slots import count_free_slots
@@ -23,6 +23,7 @@ from runs.visible import visible_run
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
 LISTED_RESULT_BYTES = 2048  # of a run's result in a list
+_LOGS: tuple[tuple[Any, str], ...] = ((RunEvent, "run_id"), (TaskEvent, "task_id"))
 _UNREAD = ("inputs", "options")  # columns that no answer shows
 
 
@@ -225,7 +226,7 @@ def list_events_and_seq(
     principal.require("runs:read")
     run = visible_run(principal, run_id)
     rows = RunEvent.objects.filter(run_id=run.id, seq__gt=after).order_by("seq")[:limit]
-    events = first_ones((_event(row) for row in rows), max_bytes)
+    events = first_ones((event_object(row) for row in rows), max_bytes)
     last = events[-1]["seq"] if events else after
     page = {
         "events": events,
@@ -235,27 +236,36 @@ def list_events_and_seq(
     return page, max(run.last_seq, last if events else 0)
 
 
-def _event(row: RunEvent) -> dict[str, Any]:
+def event_object(row: RunEvent | TaskEvent) -> dict[str, Any]:
+    """Return a line of a log as its readers see it."""
     return {"seq": row.seq, "type": row.type, "at": to_ms(row.at), "data": row.data}
 
 
 def read_logs(spans: Mapping[str, tuple[int, int]]) -> dict[str, list[dict[str, Any]]]:
-    """Return events by run, in order: those behind the first seq of its span, up to the second.
+    """Return events by run or task, in order: those behind the first seq of a span, up to the last.
 
     For the event hub, which hands them to readers whose right to the run was checked.
     """
-    wanted = Q()
-    for run_id, (after, upto) in spans.items():
-        wanted |= Q(run_id=run_id, seq__gt=after, seq__lte=upto)
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in RunEvent.objects.filter(wanted).order_by("run_id", "seq") if spans else ():
-        found.setdefault(row.run_id, []).append(_event(row))
+    for rows, owner in _LOGS:
+        wanted = Q()
+        for id_, (after, upto) in spans.items():
+            if _is_task(id_) == (owner == "task_id"):
+                wanted |= Q(**{owner: id_}, seq__gt=after, seq__lte=upto)
+        for row in rows.objects.filter(wanted).order_by(owner, "seq") if wanted else ():
+            found.setdefault(getattr(row, owner), []).append(event_object(row))
     return found
 
 
-def last_seqs(run_ids: Sequence[str]) -> dict[str, int]:
-    """Return how far each run's log goes; a run that is gone is not among them."""
-    return dict(Run.objects.filter(id__in=run_ids).values_list("id", "last_seq"))
+def last_seqs(ids: Sequence[str]) -> dict[str, int]:
+    """Return how far the log of each run or task goes; what is gone is not among them."""
+    seqs = dict(Run.objects.filter(id__in=ids).values_list("id", "last_seq"))
+    tasks = Task.objects.filter(id__in=list(filter(_is_task, ids)))
+    return seqs | dict(tasks.values_list("id", "last_seq"))
+
+
+def _is_task(id_: str) -> bool:
+    return id_.startswith("task_")
 
 
 def list_task_templates(*, principal: Principal) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from django.db import transaction
 from decisions.audit import Deed, record
 from decisions.confirmations import withdraw
 from decisions.deeds import admit_call, begin, use_of
-from decisions.errors import Conflict, InvalidInput, RunNotFound
+from decisions.errors import InvalidInput, RunNotFound
 from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
@@ -21,23 +21,16 @@ from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import canceled
 from runs.failpoints import hit
-from runs.models import (
-    ACTIVE,
-    ANSWER,
-    APPROVED,
-    RETRIABLE,
-    TERMINAL,
-    Run,
-    RunStatus,
-)
-from runs.new_steps import new_row, take_over
+from runs.models import ACTIVE, ANSWER, APPROVED, Run, RunStatus
+from runs.new_steps import new_row
 from runs.open_calls import CarriedCall
+from runs.retrying import check_retriable, take_over
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
 from runs.sessions import services as sessions
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
-from runs.submission import Submission, Submitted, judge_submission, use_of_submission
+from runs.submission import Submission, Submitted, Turn, judge_submission, use_of_submission
 from runs.transition import insert_run
 from runs.visible import is_past_ttl, visible_run
 from runs.webhooks.services import check_named
@@ -51,6 +44,7 @@ def submit_run(
     session_id: str | None = None,
     options: Mapping[str, Any] | None = None,
     carries: CarriedCall | None = None,
+    turn: Turn | None = None,
 ) -> Submitted:
     """Accept a run: run, steps, key, event, audit and doorbell in one transaction, committed before
     returning.
@@ -58,12 +52,12 @@ def submit_run(
     With options.idempotencyKey, the same call again returns the same run (S0 §4.1.1).
 
     Args:
-        carries: the direct call that the run is made for: policy is asked about that one, its
-            approval is good for the run's one step, and a new run tells that it begins.
+        carries: the direct call that the run is made for: policy is asked about it, its approval is
+            good for the run's one step, and a new run tells that it begins.
+        turn: the message of a task that the run is made for.
 
     Raises:
-        Refused: Any of its kinds that `judge_submission` names; nothing was written but the
-            audit of a refusal.
+        Refused: As `judge_submission`; nothing was written but the audit of a refusal.
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     options = options or {}
@@ -75,9 +69,9 @@ def submit_run(
     check_named(principal, options.get("webhookId"))
     first = run_of_key(submission)
     if first is None:  # what was done already is not asked about again
-        submission, approval = _admitted(submission, carries)
+        submission, approval = _admitted(submission, carries, turn.key if turn else "")
         run = _new_run(submission)
-        first = _write_once(run, submission, approval, carries)
+        first = _write_once(run, submission, approval, carries, turn)
         if first is None:
             return _answer(run, asked_auto=asked_auto, inputs_match=None)
     known, digest = first
@@ -85,10 +79,10 @@ def submit_run(
 
 
 def _admitted(
-    submission: Submission, carries: CarriedCall | None
+    submission: Submission, carries: CarriedCall | None, key: str
 ) -> tuple[Submission, Confirmation | None]:
     """Ask policy about a submit, or about the direct call that the run is made for."""
-    use = carries.use if carries else use_of_submission(submission, key=submission.key or "")
+    use = carries.use if carries else use_of_submission(submission, key=submission.key or key)
     approval = admit_call(use)
     if carries is None or approval is None:
         return submission, approval
@@ -97,16 +91,19 @@ def _admitted(
 
 
 def _write_once(
-    run: Run, submission: Submission, approval: Confirmation | None, carries: CarriedCall | None
-) -> tuple[Run, str] | None:
+    run: Run, submission: Submission, approval: Confirmation | None,
+    carries: CarriedCall | None, turn: Turn | None,
+) -> tuple[Run, str] | None:  # fmt: skip
     """Write the run, use its approval up and take its key, or return the run that has the key."""
-    if submission.key is None and approval is None and carries is None:
+    if submission.key is None and approval is None and carries is None and turn is None:
         _write(run, submission)
         return None
     with transaction.atomic():
         first = claim_key(submission, run.id) if submission.key is not None else None
         if first is None:
             begin(approval)
+            if turn is not None:
+                turn.take(run)
             _write(run, submission)
             if carries is not None:
                 carries.begin_with(run.id)
@@ -158,10 +155,11 @@ def _write(run: Run, submission: Submission) -> None:
             together.enter_context(transaction.atomic())
         if submission.makes_session and submission.session is not None:
             sessions.write_new(submission.session, actor=run.principal_id, run_id=run.id)
-        insert_run(run, steps, queued, deed, outbox.bell(run, queue))
+        insert_run(run, steps, queued, deed, outbox.bell(run, queue) if run.ready else None)
         if submission.secrets:
             sealed_row(run.id, submission.secrets, submission.plan).save(force_insert=True)
-    outbox.ring_after_commit(queue, run.id)
+    if run.ready:
+        outbox.ring_after_commit(queue, run.id)
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:
@@ -177,26 +175,38 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
     principal.require("runs:write")
     visible_run(principal, run_id)
     approval = admit_call(use_of(principal, "cancel_task_run", {"runId": run_id}))
-    while True:
+    run = stop_run(run_id, by=principal.id, reason=reason, approval=approval)
+    if run is None:
         run = visible_run(principal, run_id)
-        if run.status in TERMINAL:
-            told = f"The run had already ended: {run.status}."
-            return {"success": False, "runId": run.id, "status": run.status, "reason": told}
-        values = canceled(run, by=principal.id, reason=reason)
+        told = f"The run had already ended: {run.status}."
+        return {"success": False, "runId": run.id, "status": run.status, "reason": told}
+    return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}
+
+
+def stop_run(
+    run_id: str, *, by: str, reason: str, approval: Confirmation | None = None
+) -> Run | None:
+    """Cancel a run for whoever may, and return it as it stood; None where it had ended. Commits.
+
+    The approval, if there is one, is used up with it.
+    """
+    while (run := Run.objects.filter(id=run_id, ended_at__isnull=True).first()) is not None:
+        values = canceled(run, by=by, reason=reason)
         # Its epoch too: a worker that comes to ask a person meanwhile raises it, and its question,
         # which was not there to be withdrawn, would stay open.
         guard = {"status": RunStatus(run.status), "epoch": run.epoch}
         change = Transition(run, guard, values, cuts="RUN_CANCELED")
-        about = {"reason": reason, "actor": principal.id}
+        about = {"reason": reason, "actor": by}
         try:
             with transaction.atomic():
                 begin(approval)
                 # Before the run's row, as whoever answers does: no two wait for each other.
-                withdraw(run_id=run.id, by=principal.id)
-                move(change, RunStatus.CANCELED, actor=principal.id, data=about)
+                withdraw(run_id=run.id, by=by)
+                move(change, RunStatus.CANCELED, actor=by, data=about)
         except InvalidTransition:
             continue  # a worker was first: look again
-        return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}
+        return run
+    return None
 
 
 def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = False) -> Submitted:
@@ -214,7 +224,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     old = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
     if old is None or (is_past_ttl(old) and not also_past_its_time):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
-    _check_retriable(old)
+    check_retriable(old)
     options = {**old.asked_options, "mode": "async"}
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
@@ -240,19 +250,13 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     return _answer(run, asked_auto=False, inputs_match=None)
 
 
-def _check_retriable(old: Run) -> None:
-    if old.status not in RETRIABLE:
-        raise Conflict(
-            f"Only a run that failed or was canceled can be retried; this one is {old.status}."
-        )
-    if old.holds_secrets:
-        raise InvalidInput(
-            "runId: this run held credentials, which are not kept; submit it again with them."
-        )
-
-
-def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, Any]:
+def answer_run(
+    *, principal: Principal, run_id: str, answer: str, beside: Callable[[Run], None] | None = None
+) -> dict[str, Any]:
     """Give a run the answer that it waits for, and let it go on.
+
+    Args:
+        beside: writes what belongs to the answer, in its transaction, behind the run's row.
 
     Raises:
         RunNotFound: As `visible_run`.
@@ -273,6 +277,8 @@ def answer_run(*, principal: Principal, run_id: str, answer: str) -> dict[str, A
         )
         if not taken:
             raise InvalidInput("runId: somebody else answered first.")
+        if beside is not None:
+            beside(run)
         record(Deed("run.answered", principal.id, "run", run.id, run.tenant_id, run.workspace_id))
         outbox.put(run)
     return {"success": True, "runId": run.id, "status": run.status}

@@ -9,7 +9,8 @@ from typing import Any
 from runners.base import Effect
 from runners.errors import PageLost, ToolFailed
 from runs.changes import NewEvent
-from runs.step_context import CallFailed, StepRun
+from runs.step_context import StepRun
+from runs.step_rulings import CallFailed
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 

@@ -30,16 +30,23 @@ from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
 from runners.workspace.place import Workspace
 from runs.changes import NewEvent
+from runs.conversations.history import Told, messages_before
 from runs.events.types import EVENT_TYPES, EventType
 from runs.failpoints import hit
 from runs.made_calls import MadeCall
 from runs.models import ANSWER, TRACE, Run
 from runs.own_artifacts import read_own_chunk
-from runs.step_place import begin_call, record_fallback, trust_of
-from runs.step_rulings import CallFailed as CallFailed
-from runs.step_rulings import NeedsAnswer as NeedsAnswer
-from runs.step_rulings import NeedsPerson as NeedsPerson
-from runs.step_rulings import rule_on_call
+from runs.step_rulings import (
+    CallFailed,
+    NeedsAnswer,
+    NeedsPerson,
+    TakenOver,
+    begin_call,
+    record_fallback,
+    remembered,
+    rule_on_call,
+    trust_of,
+)
 from runs.task_templates.registry import Elsewhere, StepView
 
 
@@ -102,7 +109,7 @@ class StepRun:
                 person has decided.
         """
         use = self._use(tool, args, target_id, is_own=elsewhere is None)
-        call = self._remembered(use)
+        call = remembered(use, self.replay)
         if call is None:
             call = {"tool": tool, "digest": use.digest, **await self._perform(use, timeout_ms)}
         self.calls.append(call)
@@ -141,13 +148,13 @@ class StepRun:
 
     async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
         ruling = await asyncio.wrap_future(self.in_engine(lambda: rule_on_call(use, self.run)))
-        if ruling.decision == "deny":
+        if ruling is not None and ruling.decision == "deny":
             return {"error": deeds.denial(use, ruling).as_dict()}
         self._check_page_is_there(use)
-        if ruling.decision == "confirm":
+        if ruling is None or ruling.decision == "confirm":
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
-            raise NeedsPerson(use, ruling)
+            raise TakenOver(use) if ruling is None else NeedsPerson(use, ruling)
         call = MadeCall.of(use)
         place = await self._place(use, call)
         if isinstance(place, ToolFailed | Refused):
@@ -196,23 +203,6 @@ class StepRun:
                 details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
             )
 
-    def _remembered(self, use: ToolUse) -> dict[str, Any] | None:
-        """Return what this call answered before the step stopped for a person, if it was made.
-
-        Raises:
-            ToolFailed: The step takes another way than before: what was done is not done again, and
-                what was approved was approved of the other way.
-        """
-        if self.replay is None or use.number >= len(self.replay):
-            return None
-        call = dict(self.replay[use.number])
-        if call["tool"] != use.tool or call["digest"] not in use.digests:
-            raise ToolFailed(
-                f"After the wait the step calls {use.tool} where it had called {call['tool']}.",
-                details={"causeCode": "STEP_CHANGED", "effect": "unknown"},
-            )
-        return call
-
     def _use(
         self, tool: str, args: Mapping[str, Any], target_id: str | None, *, is_own: bool
     ) -> ToolUse:
@@ -240,6 +230,15 @@ class StepRun:
         answer = self.run.options.get(ANSWER)
         return None if answer is None else str(answer)
 
+    async def said_before(self) -> Sequence[Told]:
+        """Return what was said in the run's task before the message that it is made for."""
+        run = self.run
+        if run.task_id is None:
+            return ()
+        read = partial(messages_before, task_id=run.task_id, run_id=run.id)
+        said: Sequence[Told] = await asyncio.wrap_future(self.in_engine(read))
+        return said
+
     async def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> dict[str, Any]:
         """Return a chunk of an artifact that this run kept, or {error}."""
         where: dict[str, Any] = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
@@ -260,14 +259,15 @@ class StepRun:
 
     async def keep_output(self, output: Any) -> str:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
-        return await self._save(orjson.dumps(output), "output.json", "application/json", "file")
+        told = {"name": "output.json", "mime_type": "application/json"}
+        return await self._save(orjson.dumps(output), **told)
 
     def _tool_context(self, place: Workspace | RunnerTarget | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
             trust=trust_of(self.run),
             deadline=self.deadline,
-            save_artifact=self._save_artifact,
+            save_artifact=self._save,
             emit=self.emit,
             browser=self.browser,
             workspace=place if isinstance(place, Workspace) else None,
@@ -278,17 +278,12 @@ class StepRun:
             mask=self.masker.text,
         )
 
-    async def _save(self, data: bytes, name: str, mime_type: str, kind: str) -> str:
+    async def _save(self, data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
         data = self.masker.data(data, mime_type)
         blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
         hit("blob_kept")
         self.blobs.append(blob)
         return blob.artifact_id
-
-    def _save_artifact(
-        self, data: bytes, *, name: str, mime_type: str, kind: str = "file"
-    ) -> Awaitable[str]:
-        return self._save(data, name, mime_type, kind)
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
         """Tell an event of the step's own: at once, or joined with what comes after it

@@ -19,7 +19,8 @@ from runners.browser.vocabulary import RESERVE_SECONDS
 from runners.errors import NavigationTimeout, ToolBroken, ToolFailed
 from runs.changes import NewEvent, StepChange
 from runs.models import Run, RunStep, StepStatus
-from runs.step_context import CallFailed, NeedsAnswer, NeedsPerson, StepRun
+from runs.step_context import StepRun
+from runs.step_rulings import CallFailed, NeedsAnswer, NeedsPerson
 from runs.task_templates.matches import match_of
 from runs.task_templates.outcomes import MORE_TIME
 from runs.task_templates.registry import StepView

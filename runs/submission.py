@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import orjson
 from django.conf import settings
@@ -28,7 +28,7 @@ from runners.models import BrowserSession
 from runners.sessions import find_session, new_session
 from runners.targets import Caller
 from runners.workspaces import developer_target_of
-from runs.models import DEVELOPER_TARGET, TRACE
+from runs.models import DEVELOPER_TARGET, TRACE, Run
 from runs.output_schema import check_output_schema
 from runs.secret_inputs import split
 from runs.task_templates.registry import (
@@ -105,6 +105,19 @@ class Submitted:
             "deduplicated": self.deduplicated,
         }
         return answer | ({} if self.inputs_match is None else {"inputsMatch": self.inputs_match})
+
+
+class Turn(Protocol):
+    """A message of a task, on its way to become a run (`runs.conversations.said`)."""
+
+    @property
+    def key(self) -> str:
+        """The caller's key of the message; empty without one."""
+
+    def take(self, run: Run) -> None:
+        """Place the run in its task, in the transaction that writes it and before that; one that
+        is not `ready` afterwards waits there until its turn comes.
+        """
 
 
 def judge_submission(

@@ -35,6 +35,7 @@ from runs.models import (
 from runs.new_steps import new_rows
 from runs.open_calls import cut_calls, forget_calls
 from runs.rows import not_before, update_returning
+from runs.signals import run_of_task_changed
 
 
 class _NoSlot(Exception):
@@ -49,11 +50,13 @@ def apply(change: Transition) -> int | None:
     was written.
     """
     in_one = connection.vendor == "postgresql"  # closes are part of the statement
-    if change.cuts or (change.closes and not in_one):
+    if change.cuts or (change.closes and not in_one) or change.run.task_id:
         with transaction.atomic():
             last_seq = _write(change)
             if last_seq is not None:
                 _settle_calls(change, closed=in_one)
+                if change.run.task_id:
+                    run_of_task_changed.send(Run, change=change)
     else:
         last_seq = _write(change)
     if last_seq is not None:
@@ -80,10 +83,10 @@ def _settle_calls(change: Transition, *, closed: bool) -> None:
 
 
 def insert_run(
-    run: Run, steps: list[RunStep], event: NewEvent, deed: Deed, bell: OutboxEntry
+    run: Run, steps: list[RunStep], event: NewEvent, deed: Deed, bell: OutboxEntry | None
 ) -> None:
-    """Write a new run with its steps, its first event, its audit row and its doorbell, in the
-    caller's transaction or one of its own; on PostgreSQL as one statement.
+    """Write a new run with its steps, its first event, its audit row and, if it may be claimed, its
+    doorbell, in the caller's transaction or one of its own; on PostgreSQL as one statement.
     """
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
     if connection.vendor == "postgresql":
@@ -94,7 +97,8 @@ def insert_run(
             RunStep.objects.bulk_create(steps)
             first.save(force_insert=True)
             entry_for(deed).save(force_insert=True)
-            bell.save(force_insert=True)
+            if bell is not None:
+                bell.save(force_insert=True)
     # Nobody can be listening yet: the run's id is not known outside this transaction.
 
 

@@ -31,8 +31,9 @@ from runs.journal import Ending
 from runs.models import Run, RunStep
 from runs.parked import Parked, may_park, park, take
 from runs.shared_page import bring_page_back
-from runs.step_context import CallFailed, StepRun
+from runs.step_context import StepRun
 from runs.step_lines import about, paused
+from runs.step_rulings import CallFailed
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from runs import evidence_views, views, webhook_views
+from runs.conversations import views as task_views
 from runs.pages import views as page_views
 from runs.sessions import views as session_views
 from runs.tools import views as tool_views
@@ -35,5 +36,13 @@ urlpatterns = [
         "webhooks/<id:webhookId>/deliveries/<id:deliveryId>/replay",
         webhook_views.ReplayView.as_view(),
     ),
+    path("tasks", task_views.TasksView.as_view()),
+    path("tasks/<id:taskId>", task_views.TaskView.as_view()),
+    path("tasks/<id:taskId>/messages", task_views.MessagesView.as_view()),
+    path("tasks/<id:taskId>/stop", task_views.StopView.as_view()),
+    path("tasks/<id:taskId>/takeover", task_views.TakeoverView.as_view()),
+    path("tasks/<id:taskId>/resume", task_views.ResumeView.as_view()),
+    path("tasks/<id:taskId>/ticket", task_views.TicketView.as_view()),
+    path("tasks/<id:taskId>/events", task_views.TaskEventsView.as_view()),
     path("runtime/profile", views.ProfileView.as_view()),
 ]

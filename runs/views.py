@@ -13,11 +13,10 @@ from rest_framework.request import Request
 from artifacts.selectors import list_run_artifacts
 from decisions.api_view import ApiView, json_answer, principal_of
 from decisions.arguments import Arguments
-from decisions.errors import InvalidInput
 from decisions.openapi import operation
 from runs import api_document as document
 from runs import contract, selectors, services
-from runs.events.stream import MEDIA_TYPE, PAGE, stream_events
+from runs.events.stream import MEDIA_TYPE, PAGE, last_event_id, stream_events
 from runs.visible import visible_run
 from runs.waiting import submit_and_wait, wait_events, wait_run
 
@@ -176,7 +175,7 @@ class EventsView(ApiView):
                     principal=principal, run_id=run_id, after=after, wait_s=wait_s, limit=limit
                 )
             )
-        after = _last_event_id(request, after)
+        after = last_event_id(request.headers.get("Last-Event-ID", ""), after)
         first = await wait_events(principal=principal, run_id=run_id, after=after, limit=PAGE)
         if first["terminal"] and not first["events"]:
             return _nothing_more()
@@ -188,15 +187,6 @@ def _nothing_more() -> HttpResponse:
     response = HttpResponse(status=HTTPStatus.NO_CONTENT)
     del response["Content-Type"]
     return response
-
-
-def _last_event_id(request: Request, after: int) -> int:
-    text = request.headers.get("Last-Event-ID", "")
-    if not text:
-        return after
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise InvalidInput("Last-Event-ID: it has to be the id of an event, a whole number.")
-    return int(text)
 
 
 class RunArtifactsView(ApiView):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from decisions.principals import Principal
@@ -79,21 +80,23 @@ async def wait_events(
     limit: int = 100,
     max_bytes: int | None = None,
     progress: Progress = _no_progress,
+    read: Callable[..., tuple[dict[str, Any], int]] | None = None,
 ) -> dict[str, Any]:
-    """Return the events behind `after` as soon as there is one, or none when the time is up.
+    """Return the events behind `after` as soon as there is one, or none when the time is up; with a
+    `read` of its own, those of another log.
 
     Raises:
         RunNotFound: As `selectors.list_events`.
     """
     until = time.monotonic() + wait_s
+    page_of = partial(read or selectors.list_events_and_seq, principal=principal, run_id=run_id)
     async with get_hub().listen(run_id) as (_, listener):
         told = False
         while True:
             if listener.is_behind:
                 page, reached = await in_thread(
-                    selectors.list_events_and_seq, principal=principal, run_id=run_id,
-                    after=after, limit=limit, max_bytes=max_bytes,
-                )  # fmt: skip
+                    partial(page_of, after=after, limit=limit, max_bytes=max_bytes)
+                )
                 if page["events"] or page["terminal"]:
                     return page
                 listener.has(after, of=reached)

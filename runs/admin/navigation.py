@@ -14,6 +14,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
     ("Work", (
         ("Inbox", "inbox", "decisions_decision", "decisions.view_decision"),
         ("Runs", "play_circle", "runs_run", "runs.view_run"),
+        ("Tasks", "forum", "runs_task", "runs.view_task"),
         ("Artifacts", "inventory_2", "artifacts_artifact", "artifacts.view_artifact"),
         ("Browser sessions", "web_asset", "runners_browsersession", "runners.view_browsersession"),
         ("Targets", "folder_managed", "runners_executiontarget", "runners.view_executiontarget"),

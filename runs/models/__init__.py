@@ -1,5 +1,13 @@
 """The rows of the work."""
 
+from runs.models.conversations import (
+    MessageRole,
+    Task,
+    TaskEvent,
+    TaskMessage,
+    TaskStatus,
+    TaskTicket,
+)
 from runs.models.journal import UNDONE, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import KeyedCall, OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import (
@@ -34,6 +42,7 @@ __all__ = [
     "UNDONE",
     "DeliveryStatus",
     "KeyedCall",
+    "MessageRole",
     "OpenCall",
     "OutboxEntry",
     "Run",
@@ -46,6 +55,11 @@ __all__ = [
     "RunTotalChange",
     "Slot",
     "StepStatus",
+    "Task",
+    "TaskEvent",
+    "TaskMessage",
+    "TaskStatus",
+    "TaskTicket",
     "Webhook",
     "WebhookDelivery",
     "Worker",

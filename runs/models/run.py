@@ -60,6 +60,8 @@ class Run(models.Model):
     inputs = models.JSONField()
     options = models.JSONField(default=dict)
     session_id = models.CharField(max_length=64)
+    # The task whose message made it (runs/conversations): its runs take turns.
+    task_id = models.CharField(max_length=64, null=True)
     owns_session = models.BooleanField(default=True)
     # Other workers may take steps of this run while its own worker is at it (runs/portions.py).
     shared = models.BooleanField(default=False)
@@ -131,6 +133,11 @@ class Run(models.Model):
                     condition=Q(hidden_at__isnull=True),
                 )
                 for name, kept in _FILTERED.items()
+            ),
+            models.Index(
+                fields=["task_id", "created_at", "id"],
+                name="run_of_task",
+                condition=Q(task_id__isnull=False),
             ),
             # For whose turn it is (runs/turn.py): the first of each workspace is one probe.
             models.Index(

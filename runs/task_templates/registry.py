@@ -23,6 +23,7 @@ from decisions.masking import MASK
 from decisions.principals import Principal
 from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
 from runners.base import Effect, ToolResult
+from runs.conversations.history import Told
 from runs.models import RunStatus
 from runs.shortening import answer_schema
 
@@ -107,6 +108,9 @@ class StepContext(Protocol):
         timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
     ) -> Awaitable[ToolResult]:  # fmt: skip
         """Call a tool and return what came of it, a failure too."""
+
+    def said_before(self) -> Awaitable[Sequence[Told]]:
+        """Return what was said in the run's task before the message that it is made for."""
 
     def keep_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""

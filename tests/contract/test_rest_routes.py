@@ -20,6 +20,7 @@ RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
 SESSION = "api/v1/sessions/<id:sessionId>"
 TARGET = "api/v1/targets/<id:targetId>"
 HOOK = "api/v1/webhooks/<id:webhookId>"
+TASK = "api/v1/tasks/<id:taskId>"
 USER = "api/v1/user/<id:user_id>"
 SCOPED: dict[str, dict[str, str]] = {
     "api/v1/templates": {"GET": "runs:read"},
@@ -44,6 +45,14 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{HOOK}/disable": {"POST": "runs:write"},
     f"{HOOK}/deliveries": {"GET": "runs:read"},
     f"{HOOK}/deliveries/<id:deliveryId>/replay": {"POST": "runs:write"},
+    "api/v1/tasks": {"GET": "tasks:read", "POST": "tasks:write"},
+    TASK: {"GET": "tasks:read"},
+    f"{TASK}/messages": {"POST": "tasks:write"},
+    f"{TASK}/stop": {"POST": "tasks:write"},
+    f"{TASK}/takeover": {"POST": "tasks:write"},
+    f"{TASK}/resume": {"POST": "tasks:write"},
+    f"{TASK}/ticket": {"POST": "tasks:read"},
+    f"{TASK}/events": {"GET": "tasks:read"},
     "api/v1/runtime/profile": {"GET": "runs:read"},
     "api/v1/page-content": {"POST": "artifacts:read"},
     "api/v1/sessions": {"GET": "sessions:read", "POST": "sessions:write"},
@@ -112,7 +121,7 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
 
 MADE_UP = {
     "runId": "run_x", "artifactId": "art_x", "sessionId": "sess_x", "uploadId": "upl_x",
-    "webhookId": "hook_x", "deliveryId": "dlv_x", "targetId": "target_x",
+    "webhookId": "hook_x", "deliveryId": "dlv_x", "targetId": "target_x", "taskId": "task_x",
     "user_id": "alice", "decision_id": "1",
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal, create_token
 from decisions.user_state import Move, move_state
 from runners.models import BrowserSession, ExecutionTarget
+from runs.conversations.services import create_task
 from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
 from tests.support.continuity import SHELL, decide, owner_named
@@ -56,6 +57,7 @@ def a_row_each(
     move_state(owner_named(principal), [Move("time", -0.5, 0.5, "chat")])
     put_shell(principal=principal, call={**SHELL, "user_id": "u"})
     decide(principal)
+    create_task(principal=principal, title="a task")
     create_webhook(principal=principal, url="http://127.0.0.1:9/")
     WebhookDelivery.objects.create(
         id="msg_1", webhook=Webhook.objects.get(), run=Run.objects.get(), event="run.failed",

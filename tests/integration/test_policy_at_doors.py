@@ -29,14 +29,15 @@ from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import DEFAULT_SCOPES, Principal, authenticate, create_token
 from runners.models import BrowserSession, ExecutionTarget
 from runners.targets import TargetSays, make_target
-from runs.models import Webhook, WebhookDelivery
+from runs.conversations.services import take_over_task
+from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session
 from runs.webhooks.services import create_webhook, disable_webhook
 from tests.contract.mcp_host import OpenDoor, StdioHost
 from tests.support.continuity import PATH, SHELL, decide, decision_of
 from tests.support.rest import submission
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
 
 ENDPOINT = "https://8.8.8.8/execute"
 URL = "https://hooks.example.test/x"
@@ -83,6 +84,11 @@ WRITES = (
     Write("replace_target", "targets/{target}", TARGET, "PUT"),
     Write("probe_target", "targets/{target}/probe"),
     Write("delete_target", "targets/{target}", method="DELETE"),
+    Write("create_task", "tasks", {"title": "mine"}),
+    Write("run_task_template", "tasks/{task}/messages", {"content": "say hi"}),
+    Write("take_over_task", "tasks/{task}/takeover"),
+    Write("resume_task", "tasks/{takenTask}/resume"),
+    Write("stop_task", "tasks/{task}/stop"),
     Write("continuity_chat", "chat", CHAT),
     Write("continuity_report_outcome", "decision/{decided}/outcome?user_id=alice", OUTCOME),
     Write("continuity_put_shell", "user/alice/objects/shell", SHELL),
@@ -90,7 +96,7 @@ WRITES = (
 )
 BY_TOOL = {write.tool: write for write in WRITES}
 ELSEWHERE = {  # what changes nothing, or is asked about in a test of its own
-    "page-content": "reads",
+    "page-content": "reads", "tasks/{}/ticket": "opens what reads, or asks by itself",
     "runs/{}/answer": "below", "tools/{}/call": "test_call_tools",
     "decision/{}/confirm": "below", "artifacts/upload/{}": "the bytes of a start_artifact_upload",
 }  # fmt: skip
@@ -105,7 +111,10 @@ def token(principal: Principal) -> str:
 
 @pytest.fixture
 def facts(
-    principal: Principal, api: httpx.Client, make_run: Callable[..., Any]
+    principal: Principal,
+    api: httpx.Client,
+    make_run: Callable[..., Any],
+    make_task: Callable[..., str],
 ) -> Mapping[str, str]:
     """What the calls are about, there before any rule is."""
     hook = create_webhook(principal=principal, url=URL)["webhookId"]
@@ -125,13 +134,15 @@ def facts(
         "run": make_run().id, "failedRun": make_run(status="failed").id, "hook": hook,
         "session": create_session(principal=mine)["sessionId"], "offHook": off,
         "delivery": delivery.id, "upload": upload["uploadId"], "target": target.id,
-        "decided": str(decide(principal).decision_id),
+        "task": make_task(), "takenTask": take_over_task(principal=principal,
+        task_id=make_task())["taskId"], "decided": str(decide(principal).decision_id),
     }  # fmt: skip
 
 
 def written() -> list[int]:
     """How much there is of everything that the calls write."""
-    tables = BrowserSession, Webhook, WebhookDelivery, UserObject, Decision, ExecutionTarget
+    tables = (BrowserSession, Webhook, WebhookDelivery, UserObject, Decision, ExecutionTarget, Run,
+              Task, TaskMessage)  # fmt: skip
     reported = Outcome.objects.filter(status__isnull=False)
     deeds = AuditEntry.objects.exclude(action="policy.denied")
     return [*(table.objects.count() for table in tables), reported.count(), deeds.count()]

@@ -20,7 +20,7 @@ from runs.models import Run
 from runs.pausing import pause
 from runs.resuming import look_after_waiting
 from runs.services import answer_run, cancel_run
-from runs.step_context import NeedsPerson
+from runs.step_rulings import NeedsPerson
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take

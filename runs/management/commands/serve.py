@@ -21,6 +21,7 @@ from runs.stack.safety import refuse_unsafe_start
 
 GRACEFUL_STOP_S = 3
 OPEN_FILES = 65_536
+SOCKET_MESSAGE_BYTES = 1024 * 1024  # a larger one ends the connection, with 1009
 
 
 class Command(BaseCommand):
@@ -86,4 +87,5 @@ def web_config() -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=GRACEFUL_STOP_S,
+        ws_max_size=SOCKET_MESSAGE_BYTES,
     )

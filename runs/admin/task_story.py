@@ -1,0 +1,86 @@
+"""What a task's page tells: what was said, what is under way, the tools and the newest picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from artifacts.models import Artifact
+from decisions.labels import pill
+from runs.conversations.selectors import task_object
+from runs.conversations.turns import unfinished_runs
+from runs.events.types import MESSAGE, EventType
+from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage
+
+MESSAGES_SHOWN, TOOLS_SHOWN = 200, 30
+# The colour of each status: how it feels to who waits for it.
+TONES = {
+    "created": "neutral", "running": "running", "ongoing": "waiting", "takeover": "waiting",
+    "completed": "succeeded", "error": "failed",
+}  # fmt: skip
+
+
+def task_pill(status: str) -> SafeString:
+    """Return a task's status as a coloured label."""
+    return pill(status, TONES[status])
+
+
+def tell(task: Task) -> dict[str, Any]:
+    """Return what the page shows, up to the message whose run is under way; from there on the
+    page's script puts together what the log tells, from `after`.
+    """
+    first = _first_unanswered(task)
+    said = task.messages.order_by("-number")
+    if first is not None:
+        said = said.filter(number__lte=first.number)
+    shown = list(reversed(said[:MESSAGES_SHOWN]))
+    return {
+        "task": task,
+        "goes_on": task_object(task, messages=0),
+        "pill": task_pill(task.status),
+        "tones": TONES,
+        "talk": [{"said": one, "failed": _failure(one)} for one in shown],
+        "tools": _tools(task),
+        "picture": _picture(task),
+        "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
+        "after": task.last_seq if first is None else _seq_of(first),
+    }
+
+
+def _first_unanswered(task: Task) -> TaskMessage | None:
+    under_way = list(unfinished_runs(task.id).values_list("id", flat=True))
+    of_runs = task.messages.filter(role=MessageRole.USER, run_id__in=under_way)
+    return of_runs.order_by("number").first()
+
+
+def _seq_of(message: TaskMessage) -> int:
+    told = TaskEvent.objects.filter(task_id=message.task_id, type=MESSAGE)
+    return told.filter(data__messageId=message.id).values_list("seq", flat=True)[0]
+
+
+def _failure(message: TaskMessage) -> dict[str, Any] | None:
+    """Return why there is no answer to a message of the user."""
+    if message.role != MessageRole.USER or message.run_id is None:
+        return None
+    run = Run.objects.filter(id=message.run_id, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
+    error = run.values_list("error", flat=True).first() or {}
+    return {"code": error.get("errorCode"), "message": error.get("message")} if error else None
+
+
+def _tools(task: Task) -> list[dict[str, Any]]:
+    """Return the uses of tools that have ended, the newest last."""
+    ends = TaskEvent.objects.filter(
+        task_id=task.id, type=EventType.TOOL_USED, data__phase="end"
+    ).order_by("-seq")
+    return [
+        {"tool": one.data.get("tool"), "ok": one.data.get("ok"), "id": one.data.get("toolCallId")}
+        for one in reversed(ends[:TOOLS_SHOWN])
+    ]
+
+
+def _picture(task: Task) -> Artifact | None:
+    runs = Run.objects.filter(task_id=task.id).order_by("-created_at").values_list("id", flat=True)
+    kept = Artifact.objects.filter(run_id__in=list(runs[:5]), kind="screenshot", expired_at=None)
+    return kept.order_by("-created_at", "-id").first()

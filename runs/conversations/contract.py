@@ -1,0 +1,224 @@
+"""The calls about tasks as JSON Schemas: closed, camelCase; times are Unix milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runs.events.types import TASK_EVENT_TYPES
+from runs.models import MessageRole, TaskStatus
+
+Schema = dict[str, Any]
+CONTENT_MAX = 65_536  # characters of a message
+
+
+def _object(properties: Schema, required: list[str]) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+_MS: Schema = {"type": "integer", "minimum": 0}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
+_STATUS: Schema = {"type": "string", "enum": list(TaskStatus.values)}
+_TARGET: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 64,
+    "description": "The target that the agent works on.",
+}
+_CONTENT: Schema = {"type": "string", "minLength": 1, "maxLength": CONTENT_MAX, "pattern": "\\S"}
+_KEY: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+    "description": "The same key again is the same one, and nothing is done twice.",
+}
+_OUTPUT_SCHEMA: Schema = {"type": "object", "description": "JSON Schema of the answer."}
+_ON_BUSY: Schema = {
+    "type": "string",
+    "enum": ["queue", "refuse", "interrupt"],
+    "default": "queue",
+    "description": "While a run of the task is under way: wait for its end, be refused with"
+    " TASK_BUSY, or have it canceled.",
+}
+
+CREATE_INPUT: Schema = _object(
+    {
+        "title": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 200,
+            "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+            "description": "By default the beginning of the message.",
+        },
+        "message": {**_CONTENT, "description": "What the agent is to do first."},
+        "targetId": _TARGET,
+        "outputSchema": _OUTPUT_SCHEMA,
+        "idempotencyKey": _KEY,
+    },
+    [],
+)
+LIST_INPUT: Schema = _object(
+    {
+        "status": _STATUS,
+        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
+        "offset": {**_OFFSET, "default": 0},
+    },
+    [],
+)
+TASK_ID_INPUT: Schema = _object({"taskId": _ID}, ["taskId"])
+GET_INPUT: Schema = _object(
+    {
+        "taskId": _ID,
+        "messages": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 1000,
+            "default": 100,
+            "description": "How many of the newest messages to show.",
+        },
+    },
+    ["taskId"],
+)
+MESSAGE_INPUT: Schema = _object(
+    {
+        "taskId": _ID,
+        "content": _CONTENT,
+        "onBusy": _ON_BUSY,
+        "outputSchema": _OUTPUT_SCHEMA,
+        "idempotencyKey": _KEY,
+    },
+    ["taskId", "content"],
+)
+EVENTS_INPUT: Schema = _object(
+    {
+        "taskId": _ID,
+        "after": {**_OFFSET, "description": "The last seq you have; 0 (default) from the start."},
+        "waitMs": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 55_000,
+            "description": "Milliseconds to wait at most for the next event.",
+        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+    },
+    ["taskId"],
+)
+
+MESSAGE: Schema = _object(
+    {
+        "id": _ID,
+        "role": {"type": "string", "enum": list(MessageRole.values)},
+        "content": {"type": "string"},
+        "timestamp": _MS,
+        "runId": _ID,
+    },
+    ["id", "role", "content", "timestamp"],
+)
+_FIELDS: Schema = {
+    "taskId": _ID,
+    "title": {"type": "string"},
+    "status": _STATUS,
+    "lastSeq": _COUNT,
+    "messagesTotal": _COUNT,
+    "createdAt": _MS,
+    "updatedAt": _MS,
+}
+_EXTRAS: Schema = {
+    "targetId": {"type": "string"},
+    "selectedClientId": {"type": "string"},
+    "takenOverAt": {**_MS, "description": "Since when a person has the page."},
+    "runId": {**_ID, "description": "The run under way."},
+    "waitingFor": {"type": "object", "description": "What that run waits for."},
+    "queued": {**_COUNT, "description": "How many messages wait behind it."},
+    "messages": {"type": "array", "items": MESSAGE},
+}
+TASK: Schema = _object({**_FIELDS, **_EXTRAS}, list(_FIELDS))
+TASK_LIST: Schema = _object(
+    {
+        "tasks": {"type": "array", "items": TASK},
+        "total": _COUNT,
+        "hasMore": {"type": "boolean"},
+        "nextCursor": {"type": ["string", "null"]},
+    },
+    ["tasks", "total", "hasMore", "nextCursor"],
+)
+SAID: Schema = _object(
+    {
+        "taskId": _ID,
+        "message": MESSAGE,
+        "runId": _ID,
+        "queued": {"type": "boolean", "description": "It waits for a run before it."},
+        "deduplicated": {"type": "boolean"},
+    },
+    ["taskId", "message", "runId", "queued", "deduplicated"],
+)
+EVENT: Schema = _object(
+    {
+        "seq": {"type": "integer", "minimum": 1},
+        "type": {"type": "string", "enum": sorted(TASK_EVENT_TYPES)},
+        "at": _MS,
+        "data": {"type": "object"},
+    },
+    ["seq", "type", "at", "data"],
+)
+EVENT_PAGE: Schema = _object(
+    {"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT}, ["events", "lastSeq"]
+)
+TICKET: Schema = _object(
+    {"ticket": {"type": "string"}, "taskId": _ID, "expiresAt": _MS},
+    ["ticket", "taskId", "expiresAt"],
+)
+
+_TASK_ID = "task_01kb3x5h7c9v2m4q8t6w0y1z3a"
+_RUN_ID = "run_01kb3x5h7c9v2m4q8t6w0y1z3b"
+CREATE_EXAMPLE: dict[str, Any] = {"message": "Find the opening hours of the city library."}
+MESSAGE_EXAMPLE: dict[str, Any] = {"content": "And on Sundays?", "idempotencyKey": "m-2"}
+_SAID_EXAMPLE: dict[str, Any] = {
+    "id": "tmsg_01kb3x5h7cf3n8r5x2k9p4d7gb",
+    "role": "user",
+    "content": CREATE_EXAMPLE["message"],
+    "timestamp": 1790000000000,
+    "runId": _RUN_ID,
+}
+EXAMPLE: dict[str, Any] = {
+    "taskId": _TASK_ID,
+    "title": "Find the opening hours of the city library.",
+    "status": "running",
+    "lastSeq": 3,
+    "messagesTotal": 1,
+    "createdAt": 1790000000000,
+    "updatedAt": 1790000000040,
+    "queued": 0,
+    "runId": _RUN_ID,
+    "messages": [_SAID_EXAMPLE],
+}
+SAID_EXAMPLE: dict[str, Any] = {
+    "taskId": _TASK_ID,
+    "message": _SAID_EXAMPLE,
+    "runId": _RUN_ID,
+    "queued": False,
+    "deduplicated": False,
+}
+EVENTS_EXAMPLE: dict[str, Any] = {
+    "events": [
+        {
+            "seq": 7,
+            "type": "chatDelta",
+            "at": 1790000000900,
+            "data": {"runId": _RUN_ID, "step": 0, "content": "The library is "},
+        }
+    ],
+    "lastSeq": 7,
+}
+TICKET_EXAMPLE: dict[str, Any] = {
+    "ticket": "tkt_2Zt1…",
+    "taskId": _TASK_ID,
+    "expiresAt": 1790000060000,
+}

@@ -1,0 +1,131 @@
+"""Reading tasks, what is said in them and their logs, always within the caller's workspace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from decisions.principals import Principal
+from runs.conversations.errors import TaskNotFound
+from runs.conversations.turns import is_under_way, unfinished_runs
+from runs.models import Task, TaskEvent, TaskMessage
+from runs.selectors import event_object, first_ones, to_ms
+
+MESSAGES_SHOWN = 100
+
+
+def visible_task(principal: Principal, task_id: str) -> Task:
+    """Return a task of the caller's workspace.
+
+    Raises:
+        TaskNotFound: Unknown, or another workspace's: both read the same.
+    """
+    task = Task.objects.filter(id=task_id, workspace_id=principal.workspace_id).first()
+    if task is None:
+        raise TaskNotFound(f"There is no task {task_id[:64]}.")
+    return task
+
+
+def get_task(
+    *, principal: Principal, task_id: str, messages: int = MESSAGES_SHOWN
+) -> dict[str, Any]:
+    """Return a task with its newest messages, in order.
+
+    Raises:
+        TaskNotFound: As `visible_task`.
+    """
+    principal.require("tasks:read")
+    return task_object(visible_task(principal, task_id), messages=messages)
+
+
+def list_tasks(
+    *, principal: Principal, status: str | None = None, limit: int = 50, offset: int = 0
+) -> dict[str, Any]:
+    """Return {tasks, total, hasMore, nextCursor}: newest first, without their messages."""
+    principal.require("tasks:read")
+    rows = Task.objects.filter(workspace_id=principal.workspace_id)
+    if status is not None:
+        rows = rows.filter(status=status)
+    total = rows.count()
+    shown = [task_object(task) for task in _page(rows, limit, offset)]
+    more = bool(shown) and offset + len(shown) < total
+    return {
+        "tasks": shown,
+        "total": total,
+        "hasMore": more,
+        "nextCursor": str(offset + len(shown)) if more else None,
+    }
+
+
+def _page(rows: QuerySet[Task], limit: int, offset: int) -> QuerySet[Task]:
+    return rows.order_by("-created_at", "-id")[offset : offset + limit]
+
+
+def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
+    """Return a task as its callers see it (S1 §2.1)."""
+    shown: dict[str, Any] = {
+        "taskId": task.id,
+        "title": task.title,
+        "status": task.status,
+        "lastSeq": task.last_seq,
+        "messagesTotal": task.messages_count,
+        "createdAt": to_ms(task.created_at),
+        "updatedAt": to_ms(task.updated_at),
+    }
+    extras = {"targetId": task.target_id, "selectedClientId": task.selected_client_id}
+    shown |= {name: value for name, value in extras.items() if value}
+    if task.taken_over_at is not None:
+        shown["takenOverAt"] = to_ms(task.taken_over_at)
+    if messages is not None:
+        shown |= _what_goes_on(task)
+        newest = task.messages.order_by("-number")[:messages]
+        shown["messages"] = [message_object(message) for message in reversed(newest)]
+    return shown
+
+
+def _what_goes_on(task: Task) -> dict[str, Any]:
+    """Return the run whose turn it is, what it waits for, and how many wait behind it."""
+    runs = list(unfinished_runs(task.id).order_by("created_at", "id"))
+    under_way = next((run for run in runs if is_under_way(run)), None)
+    shown: dict[str, Any] = {"queued": len(runs) - (under_way is not None)}
+    if under_way is not None:
+        shown["runId"] = under_way.id
+        if under_way.waiting_for:
+            shown["waitingFor"] = under_way.waiting_for
+    return shown
+
+
+def message_object(message: TaskMessage) -> dict[str, Any]:
+    """Return a message as its readers see it."""
+    shown = {
+        "id": message.id, "role": message.role, "content": message.content,
+        "timestamp": to_ms(message.at),
+    }  # fmt: skip
+    return shown | ({"runId": message.run_id} if message.run_id else {})
+
+
+def list_task_events(
+    *,
+    principal: Principal,
+    run_id: str,
+    after: int = 0,
+    limit: int = 100,
+    max_bytes: int | None = None,
+) -> tuple[dict[str, Any], int]:
+    """Return {events, lastSeq, terminal} of the events behind `after`, and the seq of the last that
+    there is. terminal is always false: a task can go on.
+
+    Args:
+        run_id: the task's id; named as the reading of a run's log has it.
+
+    Raises:
+        TaskNotFound: As `visible_task`.
+    """
+    principal.require("tasks:read")
+    task = visible_task(principal, run_id)
+    rows = TaskEvent.objects.filter(task_id=task.id, seq__gt=after).order_by("seq")[:limit]
+    events = first_ones((event_object(row) for row in rows), max_bytes)
+    last = events[-1]["seq"] if events else after
+    page = {"events": events, "lastSeq": last, "terminal": False}
+    return page, max(task.last_seq, last if events else 0)

@@ -1,0 +1,288 @@
+"""What callers can do with tasks; REST, the WebSocket and the admin come through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from decisions.audit import Deed, record
+from decisions.deeds import admit_call, begin, use_of
+from decisions.errors import Conflict
+from decisions.ids import new_id
+from decisions.models import Confirmation
+from decisions.principals import Principal
+from runs import services
+from runs.conversations import said as saying
+from runs.conversations.said import OnBusy, Said, SaidAlready, title_of, write_new
+from runs.conversations.selectors import message_object, task_object, visible_task
+from runs.conversations.state import move_task, settled
+from runs.conversations.turns import (
+    begin_next,
+    hold,
+    is_under_way,
+    lock_runs,
+    lock_task,
+    unfinished_runs,
+)
+from runs.models import Run, RunStatus, Task, TaskMessage, TaskStatus
+from runs.resuming import give_back
+
+_NEW_TASK = "A task"  # the title of one that nothing was said in yet
+
+
+def create_task(
+    *,
+    principal: Principal,
+    title: str | None = None,
+    message: str | None = None,
+    target_id: str | None = None,
+    output_schema: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> tuple[dict[str, Any], bool]:
+    """Make a task, and with a message its first run: all of it, or nothing. Commits.
+
+    Returns the task and whether it is new: the same key again gives the same task.
+
+    Raises:
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        Refused: As `services.submit_run`, where there is a message.
+    """
+    principal.require("tasks:write")
+    known = _task_of_key(principal, key)
+    if known is not None:
+        return task_object(known, messages=1), False
+    asked = {"title": title, "message": message, "targetId": target_id}
+    told = {name: value for name, value in asked.items() if value is not None}
+    approval = admit_call(use_of(principal, "create_task", told, key=key or ""))
+    task = _new_task(principal, title or title_of(message or _NEW_TASK), target_id, key)
+    try:
+        _write_task(task, principal, message, output_schema, approval)
+    except IntegrityError:
+        known = _task_of_key(principal, key)  # somebody was first with it at the same moment
+        if known is None:
+            raise
+        return task_object(known, messages=1), False
+    return task_object(visible_task(principal, task.id), messages=1), True
+
+
+def _write_task(
+    task: Task, principal: Principal, message: str | None,
+    output_schema: Mapping[str, Any] | None, approval: Confirmation | None,
+) -> None:  # fmt: skip
+    if message is None:
+        with transaction.atomic():
+            begin(approval)
+            write_new(task)
+        return
+    first = Said(
+        principal, task.id, message, output_schema=output_schema, target_id=task.target_id,
+        key=task.key or "", new_task=task, approval=approval,
+    )  # fmt: skip
+    _submit(first)
+
+
+def _task_of_key(principal: Principal, key: str | None) -> Task | None:
+    if key is None:
+        return None
+    mine = Task.objects.filter(principal_id=principal.id, workspace_id=principal.workspace_id)
+    return mine.filter(key=key).first()
+
+
+def _new_task(
+    principal: Principal, title: str, target_id: str | None, key: str | None
+) -> Task:  # fmt: skip
+    now = datetime.now(UTC)
+    return Task(
+        id=new_id("task_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
+        principal_id=principal.id, user_id=principal.user_id, trust=principal.trust, title=title,
+        target_id=target_id, key=key, created_at=now, updated_at=now,
+    )  # fmt: skip
+
+
+def add_message(
+    *,
+    principal: Principal,
+    task_id: str,
+    content: str,
+    on_busy: OnBusy = "queue",
+    output_schema: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> dict[str, Any]:
+    """Say something in a task: a run of its own, that begins when those before it have ended; or
+    the answer to a run that asked. Commits.
+
+    Returns {taskId, message, runId, queued, deduplicated}: the same key again gives the same
+    message.
+
+    Args:
+        on_busy: what becomes of it while a run is under way: it waits (queue), is refused, or has
+            the runs before it canceled (interrupt).
+
+    Raises:
+        TaskNotFound: As `selectors.visible_task`.
+        TaskBusy: With on_busy refuse.
+        Refused: As `services.submit_run`.
+    """
+    principal.require("tasks:write")
+    task = visible_task(principal, task_id)
+    if task.trust == "remote":
+        principal = principal.at_trust("remote")
+    said = Said(
+        principal, task.id, content, on_busy=on_busy, output_schema=output_schema, key=key or "",
+        target_id=task.target_id,
+    )  # fmt: skip
+    known = said.known()
+    if known is not None:
+        return _told(task.id, known, deduplicated=True)
+    try:
+        _place(said)
+    except SaidAlready as first:
+        return _told(task.id, first.message, deduplicated=True)
+    return _told(task.id, TaskMessage.objects.get(id=said.message_id), deduplicated=False)
+
+
+def _place(said: Said) -> None:
+    """Write the message, as the answer to a run that asked or with a run of its own."""
+    asks = next((run for run in unfinished_runs(said.task_id) if _asks(run)), None)
+    if asks is not None and said.on_busy == "queue":
+        _answer(said, asks)
+        return
+    _submit(said)
+    if said.on_busy == "interrupt":
+        _stop_runs(said.ahead, by=said.principal.id, reason="Interrupted by a message.")
+
+
+def _asks(run: Run) -> bool:
+    return (run.waiting_for or {}).get("type") == "answer"
+
+
+def _submit(said: Said) -> None:
+    services.submit_run(
+        principal=_talker(said.principal), template_id=saying.TEMPLATE, inputs=said.inputs,
+        options=said.options, turn=said,
+    )  # fmt: skip
+
+
+def _answer(said: Said, run: Run) -> None:
+    """Have the message be the answer to the run's question."""
+
+    def write(answered: Run) -> None:
+        task = lock_task(said.task_id)
+        known = said.known()
+        if known is not None:
+            raise SaidAlready(known)
+        if task is not None:
+            said.write(task, answered)
+
+    services.answer_run(
+        principal=_talker(said.principal), run_id=run.id, answer=said.content, beside=write
+    )
+
+
+def _talker(principal: Principal) -> Principal:
+    """Return the caller with the right to submit: who may talk with the agent may have it work."""
+    return replace(principal, scopes=principal.scopes | {"runs:write"})
+
+
+def _told(task_id: str, message: TaskMessage, *, deduplicated: bool) -> dict[str, Any]:
+    run = Run.objects.filter(id=message.run_id).first()
+    return {
+        "taskId": task_id,
+        "message": message_object(message),
+        "runId": message.run_id,
+        "queued": run is not None and run.ended_at is None and not is_under_way(run),
+        "deduplicated": deduplicated,
+    }
+
+
+def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
+    """Cancel what is under way in a task and what waits there, and give the page back; return the
+    task. Commits; twice is once.
+
+    Raises:
+        TaskNotFound: As `selectors.visible_task`.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+    """
+    principal.require("tasks:write")
+    task = visible_task(principal, task_id)
+    approval = admit_call(use_of(principal, "stop_task", {"taskId": task.id}))
+    with transaction.atomic():
+        begin(approval)
+        place = task.tenant_id, task.workspace_id
+        record(Deed("task.stopped", principal.id, "task", task.id, *place))
+    # What waits first, or the end of one run would begin the next.
+    runs = sorted(unfinished_runs(task.id), key=lambda run: (is_under_way(run), run.id))
+    _stop_runs([run.id for run in runs], by=principal.id, reason="The task was stopped.")
+    with transaction.atomic():
+        left, locked = lock_runs(task.id), lock_task(task.id)
+        if locked is not None and locked.status == TaskStatus.TAKEOVER and not left:
+            move_task(locked, settled(locked), actor=principal.id)
+    return task_object(visible_task(principal, task.id), messages=1)
+
+
+def _stop_runs(run_ids: list[str], *, by: str, reason: str) -> None:
+    for run_id in run_ids:
+        services.stop_run(run_id, by=by, reason=reason)
+
+
+def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
+    """Give the page to a person: nothing more is called from now on, what is in flight ends by
+    itself, and the run's clock stands once it has; return the task. Commits; twice is once.
+
+    Raises:
+        TaskNotFound: As `selectors.visible_task`.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+    """
+    principal.require("tasks:write")
+    task_id = visible_task(principal, task_id).id
+    approval = admit_call(use_of(principal, "take_over_task", {"taskId": task_id}))
+    with transaction.atomic():
+        runs, task = lock_runs(task_id), lock_task(task_id)
+        if task is not None and task.status != TaskStatus.TAKEOVER:
+            begin(approval)
+            for run in runs:
+                if run.status == RunStatus.QUEUED and run.ready:
+                    hold(run)
+            place = task.tenant_id, task.workspace_id
+            record(Deed("task.taken_over", principal.id, "task", task.id, *place))
+            move_task(task, TaskStatus.TAKEOVER, actor=principal.id)
+    return task_object(visible_task(principal, task_id), messages=1)
+
+
+def resume_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
+    """Take the page back from a person: the run that waited for it goes on, or the next message's
+    begins; return the task. Commits.
+
+    Raises:
+        TaskNotFound: As `selectors.visible_task`.
+        Conflict: Nobody has taken it over.
+        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+    """
+    principal.require("tasks:write")
+    task = visible_task(principal, task_id)
+    approval = admit_call(use_of(principal, "resume_task", {"taskId": task.id}))
+    if task.status != TaskStatus.TAKEOVER:
+        raise Conflict("Nobody has taken this task over.", details={"status": task.status})
+    with transaction.atomic():
+        runs, locked = lock_runs(task.id), lock_task(task.id)
+        if locked is None or locked.status != TaskStatus.TAKEOVER:
+            raise Conflict("Somebody else gave it back first.")
+        begin(approval)
+        place = task.tenant_id, task.workspace_id
+        record(Deed("task.resumed", principal.id, "task", task.id, *place))
+        go_on(locked, runs, actor=principal.id)
+    return task_object(visible_task(principal, task.id), messages=1)
+
+
+def go_on(task: Task, runs: list[Run], *, actor: str) -> None:
+    """Give a task that was taken over back to its runs; both are locked by the caller's
+    transaction.
+    """
+    for run in runs:
+        give_back(run)
+    move_task(task, TaskStatus.RUNNING if runs else settled(task), actor=actor)
+    begin_next(task)

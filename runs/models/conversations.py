@@ -1,0 +1,151 @@
+"""Tasks: conversations with the agent (S1 §2). A task points down at nothing; a run names its task
+by id.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class TaskStatus(models.TextChoices):
+    """S1 §2.1. `runs.conversations.state` is the sole writer."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    ONGOING = "ongoing"
+    TAKEOVER = "takeover"
+    COMPLETED = "completed"
+    ERROR = "error"
+
+
+class MessageRole(models.TextChoices):
+    """Who says it."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Task(models.Model):
+    """A conversation: each message of its user is one run, one after the other.
+
+    Attributes:
+        key: the caller's idempotency key.
+        trust: remote once anybody spoke in it from there: what was said is read by all its runs.
+        used_browser: the run under way, or the last one, used a browser.
+        taken_over_at: since when a person has the page.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64)
+    tenant_id = models.CharField(max_length=64)
+    workspace_id = models.CharField(max_length=64)
+    principal_id = models.CharField(max_length=80)
+    user_id = models.CharField(max_length=128, null=True)
+    trust = models.CharField(max_length=8)
+    title = models.CharField(max_length=200)
+    status = models.CharField(max_length=16, choices=TaskStatus.choices, default=TaskStatus.CREATED)
+    target_id = models.CharField(max_length=128, null=True)
+    selected_client_id = models.CharField(max_length=128, null=True)
+    key = models.CharField(max_length=255, null=True)
+    used_browser = models.BooleanField(default=False)
+    last_seq = models.IntegerField(default=0)
+    messages_count = models.IntegerField(default=0)
+    taken_over_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=TaskStatus.values), name="task_status_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status="takeover", taken_over_at__isnull=False)
+                | ~Q(status="takeover") & Q(taken_over_at__isnull=True),
+                name="task_takeover_has_its_time",
+            ),
+            models.UniqueConstraint(fields=["principal_id", "key"], name="task_key_per_principal"),
+        ]
+        indexes = [
+            models.Index(fields=["workspace_id", "-created_at", "-id"], name="task_listed"),
+            models.Index(fields=["-created_at", "-id"], name="task_newest_of_all"),
+            models.Index(fields=["updated_at"], name="task_to_delete"),
+            models.Index(
+                fields=["taken_over_at"],
+                name="task_taken_over",
+                condition=Q(taken_over_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class TaskMessage(models.Model):
+    """Something said in a task. `run_id`: the run that a user's message made (or answered), or that
+    an answer came from.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64)
+    task = models.ForeignKey(
+        Task, on_delete=models.CASCADE, related_name="messages", db_index=False
+    )  # (task, number) is unique, and serves
+    number = models.IntegerField()
+    role = models.CharField(max_length=16, choices=MessageRole.choices)
+    content = models.TextField()
+    run_id = models.CharField(max_length=64, null=True)
+    principal_id = models.CharField(max_length=80, null=True)
+    key = models.CharField(max_length=255, null=True)
+    digest = models.CharField(max_length=64, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "number"], name="message_number_per_task"),
+            models.UniqueConstraint(
+                fields=["task", "principal_id", "key"], name="message_key_per_task"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class TaskEvent(models.Model):
+    """One line of a task's ordered log; seq counts from 1 without gaps, given under the task's row
+    lock.
+    """
+
+    task = models.ForeignKey(
+        Task, on_delete=models.CASCADE, related_name="events", db_index=False
+    )  # (task, seq) is unique, and serves
+    seq = models.IntegerField()
+    type = models.CharField(max_length=32)
+    at = models.DateTimeField()
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "seq"], name="task_event_seq_per_task")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.type}"
+
+
+class TaskTicket(models.Model):
+    """The right to open one WebSocket of a task, once and soon; only a keyed digest of it is kept
+    (`runs.conversations.tickets`).
+    """
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="tickets")
+    principal = models.JSONField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["expires_at"], name="task_ticket_over")]
+
+    def __str__(self) -> str:
+        return f"ticket of {self.task_id}"

@@ -1,0 +1,175 @@
+// A task's page: what the agent says as it says it, the tools it uses, the newest picture, and the place to answer.
+// Everything from outside is put in as text, never as HTML.
+"use strict";
+
+(() => {
+  const root = document.querySelector("[data-chat]");
+  if (!root) return;
+  const find = (name) => root.querySelector(`[data-chat-${name}]`);
+  const tones = JSON.parse(document.getElementById("chat-tones").textContent);
+  const log = find("log"), tools = find("tools"), form = find("form");
+  const speaking = new Map(); // run id -> the bubble that grows
+  let status = root.dataset.status;
+  let retry = 0;
+
+  function bubble(role, text, runId) {
+    find("empty")?.remove();
+    const said = document.createElement("article");
+    said.className = "chat-said";
+    said.dataset.role = role;
+    const words = document.createElement("p");
+    words.textContent = text;
+    said.append(words);
+    if (runId) said.dataset.run = runId;
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+    log.append(said);
+    if (atEnd || role === "user") log.scrollTop = log.scrollHeight;
+    return said;
+  }
+
+  function grow(data) {
+    let said = speaking.get(data.runId);
+    if (!said) speaking.set(data.runId, said = bubble("assistant", "", data.runId));
+    said.dataset.growing = "";
+    const words = said.firstChild;
+    if (said.dataset.over) { // the next turn of the same run
+      said.before = words.textContent = `${words.textContent}\n\n`;
+      delete said.dataset.over;
+    }
+    if (data.restarted) words.textContent = said.before || ""; // what this turn said does not count
+    words.textContent += data.content || "";
+    if (data.finished) { said.dataset.over = "yes"; delete said.dataset.growing; }
+    log.scrollTop = log.scrollHeight;
+  }
+
+  function message(data) {
+    const said = data.role === "assistant" && speaking.get(data.runId);
+    if (!said) { bubble(data.role, data.content, data.runId); return; }
+    delete said.dataset.growing;
+    speaking.delete(data.runId);
+    // What was said on the way stays; the answer itself is told once.
+    if (!said.firstChild.textContent.trimEnd().endsWith(data.content.trim())) said.firstChild.textContent += `\n\n${data.content}`;
+  }
+
+  function tool(data) {
+    const call = String(data.toolCallId || data.tool);
+    let line = [...tools.children].find((one) => one.dataset.call === call && one.dataset.run === data.runId);
+    if (!line) {
+      line = document.createElement("li");
+      line.dataset.call = call;
+      line.dataset.run = data.runId;
+      const dot = document.createElement("i");
+      dot.className = "cty-dot";
+      const name = document.createElement("span");
+      name.className = "cty-mono";
+      name.textContent = data.tool;
+      line.append(dot, name);
+      if (data.args) line.title = JSON.stringify(data.args);
+      tools.append(line);
+      line.scrollIntoView({ block: "nearest" });
+    }
+    line.firstChild.dataset.tone = data.phase === "start" ? "running" : data.ok ? "succeeded" : "failed";
+  }
+
+  function moved(to) {
+    status = to;
+    const pill = document.createElement("span");
+    pill.className = "cty-pill";
+    pill.dataset.tone = tones[to] || "neutral";
+    pill.textContent = to;
+    find("state").replaceChildren(pill);
+    show();
+  }
+
+  function show() {
+    for (const deed of root.querySelectorAll("[data-chat-deed]")) deed.hidden = !deed.dataset.when.split(" ").includes(status);
+    find("takeover").hidden = status !== "takeover";
+    const busy = find("busy");
+    if (busy) busy.hidden = status !== "running";
+  }
+
+  function ended(event) {
+    const said = speaking.get(event.data.runId);
+    if (said) delete said.dataset.growing;
+    speaking.delete(event.data.runId);
+    const why = event.data.message || event.data.reason || "";
+    bubble("failure", `${event.data.errorCode || event.type.replace("run.", "")} ${why}`.trim(), event.data.runId);
+  }
+
+  function take(event) {
+    const data = event.data;
+    if (event.type === "chatDelta") grow(data);
+    else if (event.type === "message") message(data);
+    else if (event.type === "toolUsed") tool(data);
+    else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) moved(data.status);
+    else if (event.type === "structuredOutput") bubble("output", JSON.stringify(data.output ?? data.error, null, 2), data.runId);
+    else if (event.type === "run.waiting" && data.type !== "takeover") bubble("question", data.question || "A person has to answer.", data.runId);
+    else if (event.type === "run.failed" || event.type === "run.canceled") ended(event);
+    else if (event.type === "artifact.created" && data.kind === "screenshot") picture(data.artifactId);
+  }
+
+  function picture(artifactId) {
+    const place = root.dataset.picture.replace("ARTIFACT", encodeURIComponent(artifactId));
+    const shot = find("shot");
+    shot.href = place;
+    shot.querySelector("img").src = place;
+    shot.hidden = false;
+    find("blank").hidden = true;
+  }
+
+  let after = Number(root.dataset.after);
+  function listen() {
+    const source = new EventSource(`${root.dataset.chat}?after=${after}`);
+    source.onopen = () => { find("live").hidden = false; retry = 0; };
+    source.onmessage = (said) => {
+      const event = JSON.parse(said.data);
+      if (event.seq <= after) return;
+      after = event.seq;
+      take(event);
+    };
+    source.onerror = () => { // also where the server went away for good: the browser itself gives up then
+      find("live").hidden = true;
+      if (source.readyState !== EventSource.CLOSED) return;
+      source.close();
+      retry = Math.min(retry + 1, 10);
+      setTimeout(listen, retry * 1000);
+    };
+  }
+
+  async function post(place, body) {
+    const answer = await fetch(place, { method: "POST", body, headers: { "X-Requested-With": "fetch" } });
+    const told = await answer.json().catch(() => ({}));
+    const problem = find("problem");
+    const refused = !answer.ok || !told.ok;
+    if (problem) {
+      problem.hidden = !refused;
+      problem.textContent = refused ? told.message || `The server answered ${answer.status}.` : "";
+    }
+    return !refused;
+  }
+
+  form?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const body = new FormData(form);
+    form.dataset.key ||= Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    body.set("key", form.dataset.key); // sent twice, it is said once
+    const button = form.querySelector("button");
+    button.disabled = true;
+    try {
+      if (await post(form.action, body)) { form.reset(); delete form.dataset.key; }
+    } finally { button.disabled = false; }
+  });
+
+  form?.querySelector("textarea").addEventListener("input", () => { delete form.dataset.key; });
+  form?.querySelector("textarea").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
+  });
+
+  for (const deed of root.querySelectorAll("[data-chat-deed]")) {
+    deed.addEventListener("submit", (event) => { event.preventDefault(); post(deed.action, new FormData(deed)); });
+  }
+
+  log.scrollTop = log.scrollHeight;
+  show();
+  listen();
+})();

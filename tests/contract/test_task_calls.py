@@ -1,0 +1,163 @@
+"""The calls about tasks over REST: their answers, their status codes, and the stream of a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.schemas import check, compile_schema
+from runs.conversations import contract
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.integration.conftest import place  # noqa: F401  (a fixture)
+from tests.support.rest import refusal, told
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
+pytestmark = pytest.mark.usefixtures("stand_in")
+TASKS = "/api/v1/tasks"
+MakeClient = Callable[..., httpx.Client]
+
+
+def begin(api: httpx.Client, message: str | None = "say hi", **more: Any) -> dict[str, Any]:
+    body = {**({"message": message} if message else {}), **more}
+    return told(api.post(TASKS, json=body), 201)
+
+
+def say(api: httpx.Client, task: dict[str, Any], content: str, **more: Any) -> httpx.Response:
+    return api.post(f"{TASKS}/{task['taskId']}/messages", json={"content": content, **more})
+
+
+def fits(answer: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    check(compile_schema(schema), answer)
+    return answer
+
+
+def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def test_a_task_begins_with_its_message_and_is_shown_with_its_answer(
+    api: httpx.Client,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    made = api.post(TASKS, json={"message": "say hi"})
+    task = fits(told(made, 201), contract.TASK)
+    assert made.headers["Location"] == f"{TASKS}/{task['taskId']}"
+    assert (task["status"], task["title"]) == ("running", "say hi")
+    place.work()
+    shown = fits(told(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
+    assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
+    assert shown["status"] == "completed"
+    assert len(told(api.get(f"{TASKS}/{task['taskId']}?messages=1"))["messages"]) == 1
+
+
+def test_tasks_are_listed_newest_first_by_status_and_in_pages(api: httpx.Client) -> None:
+    made = [begin(api, None, title=name)["taskId"] for name in "abc"]
+    first = fits(told(api.get(TASKS, params={"limit": 2})), contract.TASK_LIST)
+    assert [task["taskId"] for task in first["tasks"]] == made[:0:-1]
+    assert (first["total"], first["hasMore"], first["nextCursor"]) == (3, True, "2")
+    rest = told(api.get(TASKS, params={"offset": 2}))
+    assert ([task["title"] for task in rest["tasks"]], rest["hasMore"]) == (["a"], False)
+    assert told(api.get(TASKS, params={"status": "running"}))["total"] == 0
+
+
+def test_a_message_is_accepted_and_its_key_makes_it_one(api: httpx.Client) -> None:
+    task = begin(api)
+    first = fits(told(say(api, task, "say more", idempotencyKey="k"), 202), contract.SAID)
+    assert (first["queued"], first["deduplicated"]) == (True, False)
+    again = told(say(api, task, "say more", idempotencyKey="k"))
+    assert again == {**first, "deduplicated": True}
+    assert refusal(say(api, task, "say less", idempotencyKey="k"), 409)["errorCode"] == "CONFLICT"
+    assert Run.objects.count() == 2
+
+
+def test_the_same_key_again_is_the_same_task(api: httpx.Client) -> None:
+    first = begin(api, idempotencyKey="k")
+    again = told(api.post(TASKS, json={"message": "say hi", "idempotencyKey": "k"}))
+    assert again["taskId"] == first["taskId"]
+
+
+def test_a_busy_task_refuses_a_message_that_does_not_wait(api: httpx.Client) -> None:
+    task = begin(api)
+    problem = refusal(say(api, task, "say more", onBusy="refuse"), 409)
+    assert (problem["errorCode"], problem["retryable"]) == ("TASK_BUSY", True)
+    assert problem["details"] == {"runId": Run.objects.get().id}
+
+
+def test_take_over_give_back_and_stop(api: httpx.Client) -> None:
+    path = f"{TASKS}/{begin(api)['taskId']}"
+    taken = fits(told(api.post(f"{path}/takeover")), contract.TASK)
+    assert (taken["status"], "takenOverAt" in taken) == ("takeover", True)
+    assert told(api.post(f"{path}/resume"))["status"] == "running"
+    assert refusal(api.post(f"{path}/resume"), 409)["errorCode"] == "CONFLICT"
+    assert told(api.post(f"{path}/stop"))["status"] == "completed"
+    assert Run.objects.get().status == "canceled"
+
+
+def test_the_log_comes_in_pages_and_waits_for_what_is_next(
+    api: httpx.Client,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    path = f"{TASKS}/{begin(api)['taskId']}/events"
+    first = fits(told(api.get(path, params={"limit": 1})), contract.EVENT_PAGE)
+    assert ([event["type"] for event in first["events"]], first["lastSeq"]) == (["message"], 1)
+    place.work()
+    rest = fits(told(api.get(path, params={"after": 1, "waitMs": 30_000})), contract.EVENT_PAGE)
+    assert rest["events"][-1]["data"]["status"] == "completed"
+    assert [event["seq"] for event in rest["events"]] == list(range(2, rest["lastSeq"] + 1))
+
+
+def test_a_stream_goes_on_over_the_end_of_a_run(
+    api: httpx.Client,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task = begin(api)
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": "2"}
+    with api.stream("GET", f"{TASKS}/{task['taskId']}/events", headers=headers) as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        coming = events(response)
+        assert next(coming)["seq"] == 3
+        place.work()
+        assert any(event["type"] == "run.succeeded" for event in coming)
+        say(api, task, "say more")
+        place.work()
+        assert any(event["type"] == "run.succeeded" for event in coming)
+
+
+@pytest.mark.parametrize("what", ["", "/events", "/messages", "/stop", "/takeover", "/ticket"])
+def test_another_workspaces_task_is_missing(
+    api: httpx.Client, client_with: MakeClient, what: str
+) -> None:
+    path = f"{TASKS}/{begin(api)['taskId']}{what}"
+    other = client_with(workspace="elsewhere")
+    reads = what in ("", "/events")
+    body = {"content": "x"} if what == "/messages" else {}
+    answer = other.get(path) if reads else other.post(path, json=body)
+    assert refusal(answer, 404)["errorCode"] == "TASK_NOT_FOUND"
+
+
+def test_who_may_only_talk_may_have_the_agent_work_and_nothing_else(
+    client_with: MakeClient,
+) -> None:
+    talker = client_with(scopes=frozenset({"tasks:read", "tasks:write"}))
+    task = begin(talker)
+    assert say(talker, task, "say more").status_code == 202
+    assert refusal(talker.get("/api/v1/runs"), 403)
+
+
+def test_a_message_that_a_person_has_to_confirm_writes_nothing_yet(
+    api: httpx.Client,
+) -> None:
+    task = begin(api, None)
+    make_rule(RuleSays("confirm", tool="run_task_template"), actor="t")
+    assert say(api, task, "say hi").json()["errorCode"] == "CONFIRMATION_REQUIRED"
+    assert api.post(TASKS, json={"message": "say hi"}).status_code == 202
+    assert told(api.get(TASKS))["total"] == 1
+    assert told(api.get(f"{TASKS}/{task['taskId']}"))["messages"] == []

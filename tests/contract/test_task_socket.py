@@ -1,0 +1,298 @@
+"""The WebSocket of a task: who may open it, what it tells, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from decisions.models import Token
+from decisions.principals import create_token
+from decisions.schemas import check, compile_schema
+from runs.conversations import contract, socket
+from runs.models import Run, Task, TaskMessage, TaskTicket
+from runs.worker import WorkerPlace
+from tests.integration.conftest import place  # noqa: F401  (a fixture)
+from tests.support.rest import bearer, told
+from tests.support.sockets import Page, is_event, page
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
+Make = Callable[..., str]
+
+
+def ticket(api: httpx.Client, task_id: str) -> str:
+    return str(told(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"])
+
+
+def state(line: Page) -> dict[str, Any]:
+    frame = line.get()
+    assert is_event("snapshotSync")(frame), frame
+    told: dict[str, Any] = frame["event"]["data"]
+    return told
+
+
+def test_a_page_sees_how_the_task_is_and_what_happens(
+    web: str,
+    token: str,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = make_task()
+    with page(web, task_id, token=token) as line:
+        snapshot = state(line)
+        assert (snapshot["seq"], snapshot["state"]["status"]) == (0, "created")
+        answer = line.say("say hello; use browser_click")
+        assert answer["ok"], answer
+        place.work()
+        ended = is_event("statusUpdate")
+        frames = line.until(lambda f: ended(f) and f["event"]["data"]["status"] == "ongoing")
+    seqs = [frame["event"]["seq"] for frame in frames]
+    assert seqs == list(range(seqs[0], Task.objects.get().last_seq + 1))
+    for frame in frames:
+        check(compile_schema(contract.EVENT), frame["event"])
+    types = [frame["event"]["type"] for frame in frames]
+    assert {"chatDelta", "toolUsed", "message", "run.succeeded"} <= set(types)
+
+
+def test_a_page_that_comes_back_misses_nothing_and_gets_nothing_twice(
+    web: str, token: str, make_task: Make
+) -> None:
+    task_id = make_task("say one")
+    with page(web, task_id, token=token, query="?after=1") as line:
+        state(line)
+        assert line.get()["event"]["seq"] == 2
+
+
+def test_a_ticket_opens_one_connection(web: str, api: httpx.Client, make_task: Make) -> None:
+    task_id = make_task()
+    frame = {"type": "auth", "ticket": ticket(api, task_id), "id": "a"}
+    with page(web, task_id) as line:
+        assert line.ask(frame)["ok"] is True
+        state(line)
+        assert line.say("say hi")["ok"] is True
+    with page(web, task_id) as line:
+        assert line.ask(frame)["error"]["errorCode"] == "UNAUTHENTICATED"
+        assert line.closed() == 4401
+
+
+def test_a_ticket_is_good_for_its_task_and_for_a_minute(
+    web: str, api: httpx.Client, make_task: Make
+) -> None:
+    other = ticket(api, make_task())
+    task_id = make_task()
+    late = ticket(api, task_id)
+    TaskTicket.objects.update(expires_at="2020-01-01T00:00:00Z")
+    for bad in (other, late, "tkt_made_up", "x"):
+        with page(web, task_id) as line:
+            assert line.ask({"type": "auth", "ticket": bad})["ok"] is False
+            assert line.closed() == 4401
+
+
+def test_a_token_in_the_first_frame_is_as_good_as_one_in_the_header(
+    web: str, token: str, make_task: Make
+) -> None:
+    with page(web, make_task()) as line:
+        assert line.ask({"type": "auth", "token": token, "after": 0})["ok"] is True
+        state(line)
+
+
+def test_without_a_credential_nothing_is_told(
+    web: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "AUTH_S", 0.1)
+    task_id = make_task("say one")
+    with page(web, task_id) as line:
+        assert line.closed() == 4401
+    for frame in ({"type": "ping"}, {"type": "auth"}, "no json", {"type": "auth", "ticket": 1}):
+        monkeypatch.setattr(socket, "AUTH_S", 30)
+        with page(web, task_id) as line:
+            assert line.ask(frame)["ok"] is False
+            assert line.closed() == 4401
+
+
+def test_a_token_that_is_none_is_refused_before_the_handshake(web: str, make_task: Make) -> None:
+    with pytest.raises(InvalidStatus) as refused, page(web, make_task(), token="cty_none"):
+        pass
+    assert refused.value.response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://["]
+)
+def test_a_page_of_elsewhere_is_refused_before_the_handshake(
+    web: str, token: str, make_task: Make, origin: str
+) -> None:
+    with pytest.raises(InvalidStatus), page(web, make_task(), token=token, origin=origin):
+        pass
+
+
+def test_a_page_of_ours_or_of_a_trusted_origin_may_come(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", ["https://front.example"])
+    task_id = make_task()
+    for origin in (web, "https://front.example"):
+        with page(web, task_id, token=token, origin=origin) as line:
+            state(line)
+
+
+def test_another_host_and_another_path_are_refused(web: str, token: str, make_task: Make) -> None:
+    task_id = make_task()
+    elsewhere = {"Host": "elsewhere.invalid", **bearer(token)}
+    address = web.replace("http", "ws", 1)
+    ours = f"{address}/ws/tasks/{task_id}"
+    with pytest.raises(InvalidStatus), connect(ours, additional_headers=elsewhere):
+        pass
+    with pytest.raises(InvalidStatus), connect(f"{address}/ws/other"):
+        pass
+
+
+def test_a_task_that_is_missing_or_another_workspaces_reads_the_same(
+    web: str, token: str, make_task: Make
+) -> None:
+    elsewhere = create_token(name="t", workspace="elsewhere")
+    for used, task_id in ((token, "task_none"), (elsewhere, make_task())):
+        with page(web, task_id, token=used) as line:
+            assert line.closed() == 4404
+
+
+def test_who_may_not_read_tasks_is_sent_away_and_who_may_not_write_only_reads(
+    web: str, make_task: Make
+) -> None:
+    task_id = make_task()
+    nobody = create_token(name="t", scopes=frozenset({"runs:read"}))
+    reader = create_token(name="t", scopes=frozenset({"tasks:read"}))
+    with page(web, task_id, token=nobody) as line:
+        assert line.closed() == 4403
+    with page(web, task_id, token=reader) as line:
+        state(line)
+        assert line.say("say hi")["error"]["errorCode"] == "FORBIDDEN"
+        assert line.ask({"type": "ping"})["type"] == "pong"
+    assert not Run.objects.exists()
+
+
+def test_a_revoked_token_says_nothing_more_and_is_sent_away(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = make_task()
+    with page(web, task_id, token=token) as line:
+        state(line)
+        Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
+        assert line.say("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
+    assert not Run.objects.exists()
+    Token.objects.update(revoked_at=None)
+    monkeypatch.setattr(socket, "CHECK_S", 0.05)
+    with page(web, task_id, token=token) as line:
+        state(line)
+        Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
+        assert line.closed() == 4401
+
+
+BAD: dict[str, Any] = {
+    "no json": "{",
+    "no object": "[]",
+    "a number": "1",
+    "no type": {"id": "x"},
+    "an unknown type": {"type": "shout"},
+    "a type that is no text": {"type": 1},
+    "another version": {"v": 2, "type": "ping"},
+    "one field too many": {"type": "ping", "more": 1},
+    "an id that is no text": {"type": "ping", "id": 1},
+    "an id that is too long": {"type": "ping", "id": "x" * 256},
+    "an id with a control character": {"type": "ping", "id": "a\nb"},
+    "a key twice": '{"type": "ping", "type": "ping"}',
+    "NaN": '{"type": "ping", "id": NaN}',
+    "a NUL": '{"type": "ping", "id": "a\\u0000"}',
+    "half a surrogate pair": '{"type": "ping", "id": "\\ud800"}',
+    "deep nesting": '{"type": "ping", "id": ' + "[" * 50 + "]" * 50 + "}",
+    "authenticated again": {"type": "auth", "ticket": "tkt_x"},
+    "no message": {"type": "frontend_message"},
+    "a message that is no object": {"type": "frontend_message", "message": "hi"},
+    "an unknown message": {"type": "frontend_message", "message": {"type": "shout"}},
+    "nothing said": {"type": "frontend_message", "message": {"type": "user_message"}},
+    "blanks said": {
+        "type": "frontend_message",
+        "message": {"type": "user_message", "content": " \n"},
+    },
+    "too much said": {
+        "type": "frontend_message",
+        "message": {"type": "user_message", "content": "x" * 65_537},
+    },
+    "no such choice": {
+        "type": "frontend_message",
+        "message": {"type": "user_message", "content": "x", "onBusy": "shout"},
+    },
+    "another task": {
+        "type": "frontend_message",
+        "message": {"type": "user_message", "content": "x", "taskId": "task_other"},
+    },
+    "a schema that is none": {
+        "type": "frontend_message",
+        "message": {"type": "user_message", "content": "x", "outputSchema": {"type": "thing"}},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_frame_is_answered_and_the_line_stays(
+    web: str, token: str, make_task: Make, what: str
+) -> None:
+    with page(web, make_task(), token=token) as line:
+        state(line)
+        answer = line.ask(BAD[what])
+        assert (answer["type"], answer["ok"]) == ("ack", False)
+        assert answer["error"]["errorCode"] == "INVALID_PARAMETER"
+        assert "Traceback" not in json.dumps(answer)
+        assert line.ask({"v": 1, "type": "ping", "id": "p"}) == {"v": 1, "type": "pong", "id": "p"}
+    assert not TaskMessage.objects.exists()
+
+
+def test_bytes_and_frames_that_are_too_large_end_the_line(
+    web: str, token: str, make_task: Make
+) -> None:
+    for frame, code in ((b"{}", 1003), ("x" * (1024 * 1024 + 1), 1009)):
+        with page(web, make_task(), token=token) as line:
+            state(line)
+            line.put(frame)
+            assert line.closed() == code
+
+
+def test_the_id_of_a_message_is_its_key(web: str, token: str, make_task: Make) -> None:
+    with page(web, make_task(), token=token) as line:
+        state(line)
+        first, again = line.say("say hi", "m1"), line.say("say hi", "m1")
+        other = line.say("say more", "m1")
+    assert first["result"]["message"] == again["result"]["message"]
+    assert again["result"]["deduplicated"] is True
+    assert other["error"]["errorCode"] == "CONFLICT"
+    assert Run.objects.count() == 1
+
+
+def test_deeds_of_a_task_are_done_over_the_line(web: str, token: str, make_task: Make) -> None:
+    with page(web, make_task("say hi"), token=token) as line:
+        state(line)
+
+        def do(deed: str) -> Any:
+            return line.ask({"type": "frontend_message", "message": {"type": deed}})
+
+        assert do("takeover")["result"]["status"] == "takeover"
+        assert do("resume")["result"]["status"] == "running"
+        assert do("resume")["error"]["errorCode"] == "CONFLICT"
+        assert do("stop")["result"]["status"] == "completed"
+
+
+def test_too_many_frames_in_a_second_are_refused_and_the_line_stays(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with page(web, make_task(), token=token) as line:
+        state(line)
+        monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 0)
+        assert line.ask({"type": "ping"})["error"]["errorCode"] == "TOO_MANY_REQUESTS"
+        monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 1000)
+        assert line.ask({"type": "ping"})["type"] == "pong"

@@ -1,0 +1,160 @@
+"""A task's page in a real Chromium: talking with the agent, seeing what it does as it does it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from runs.models import Run, Task, TaskMessage
+from runs.worker import WorkerPlace
+from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.support.visiting import Visitor
+
+pytest_plugins = [
+    "tests.support.admin_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.task_fixtures",
+    "tests.support.visitor_fixtures",
+]
+Make = Callable[..., str]
+Background = Callable[[Callable[[], object]], Any]
+
+
+def open_task(visitor: Visitor, task_id: str) -> None:
+    visitor.open(f"/admin/runs/task/{task_id}/change/")
+    visitor.sees("[data-chat-live]:not([hidden])")
+
+
+def say(visitor: Visitor, content: str) -> None:
+    visitor.do(visitor.page.fill("[data-chat-form] textarea", content))
+    visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))
+
+
+def show(visitor: Visitor, name: str) -> None:
+    """Leave a picture where somebody asked for one."""
+    if folder := os.environ.get("CONTINUITY_PICTURES"):
+        visitor.do(visitor.page.screenshot(path=str(Path(folder) / f"{name}.png")))
+
+
+def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
+    visitor: Visitor, make_task: Make, place: WorkerPlace, in_background: Background,  # noqa: F811
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    gate = tmp_path / "gate"
+    task_id = make_task()
+    open_task(visitor, task_id)
+    say(
+        visitor,
+        f"say looking at the page; use browser_click; picture; until {gate}; say the shop is open",
+    )
+    visitor.sees(".chat-said[data-role=user]")
+    working = in_background(place.work)
+    visitor.sees(".chat-said[data-role=assistant] >> text=looking at the page")
+    visitor.sees("[data-chat-tools] li >> text=browser_click")
+    visitor.sees("[data-chat-state] .cty-pill[data-tone=running]")
+    visitor.sees("[data-chat-shot] img[src*='art_']")
+    show(visitor, "chat-running")
+    gate.touch()
+    visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
+    visitor.sees(".chat-said[data-role=assistant] >> text=the shop is open")
+    working.join(30)
+    said = visitor.do(visitor.page.inner_text("[data-chat-log]"))
+    assert said.count("the shop is open") == 2  # in what was asked for, and once in the answer
+
+
+def test_a_page_that_is_opened_later_shows_the_same(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = make_task("use browser_click; picture; say the shop is open")
+    place.work()
+    visitor.open("/admin/runs/task/")
+    visitor.click("a.cty-link:has-text('use browser_click')")
+    visitor.sees(".chat-said[data-role=assistant] >> text=the shop is open")
+    visitor.sees("[data-chat-tools] li >> text=browser_click")
+    visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
+    visitor.sees("[data-chat-shot] img[src*='art_']")
+    show(visitor, "chat-later")
+    assert Task.objects.get(id=task_id).status == "ongoing"
+    assert "TaskMessage" not in visitor.do(visitor.page.content())
+
+
+def test_a_page_opened_meanwhile_has_what_was_said_before(
+    visitor: Visitor, make_task: Make, place: WorkerPlace, in_background: Background,  # noqa: F811
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    gate = tmp_path / "gate"
+    task_id = make_task(f"say first words; until {gate}; say last words")
+    working = in_background(place.work)
+    open_task(visitor, task_id)
+    visitor.sees(".chat-said[data-role=assistant] >> text=first words")
+    gate.touch()
+    visitor.sees(".chat-said[data-role=assistant] >> text=last words")
+    working.join(30)
+
+
+def test_a_failure_is_told_and_a_second_message_waits_its_turn(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    open_task(visitor, make_task("fail"))
+    say(visitor, "say better now")
+    visitor.sees(".chat-said[data-role=user] >> text=say better now")
+    place.work()
+    visitor.sees(".chat-said[data-role=failure] >> text=told to fail")
+    visitor.sees(".chat-said[data-role=assistant] >> text=better now")
+    visitor.sees("[data-chat-state] .cty-pill >> text=completed")
+    show(visitor, "chat-failed")
+
+
+def test_the_page_is_taken_over_given_back_and_stopped(visitor: Visitor, make_task: Make) -> None:
+    task_id = make_task("say hi")
+    open_task(visitor, task_id)
+    visitor.click("button:has-text('Take over')")
+    visitor.sees("[data-chat-takeover]:not([hidden])")
+    show(visitor, "chat-takeover")
+    visitor.click("button:has-text('Give back')")
+    visitor.sees("[data-chat-state] .cty-pill >> text=running")
+    visitor.click("button:has-text('Stop')")
+    visitor.sees("[data-chat-state] .cty-pill >> text=completed")
+    assert Run.objects.get().status == "canceled"
+
+
+def test_what_is_refused_is_told_and_not_lost(visitor: Visitor, make_task: Make) -> None:
+    open_task(visitor, make_task())
+    visitor.do(
+        visitor.page.evaluate("document.querySelector('textarea').removeAttribute('maxlength')")
+    )
+    say(visitor, "x" * 65_537)
+    visitor.sees("[data-chat-problem]:not([hidden]) >> text=65536 characters")
+    kept = visitor.do(visitor.page.input_value("[data-chat-form] textarea"))
+    assert len(kept) == 65_537
+    assert not TaskMessage.objects.exists()
+
+
+def test_words_from_out_there_run_nothing(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    evil = '<img src=x onerror="window.ran=1"></script><svg onload="window.ran=1">'
+    task_id = make_task(f"say {evil}; use {evil}; output {evil}", title=evil)
+    place.work()
+    for _ in range(2):  # as the log tells it, and as it is shown later
+        open_task(visitor, task_id)
+        visitor.sees(".chat-said[data-role=assistant]")
+        assert visitor.do(visitor.page.evaluate("window.ran")) is None
+        Task.objects.update(title=evil)
+
+
+def test_a_task_is_begun_from_the_list(visitor: Visitor, make_task: Make) -> None:
+    visitor.open("/admin/runs/task/")
+    visitor.do(visitor.page.fill("textarea[name=content]", "say hello"))
+    visitor.click("button:has-text('Begin')")
+    visitor.sees(".chat-said[data-role=user] >> text=say hello")
+    assert Task.objects.get().principal_id == "admin:admin"

@@ -1,0 +1,202 @@
+"""A person takes the page over: nothing more is called, the clock stands, and it goes on after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from decisions.errors import Conflict
+from decisions.principals import Principal
+from runs.conversations.duties import delete_old_tasks, end_takeovers
+from runs.conversations.services import resume_task, stop_task, take_over_task
+from runs.failpoints import hit
+from runs.models import Run, Slot, Task, TaskEvent
+from runs.scheduler import delete_old_runs
+from runs.worker import WorkerPlace
+from tests.support.people import events
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.task_fixtures"]
+Make = Callable[..., str]
+Say = Callable[..., dict[str, Any]]
+Background = Callable[[Callable[[], object]], Any]
+
+
+def status(task_id: str) -> str:
+    return Task.objects.get(id=task_id).status
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Where the stand-in's tool notes."""
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def taken(
+    principal: Principal, place: WorkerPlace, make_task: Make, notes: Path, tmp_path: Path,
+    in_background: Background,
+) -> str:  # fmt: skip
+    """A task that was taken over between two calls of its run, which waits now."""
+    gate = tmp_path / "gate"
+    task_id = make_task(f"note {notes} a; until {gate}; note {notes} b; say all noted")
+    working = in_background(place.work)
+    until(notes.exists)
+    take_over_task(principal=principal, task_id=task_id)
+    gate.touch()
+    working.join(30)
+    return task_id
+
+
+def test_what_is_in_flight_ends_and_nothing_more_is_called(taken: str, notes: Path) -> None:
+    run = Run.objects.get()
+    assert notes.read_text() == "a"
+    assert (run.status, run.ready, run.lease_owner) == ("running", False, None)
+    assert (run.waiting_for or {})["type"] == "takeover"
+    assert not Slot.objects.filter(run_id__isnull=False).exists()
+    assert (status(taken), events(run)[-1]) == ("takeover", "run.waiting")
+
+
+def test_the_clock_stands_until_the_page_is_given_back(
+    taken: str, principal: Principal, place: WorkerPlace, notes: Path
+) -> None:
+    before = Run.objects.get().active_ms
+    place.work()  # nothing is eligible
+    assert Run.objects.get().active_ms == before
+    assert resume_task(principal=principal, task_id=taken)["status"] == "running"
+    place.work()
+    assert (notes.read_text(), Run.objects.get().status) == ("ab", "succeeded")
+    assert status(taken) == "completed"
+
+
+def test_a_run_that_had_not_begun_does_not_begin(
+    principal: Principal, place: WorkerPlace, make_task: Make
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    place.work()
+    assert (Run.objects.get().status, status(task_id)) == ("queued", "takeover")
+    resume_task(principal=principal, task_id=task_id)
+    place.work()
+    assert (Run.objects.get().status, status(task_id)) == ("succeeded", "completed")
+
+
+def test_a_message_meanwhile_waits_until_the_page_is_given_back(
+    principal: Principal, place: WorkerPlace, make_task: Make, say: Say
+) -> None:
+    task_id = make_task()
+    take_over_task(principal=principal, task_id=task_id)
+    assert say(task_id, "say hi")["queued"] is True
+    place.work()
+    assert status(task_id) == "takeover"
+    resume_task(principal=principal, task_id=task_id)
+    place.work()
+    assert status(task_id) == "completed"
+
+
+def test_a_run_that_ends_meanwhile_leaves_the_page_with_the_person(
+    principal: Principal, place: WorkerPlace, make_task: Make, say: Say, tmp_path: Path,
+    in_background: Background,
+) -> None:  # fmt: skip
+    gate = tmp_path / "gate"
+    task_id = make_task(f"use browser_click; until {gate}")
+    second = say(task_id, "say hi")
+    working = in_background(place.work)
+    until(lambda: Task.objects.get().used_browser)
+    take_over_task(principal=principal, task_id=task_id)
+    gate.touch()
+    working.join(30)
+    assert (Run.objects.filter(status="succeeded").count(), status(task_id)) == (1, "takeover")
+    assert not Run.objects.get(id=second["runId"]).ready
+    resume_task(principal=principal, task_id=task_id)
+    assert Run.objects.get(id=second["runId"]).ready
+
+
+def test_a_page_given_back_before_the_run_came_to_wait_keeps_it_going(
+    principal: Principal, place: WorkerPlace, make_task: Make, notes: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    task_id = make_task(f"note {notes} a")
+    task = Task.objects.filter(id=task_id)
+
+    def give_back_first(name: str) -> None:
+        if name == "before_waiting":  # a call was held up, and is about to be written down
+            resume_task(principal=principal, task_id=task_id)
+        if name == "step_started" and not notes.exists() and Run.objects.get().epoch == 1:
+            take_over_task(principal=principal, task_id=task_id)
+        hit(name)
+
+    for module in ("engine", "pausing"):
+        monkeypatch.setattr(f"runs.{module}.hit", give_back_first)
+    place.work()
+    run = Run.objects.get()
+    assert (notes.read_text(), run.status, run.epoch > 1) == ("a", "succeeded", True)
+    assert "run.waiting" in events(run)
+    assert task.get().status == "completed"
+
+
+def test_taken_over_twice_is_once_and_given_back_twice_is_refused(
+    principal: Principal, make_task: Make
+) -> None:
+    task_id = make_task()
+    first = take_over_task(principal=principal, task_id=task_id)
+    assert take_over_task(principal=principal, task_id=task_id) == first
+    assert resume_task(principal=principal, task_id=task_id)["status"] == "created"
+    with pytest.raises(Conflict):
+        resume_task(principal=principal, task_id=task_id)
+
+
+def test_stop_ends_a_takeover(taken: str, principal: Principal) -> None:
+    assert stop_task(principal=principal, task_id=taken)["status"] == "completed"
+    assert Run.objects.get().status == "canceled"
+
+
+def later(minutes: int) -> None:
+    Task.objects.update(taken_over_at=F("taken_over_at") - timedelta(minutes=minutes))
+
+
+def test_a_page_that_nobody_gives_back_fails_its_run_and_the_next_begins(
+    taken: str, say: Say, place: WorkerPlace
+) -> None:
+    second = say(taken, "say hi")
+    later(29)
+    assert end_takeovers() == 0
+    later(2)
+    assert end_takeovers() == 1
+    failed = Run.objects.get(status="failed")
+    assert (failed.error or {})["errorCode"] == "RUN_TIMEOUT"
+    assert Run.objects.get(id=second["runId"]).ready
+    place.work()
+    assert status(taken) == "completed"
+
+
+def test_a_forgotten_takeover_with_nothing_to_do_just_ends(
+    taken: str, principal: Principal, make_task: Make
+) -> None:
+    idle = make_task()
+    take_over_task(principal=principal, task_id=idle)
+    later(31)
+    assert end_takeovers() == 2
+    assert (status(taken), status(idle)) == ("error", "created")
+    assert TaskEvent.objects.filter(task_id=taken).latest("seq").data["status"] == "error"
+
+
+def test_a_task_is_deleted_after_its_runs_and_not_before(
+    place: WorkerPlace, make_task: Make
+) -> None:
+    task_id = make_task("say hi")
+    place.work()
+    fresh = make_task()
+    month = timedelta(days=31)
+    Task.objects.filter(id=task_id).update(updated_at=F("updated_at") - month)
+    assert delete_old_tasks() == 0  # its run is still there
+    Run.objects.update(created_at=F("created_at") - month, ended_at=F("ended_at") - month)
+    delete_old_runs()
+    assert delete_old_tasks() == 1
+    assert list(Task.objects.values_list("id", flat=True)) == [fresh]
+    assert not TaskEvent.objects.filter(task_id=task_id).exists()

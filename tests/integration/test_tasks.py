@@ -1,0 +1,260 @@
+"""Tasks: each message one run, one after the other, and a status that follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from decisions.errors import Conflict
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.conversations.errors import TaskBusy, TaskNotFound
+from runs.conversations.history import messages_before
+from runs.conversations.selectors import get_task, list_task_events, list_tasks
+from runs.conversations.services import (
+    add_message,
+    create_task,
+    stop_task,
+)
+from runs.conversations.turns import look_after_tasks
+from runs.models import OutboxEntry, Run, Task, TaskEvent, TaskMessage
+from runs.services import cancel_run
+from runs.worker import WorkerPlace
+
+pytest_plugins = ["tests.support.task_fixtures"]
+Make = Callable[..., str]
+Say = Callable[..., dict[str, Any]]
+Background = Callable[[Callable[[], object]], Any]
+
+
+def types(task_id: str) -> list[str]:
+    rows = TaskEvent.objects.filter(task_id=task_id).order_by("seq")
+    seqs = list(rows.values_list("seq", flat=True))
+    assert seqs == list(range(1, Task.objects.get(id=task_id).last_seq + 1))
+    return list(rows.values_list("type", flat=True))
+
+
+def status(task_id: str) -> str:
+    return Task.objects.get(id=task_id).status
+
+
+def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
+    shown = get_task(principal=principal, task_id=task_id)
+    return [(said["role"], said["content"]) for said in shown["messages"]]
+
+
+def test_a_task_without_a_message_waits_for_its_first(
+    principal: Principal, make_task: Make
+) -> None:
+    task_id = make_task()
+    assert (status(task_id), talk(principal, task_id)) == ("created", [])
+    assert not Run.objects.exists()
+
+
+def test_a_message_is_a_run_and_its_answer_a_message(
+    principal: Principal, place: WorkerPlace, make_task: Make
+) -> None:
+    task_id = make_task("say it is done")
+    assert status(task_id) == "running"
+    place.work()
+    assert status(task_id) == "completed"
+    assert talk(principal, task_id) == [("user", "say it is done"), ("assistant", "it is done")]
+    run = Run.objects.get()
+    assert (run.task_id, run.inputs) == (task_id, {"goal": "say it is done", "taskId": task_id})
+
+
+def test_the_log_has_what_was_said_what_the_run_told_and_where_the_task_is(
+    place: WorkerPlace, make_task: Make
+) -> None:
+    task_id = make_task("say it; use browser_click; output 42")
+    place.work()
+    told = types(task_id)
+    assert told[:3] == ["message", "run.queued", "statusUpdate"]
+    left_out = ("step", "run.", "arti")
+    assert [one for one in told if one[:4] not in left_out][2:] == [
+        "chatDelta", "chatDelta", "toolUsed", "toolUsed", "structuredOutput", "message",
+        "statusUpdate",
+    ]  # fmt: skip
+    of_runs = TaskEvent.objects.filter(task_id=task_id).exclude(data__has_key="messageId")
+    assert {event.data["runId"] for event in of_runs} == {Run.objects.get().id}
+
+
+@pytest.mark.parametrize(
+    ("message", "ends"),
+    [("say hi", "completed"), ("use browser_click", "ongoing"), ("use task_start", "ongoing"),
+     ("use read_file", "completed"), ("fail", "error"), ("use browser_click; fail", "error")],
+)  # fmt: skip
+def test_how_a_run_ends_is_where_its_task_is(
+    place: WorkerPlace, make_task: Make, message: str, ends: str
+) -> None:
+    task_id = make_task(message)
+    place.work()
+    assert status(task_id) == ends
+
+
+def test_a_browser_that_an_earlier_run_used_says_nothing_of_the_next(
+    place: WorkerPlace, make_task: Make, say: Say
+) -> None:
+    task_id = make_task("use browser_click")
+    place.work()
+    say(task_id, "say hi")
+    place.work()
+    assert status(task_id) == "completed"
+
+
+def test_a_second_message_waits_for_the_first_ones_end(
+    place: WorkerPlace, make_task: Make, say: Say, principal: Principal
+) -> None:
+    task_id = make_task("say one")
+    second = say(task_id, "say two")
+    third = say(task_id, "say three")
+    assert (second["queued"], third["queued"]) == (True, True)
+    assert OutboxEntry.objects.count() == 1
+    place.work()
+    ended = Run.objects.order_by("ended_at").values_list("inputs__goal", flat=True)
+    assert list(ended) == ["say one", "say two", "say three"]
+    times = Run.objects.order_by("started_at").values_list("started_at", "ended_at")
+    in_order = [at for began_and_ended in times for at in began_and_ended if at is not None]
+    assert in_order == sorted(in_order)
+    assert [words for _, words in talk(principal, task_id)][3:] == ["one", "two", "three"]
+    assert status(task_id) == "completed"
+
+
+def test_a_failed_run_lets_the_next_message_have_its_turn(
+    place: WorkerPlace, make_task: Make, say: Say
+) -> None:
+    task_id = make_task("fail")
+    say(task_id, "say two")
+    place.work()
+    assert status(task_id) == "completed"
+    assert "error" not in [
+        event.data["status"] for event in TaskEvent.objects.filter(type="statusUpdate")
+    ]
+
+
+def test_a_message_may_refuse_to_wait(make_task: Make, say: Say) -> None:
+    task_id = make_task("say one")
+    with pytest.raises(TaskBusy):
+        say(task_id, "say two", on_busy="refuse")
+    assert (Run.objects.count(), TaskMessage.objects.count()) == (1, 1)
+
+
+def test_a_message_may_interrupt_what_is_before_it(
+    place: WorkerPlace, make_task: Make, say: Say
+) -> None:
+    task_id = make_task("say one")
+    say(task_id, "say two")
+    told = say(task_id, "say three", on_busy="interrupt")
+    assert told["queued"] is False
+    ends = dict(Run.objects.values_list("inputs__goal", "status"))
+    assert ends == {"say one": "canceled", "say two": "canceled", "say three": "queued"}
+    place.work()
+    assert (Run.objects.get(id=told["runId"]).status, status(task_id)) == ("succeeded", "completed")
+
+
+def test_the_same_key_is_the_same_message_and_another_text_under_it_is_refused(
+    make_task: Make, say: Say
+) -> None:
+    task_id = make_task()
+    first = say(task_id, "say one", key="k")
+    again = say(task_id, "say one", key="k")
+    assert (first["deduplicated"], again["deduplicated"]) == (False, True)
+    assert again["message"] == first["message"]
+    with pytest.raises(Conflict):
+        say(task_id, "say two", key="k")
+    assert Run.objects.count() == 1
+
+
+def test_the_same_key_makes_one_task(make_task: Make) -> None:
+    assert make_task("say one", key="k") == make_task("say one", key="k")
+    assert (Task.objects.count(), Run.objects.count()) == (1, 1)
+
+
+def test_stop_ends_what_is_under_way_and_what_waits(
+    place: WorkerPlace, principal: Principal, make_task: Make, say: Say
+) -> None:
+    task_id = make_task("say one")
+    say(task_id, "say two")
+    assert stop_task(principal=principal, task_id=task_id)["status"] == "completed"
+    assert set(Run.objects.values_list("status", flat=True)) == {"canceled"}
+    place.work()
+    say(task_id, "say three")
+    place.work()
+    assert status(task_id) == "completed"
+
+
+def test_a_canceled_run_lets_the_next_begin(
+    principal: Principal, make_task: Make, say: Say
+) -> None:
+    task_id = make_task("say one")
+    second = say(task_id, "say two")
+    cancel_run(principal=principal, run_id=Run.objects.get(inputs__goal="say one").id)
+    assert Run.objects.get(id=second["runId"]).ready
+    assert status(task_id) == "running"
+
+
+def test_a_run_that_was_passed_over_is_found_later(make_task: Make, say: Say) -> None:
+    task_id = make_task("say one")
+    second = say(task_id, "say two")
+    assert look_after_tasks() == 0  # its turn has not come
+    Run.objects.filter(inputs__goal="say one").delete()
+    assert look_after_tasks() == 1
+    assert Run.objects.get(id=second["runId"]).ready
+
+
+def test_another_workspaces_task_reads_as_missing(stranger: Principal, make_task: Make) -> None:
+    task_id = make_task("say one")
+    calls: list[Callable[[], Any]] = [
+        lambda: get_task(principal=stranger, task_id=task_id),
+        lambda: list_task_events(principal=stranger, run_id=task_id),
+        lambda: add_message(principal=stranger, task_id=task_id, content="x"),
+        lambda: stop_task(principal=stranger, task_id=task_id),
+    ]
+    for call in calls:
+        with pytest.raises(TaskNotFound):
+            call()
+    assert list_tasks(principal=stranger)["total"] == 0
+
+
+def test_what_the_template_refuses_leaves_nothing_behind(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.conversations.said.TEMPLATE", "test_none")
+    with pytest.raises(Exception, match="There is no template"):
+        create_task(principal=principal, message="say one")
+    assert not Task.objects.exists()
+
+
+def test_a_run_reads_what_was_said_before_it(place: WorkerPlace, make_task: Make, say: Say) -> None:
+    task_id = make_task("say one")
+    place.work()
+    second = say(task_id, "say two")
+    say(task_id, "say three")
+    before = messages_before(task_id=task_id, run_id=second["runId"])
+    assert [(one.role, one.content) for one in before] == [
+        ("user", "say one"), ("assistant", "one"),
+    ]  # fmt: skip
+
+
+def test_a_step_is_told_what_was_said_before(place: WorkerPlace, make_task: Make, say: Say) -> None:
+    task_id = make_task("say one")
+    say(task_id, "recall")
+    place.work()
+    told = TaskEvent.objects.filter(task_id=task_id, type="chatDelta").order_by("seq")
+    words = "".join(data["content"] for data in told.values_list("data", flat=True))
+    assert words == "one say one, one "  # its own words, then what was recalled
+
+
+def test_deeds_and_moves_of_a_task_are_audited(
+    place: WorkerPlace, principal: Principal, make_task: Make
+) -> None:
+    task_id = make_task("say one")
+    place.work()
+    stop_task(principal=principal, task_id=task_id)
+    rows = AuditEntry.objects.filter(resource_type="task", resource_id=task_id).order_by("id")
+    assert list(rows.values_list("action", flat=True)) == [
+        "task.created", "task.message_added", "task.status_changed", "task.status_changed",
+        "task.stopped",
+    ]  # fmt: skip

@@ -1,0 +1,71 @@
+"""Many callers in one task at the same moment: one turn each, no gap in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from decisions.principals import Principal
+from runs.conversations.services import resume_task, stop_task, take_over_task
+from runs.conversations.turns import look_after_tasks
+from runs.models import Run, Task, TaskEvent, TaskMessage
+from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
+
+pytest_plugins = ["tests.support.task_fixtures"]
+Make = Callable[..., str]
+Say = Callable[..., dict[str, Any]]
+Background = Callable[[Callable[[], object]], Any]
+
+
+def check_log(task_id: str) -> None:
+    seqs = TaskEvent.objects.filter(task_id=task_id).order_by("seq").values_list("seq", flat=True)
+    assert list(seqs) == list(range(1, Task.objects.get(id=task_id).last_seq + 1))
+
+
+def status(task_id: str) -> str:
+    return Task.objects.get(id=task_id).status
+
+
+def test_messages_at_once_have_one_turn_each(place: WorkerPlace, make_task: Make, say: Say) -> None:
+    task_id = make_task()
+    told = at_once([partial(say, task_id, f"say {n}") for n in range(8)])
+    assert [one["queued"] for one in told].count(False) == 1
+    assert sorted(TaskMessage.objects.values_list("number", flat=True)) == list(range(1, 9))
+    place.work()
+    assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
+    check_log(task_id)
+
+
+def test_one_key_at_once_is_one_message(make_task: Make, say: Say) -> None:
+    task_id = make_task()
+    told = at_once([lambda: say(task_id, "say one", key="k")] * 8)
+    assert len({one["message"]["id"] for one in told}) == 1
+    assert [one["deduplicated"] for one in told].count(False) == 1
+    assert Run.objects.count() == 1
+
+
+def test_talking_stopping_and_taking_over_at_once_leaves_a_task_that_goes_on(
+    place: WorkerPlace, principal: Principal, make_task: Make, say: Say, in_background: Background
+) -> None:
+    task_id = make_task("say one")
+    resume = partial(resume_task, principal=principal, task_id=task_id)
+    deeds: list[Callable[[], Any]] = [
+        partial(say, task_id, "say two"),
+        partial(say, task_id, "say three", on_busy="interrupt"),
+        partial(stop_task, principal=principal, task_id=task_id),
+        partial(take_over_task, principal=principal, task_id=task_id),
+    ]
+    for _ in range(3):
+        working = in_background(place.work)
+        at_once(deeds)
+        resume() if status(task_id) == "takeover" else None
+        working.join(30)
+    look_after_tasks()
+    say(task_id, "say last")
+    place.work()
+    assert not Run.objects.filter(ended_at__isnull=True).exists()
+    assert Run.objects.get(inputs__goal="say last").status == "succeeded"
+    assert status(task_id) == "completed"
+    check_log(task_id)

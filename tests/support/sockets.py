@@ -1,0 +1,73 @@
+"""A page's end of a task's WebSocket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from tests.support.rest import bearer
+
+PATIENCE_S = 30.0
+Frame = dict[str, Any]
+
+
+class Page:
+    """An open connection."""
+
+    def __init__(self, line: ClientConnection) -> None:
+        self.line = line
+
+    def put(self, frame: Any) -> None:
+        """Send a frame; a text as it is."""
+        self.line.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
+
+    def get(self) -> Frame:
+        """Return the next frame."""
+        frame: Frame = json.loads(self.line.recv(PATIENCE_S))
+        return frame
+
+    def until(self, is_it: Callable[[Frame], object]) -> list[Frame]:
+        """Return the frames up to the first that is it."""
+        got = [self.get()]
+        while not is_it(got[-1]):
+            got.append(self.get())
+        return got
+
+    def ask(self, frame: Any) -> Frame:
+        """Send a frame and return the answer to it, past whatever happens meanwhile."""
+        self.put(frame)
+        return self.until(lambda got: got["type"] in ("ack", "pong"))[-1]
+
+    def say(self, content: str, frame_id: str = "m1", **more: Any) -> Frame:
+        """Say something."""
+        message = {"type": "user_message", "content": content, **more}
+        return self.ask({"v": 1, "type": "frontend_message", "id": frame_id, "message": message})
+
+    def closed(self) -> int:
+        """Return the code with which the server closes the connection."""
+        try:
+            while True:
+                self.line.recv(PATIENCE_S)
+        except ConnectionClosed as over:
+            return over.rcvd.code if over.rcvd else 1006
+
+
+@contextmanager
+def page(
+    web: str, task_id: str, *, token: str | None = None, query: str = "", **options: Any
+) -> Iterator[Page]:
+    """Open a task's WebSocket."""
+    address = web.replace("http", "ws", 1) + f"/ws/tasks/{task_id}{query}"
+    headers = bearer(token) if token else {}
+    with connect(address, additional_headers=headers, open_timeout=PATIENCE_S, **options) as line:
+        yield Page(line)
+
+
+def is_event(type_: str) -> Callable[[Frame], bool]:
+    """Return the question whether a frame tells an event of this type."""
+    return lambda frame: frame["type"] == "frontend_event" and frame["event"]["type"] == type_

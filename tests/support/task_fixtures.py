@@ -1,0 +1,45 @@
+"""Tasks whose messages are runs of the stand-in template. A test module names this one in
+`pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from runs.conversations import said
+from runs.conversations.services import add_message, create_task
+from tests.talking import Talk
+
+Make = Callable[..., str]
+Say = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have messages be runs of the stand-in."""
+    monkeypatch.setattr(said, "TEMPLATE", Talk.template_id)
+
+
+@pytest.fixture
+def make_task(principal: Principal, stand_in: None) -> Make:
+    """Make a task and return its id: `make_task("say hello")`."""
+
+    def make(message: str | None = None, **options: Any) -> str:
+        task, _ = create_task(principal=principal, message=message, **options)
+        return str(task["taskId"])
+
+    return make
+
+
+@pytest.fixture
+def say(principal: Principal, stand_in: None) -> Say:
+    """Say something in a task: `say(task_id, "fail", on_busy="refuse")`."""
+
+    def add(task_id: str, content: str, **options: Any) -> dict[str, Any]:
+        return add_message(principal=principal, task_id=task_id, content=content, **options)
+
+    return add

@@ -1,0 +1,98 @@
+"""A template that stands in for the agent's: it says, uses and answers what a message tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from runners.base import Closed
+from runners.errors import ToolFailed
+from runs.models import RunStatus
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+PICTURE = base64.b64decode(  # one red pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
+
+
+class TalkInputs(Closed):
+    """What the user said, parted by `;`, each part a verb and what with: `say`, `use`, `output`,
+    `picture`, `note FILE TEXT`, `until FILE`, `fail`, `recall`; what is none of these is said.
+    """
+
+    goal: str
+    taskId: str  # noqa: N815  (as the agent's template has it)
+    targetId: str = ""  # noqa: N815
+
+
+@template
+class Talk(TaskTemplate):
+    """Does what its goal says, in one step for each part."""
+
+    template_id = "test_talk"
+    name = "Talk"
+    description = "A conversation for tests."
+    inputs_model = TalkInputs
+    result_schema = {"type": "object"}
+    example_inputs = ({"goal": "hello", "taskId": "task_x"},)
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return a step a part."""
+        parts = [part.strip() for part in str(inputs["goal"]).split(";")]
+        return [StepPlan(part[:50] or "-", {"what": part}) for part in parts]
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Do what the part says."""
+        verb, _, what = str(step.input["what"]).partition(" ")
+        if verb in ("use", "output", "picture"):
+            await _show(ctx, verb, what)
+        elif verb == "note":
+            file, _, text = what.partition(" ")
+            await ctx.call("test_note", {"file": file, "text": text})
+        elif verb == "recall":
+            self._say(ctx, ", ".join(one.content for one in await ctx.said_before()))
+        elif verb == "until":
+            while not Path(what).exists():
+                await asyncio.sleep(0.02)
+        elif verb == "fail":
+            raise ToolFailed("told to fail")
+        else:
+            self._say(ctx, what if verb == "say" else str(step.input["what"]))
+        return {"said": what if verb == "say" else ""}
+
+    def _say(self, ctx: StepContext, words: str) -> None:
+        for word in words.split():
+            ctx.emit("chatDelta", {"content": f"{word} "})
+        ctx.emit("chatDelta", {"content": "", "finished": True})
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Answer with what was said last."""
+        broken = next((step for step in steps if not step.succeeded), None)
+        if broken is not None:
+            error = broken.error or {"errorCode": "EXECUTION_ERROR", "message": "not reached"}
+            return Conclusion(RunStatus.FAILED, error=error, summary="it failed")
+        said = [str((step.output or {}).get("said")) for step in steps]
+        words = next((one for one in reversed(said) if one), "Done.")
+        return Conclusion(RunStatus.SUCCEEDED, result={"message": words}, summary="answered")
+
+
+async def _show(ctx: Any, verb: str, what: str) -> None:
+    if verb == "use":
+        call = {"tool": what, "toolCallId": f"call-{what}"}
+        ctx.emit("toolUsed", {"phase": "start", "args": {"url": "about:blank"}, **call})
+        ctx.emit("toolUsed", {"phase": "end", "ok": True, **call})
+    elif verb == "output":
+        ctx.emit("structuredOutput", {"status": "ok", "output": {"found": what}})
+    else:
+        save = ctx._tool_context().save_artifact
+        await save(PICTURE, name="page.png", mime_type="image/png", kind="screenshot")
