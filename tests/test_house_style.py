@@ -16,6 +16,7 @@ FILE_LINES, FUNCTION_LINES = 300, 40
 # What is longer, and why that is better than cutting it.
 LONG_FILES: dict[str, str] = {
     "config/settings.py": "one list of all that an operator can set, where Django looks for it",
+    "runners/browser/session.py": "one object: the tabs of a run, lent, shared, kept and closed",
     "runners/browser/tab.py": "one object: all that is said to one page, and how each way fails",
     "tests/integration/test_call_tools.py": "one template: made, stopped, audited, shortened",
     "runs/worker.py": "one object: what a worker holds, and the threads that watch over it",

@@ -19,7 +19,10 @@ READER = (
 READ = "continuityRead"
 COVER = ("dom", "secrets", "cover")
 SHOWING = (*COVER, "showing")
-ACTOR = ("dom", "secrets", "elements", "settle", "words", "locate", "aim", "enter")
+ACTOR = (
+    "dom", "secrets", "elements", "settle", "words", "paths", "locate", "aim", "index", "markup",
+    "stand_in", "enter",
+)  # fmt: skip
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
 # Names the events between both worlds, so that a page cannot listen for them.

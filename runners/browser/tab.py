@@ -50,6 +50,7 @@ class Tab:
 
     Attributes:
         page: Playwright's page, for what a tool does beyond reading.
+        line: to the browser, for what Playwright has no words for.
         run_id: the run that the document it shows was opened for.
         requested_url: what it was last asked to open.
         used_at: `time.monotonic()` of its last lease.
@@ -66,7 +67,7 @@ class Tab:
         self.requested_url = ""
         self.used_at = time.monotonic()
         self.parsed_at: float | None = None
-        self._line = line
+        self.line = line
         self._frame_id = frame_id
         self.documents = 0
         self.is_leaving = False
@@ -139,7 +140,7 @@ class Tab:
         if self._refusals is not None:
             self._refusals.begin_navigation()
         try:
-            going = self._line.send("Page.navigate", {"url": url})
+            going = self.line.send("Page.navigate", {"url": url})
             answer = await self._trouble.watch(going, within(seconds))
         except TimeoutError:
             late = "The page did not arrive in time."
@@ -160,7 +161,7 @@ class Tab:
         """Give the tab up when its last page hangs, which keeps the next one from coming."""
         question = {"expression": "0"}
         try:
-            asking = self._line.send("Runtime.evaluate", question)
+            asking = self.line.send("Runtime.evaluate", question)
             await self._trouble.watch(asking, within(STALL_SECONDS))
         except TimeoutError:
             hangs = PageCrashed("The page that this tab showed before hangs; it was closed.")
@@ -214,10 +215,8 @@ class Tab:
         self, method: str, request: dict[str, Any], world: str, seconds_left: Callable[[], float]
     ) -> Any:
         async def ask() -> dict[str, Any]:
-            where = {"frameId": self._frame_id, "worldName": WORLD}
-            made = await self._line.send("Page.createIsolatedWorld", where)
-            how = {"awaitPromise": True, "returnByValue": True, world: made["executionContextId"]}
-            answer: dict[str, Any] = await self._line.send(method, {**request, **how})
+            how = {"awaitPromise": True, "returnByValue": True, world: await self.world()}
+            answer: dict[str, Any] = await self.line.send(method, {**request, **how})
             return answer
 
         try:
@@ -232,6 +231,14 @@ class Tab:
             told = first_line(answer["exceptionDetails"])
             raise ReaderMissing if READ in told else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
+
+    async def world(self) -> int:
+        """Return the id of the reader's own world in the present document; raises what the browser
+        does.
+        """
+        where = {"frameId": self._frame_id, "worldName": WORLD}
+        made = await self.line.send("Page.createIsolatedWorld", where)
+        return int(made["executionContextId"])
 
     async def handle(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
         """Do something with the page's mouse or keyboard.
@@ -249,25 +256,32 @@ class Tab:
 
     async def interrupt(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""
-        ending = self._line.send("Runtime.terminateExecution")
+        ending = self.line.send("Runtime.terminateExecution")
         with contextlib.suppress(*browser_errors()):
             await self._trouble.watch(ending, within(2.0))
 
-    async def screenshot(self, *, seconds: float, picture: Picture = "jpeg") -> bytes:
-        """Return the viewport as a picture.
+    async def screenshot(
+        self, *, seconds: float, picture: Picture = "jpeg", height: float | None = None
+    ) -> bytes:
+        """Return the viewport as a picture, or the page down to a `height` in CSS pixels.
 
         Raises:
             TimeoutError: The page did not paint in time.
             PageCrashed: The page is gone.
         """
-        painting = self._line.send("Page.captureScreenshot", SHOTS[picture])
+        how = dict(SHOTS[picture])
+        if height is not None:
+            width = (self.page.viewport_size or {"width": 1280})["width"]
+            how["captureBeyondViewport"] = True
+            how["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        painting = self.line.send("Page.captureScreenshot", how)
         answer = await self.handle(painting, seconds=seconds)
         return base64.b64decode(answer["data"])
 
     async def stop_loading(self) -> None:
         """Stop what the page still loads; when it obeys, the tab can be used again."""
         try:
-            await self._trouble.watch(self._line.send("Page.stopLoading"), within(1.0))
+            await self._trouble.watch(self.line.send("Page.stopLoading"), within(1.0))
             await self.call("() => 1", None, within(1.0))
         except browser_errors():
             return

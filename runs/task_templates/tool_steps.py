@@ -10,7 +10,7 @@ from decisions.principals import Principal
 from runners.arguments import check_args, scope_of
 from runners.base import Tool
 from runners.errors import ToolFailed
-from runners.registry import get_tool
+from runners.registry import get_offered_tool, get_tool
 from runners.targets import Caller
 from runners.workspaces import check_may_use, open_workspace
 from runs.task_templates.registry import StepPlan, TaskTemplate
@@ -42,7 +42,7 @@ def find_step_tool(name: str, *, where: str) -> Tool:
     Raises:
         InvalidInput: There is none; the message begins with `where`.
     """
-    tool = get_tool(name)
+    tool = get_offered_tool(name)
     if tool is None:
         raise InvalidInput(f"{where}: there is no tool {name[:64]} here.", details={"tool": name})
     return tool

@@ -27,7 +27,7 @@ from runners.arguments import check_args, scope_of
 from runners.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.errors import ToolFailed
 from runners.invoke import invoke, raise_if_interrupted
-from runners.registry import get_tool
+from runners.registry import get_offered_tool
 from runners.s4 import FailedCall, failed_call
 from runners.targets import Caller
 from runners.workspace.place import Workspace
@@ -134,7 +134,7 @@ def _admit(principal: Principal, asked: AskedCall) -> _Admitted:
 
 
 def _checked(principal: Principal, asked: AskedCall) -> _Admitted:
-    tool = get_tool(asked.name)
+    tool = get_offered_tool(asked.name)
     if tool is None:
         raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
     principal.require(scope_of(tool))

@@ -133,5 +133,9 @@ const fingerprint = () => {
   return { fingerprint: `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${said.length}` };
 };
 
-const DEEDS = { fingerprint, aim, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields };
+const loaded = async ({ timeoutMs }) => ({ isLoaded: await until(window, "load", isLoaded, now() + timeoutMs) });
+
+const DEEDS = {
+  index, loaded, markup, domClick, domWrite, domEnter, fingerprint, aim, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields,
+};
 const handle = async ({ deed, given }) => JSON.stringify(await DEEDS[deed](given)).replace(/\\u0000/g, "");
