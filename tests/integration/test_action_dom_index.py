@@ -123,8 +123,8 @@ def test_the_viewport_is_what_is_in_view_and_the_document_the_rest_too(
 ) -> None:
     page = start(
         read, page_server,
-        "<button>Top</button><div style='height:60px;overflow:auto'><p style='height:400px'>long</p>"
-        "<button>In a box</button></div><p style='height:3000px'></p><button>Far</button>",
+        "<button>Top</button><div style='height:60px;overflow:auto'><p style='height:400px'>long"
+        "</p><button>In a box</button></div><p style='height:3000px'></p><button>Far</button>",
     )  # fmt: skip
     assert set(page.index(scope="viewport")) == {"Top"}
     assert set(page.index(scope="document")) == set(page.index()) == {"Top", "In a box", "Far"}
@@ -155,8 +155,9 @@ def test_what_a_secret_field_holds_is_in_no_text(read: Reader, page_server: Page
 def test_a_page_with_more_elements_than_anybody_reads_is_cut_with_a_warning(
     read: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<body><script>for (let at = 0; at < 2100; at += 1) document.body"
-                 ".append(Object.assign(document.createElement('button'), {textContent: at}))"
+    page = start(read, page_server, "<body><script>for (let at = 0; at < 2100; at += 1)"
+                 "document.body.append(Object.assign(document.createElement('button'),"
+        " {textContent: at}))"
                  "</script>")  # fmt: skip
     told = page("dom_index")
     assert len(told["elements"]) == 2000

@@ -10,7 +10,7 @@ from runners.actions.parameters import BrowserGetHtml
 from runners.actions.registering import action
 from runners.actions.results import HtmlKept
 from runners.base import ToolContext
-from runners.browser.actions.keeping import keep
+from runners.browser.actions.keeping import MAX_BYTES, keep, too_large
 from runners.browser.actions.task_tab import TaskTab, check_place, task_tab
 from runners.browser.failures import ContextLost
 from runners.browser.locating import ask
@@ -40,7 +40,8 @@ async def _markup(task: TaskTab, xpath: str | None, ctx: ToolContext) -> str:
     for _ in range(DOCUMENTS):
         seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
         try:
-            answer = await ask(task.tab, "markup", {"xpath": xpath}, seconds=seconds)
+            given = {"xpath": xpath, "maxLength": MAX_BYTES}
+            answer = await ask(task.tab, "markup", given, seconds=seconds)
         except ContextLost:
             continue
         if answer.get("problem") == "bad_xpath":
@@ -50,6 +51,8 @@ async def _markup(task: TaskTab, xpath: str | None, ctx: ToolContext) -> str:
                 f"Nothing on the page fits the XPath {xpath}.",
                 details={"reason": answer["problem"], "xpath": xpath, "url": task.tab.page.url},
             )
+        if "length" in answer:
+            raise too_large("page.html", answer["length"])
         return str(answer["html"])
     raise NavigationTimeout(
         "The page keeps going on to another document.", details={"url": task.tab.page.url}

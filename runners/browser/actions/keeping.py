@@ -15,13 +15,18 @@ async def keep(ctx: ToolContext, data: bytes, *, name: str, mime_type: str, kind
         ArtifactUploadFailed: They are too many, or the store does not take them.
     """
     if len(data) > MAX_BYTES:
-        raise ArtifactUploadFailed(
-            f"{name} has {len(data)} bytes, more than {MAX_BYTES}.",
-            details={"reason": "too_large", "limitBytes": MAX_BYTES},
-        )
+        raise too_large(name, len(data))
     try:
         return await ctx.save_artifact(data, name=name, mime_type=mime_type, kind=kind)
     except OSError as error:
         raise ArtifactUploadFailed(
             f"{name} could not be kept.", details={"reason": type(error).__name__}
         ) from None
+
+
+def too_large(name: str, size: int) -> ArtifactUploadFailed:
+    """Return the failure of what has more than MAX_BYTES bytes, `size` at least."""
+    return ArtifactUploadFailed(
+        f"{name} has {size} bytes or more; {MAX_BYTES} may be kept.",
+        details={"reason": "too_large", "limitBytes": MAX_BYTES},
+    )

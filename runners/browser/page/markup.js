@@ -30,11 +30,12 @@ const meantBy = (xpath) => {
     return [null, "bad_xpath"];
   }
 };
-const markup = ({ xpath }) => {
+const markup = ({ xpath, maxLength }) => {
   const [element, problem] = meantBy(xpath);
   if (!element) return { problem };
   const { values } = findSecrets(findRoots(document).map(({ root }) => root));
   const secret = [...new Set([...values, ...values.map(escaped), ...values.map((value) => value.replaceAll("&", "&amp;"))])];
   const type = xpath === null && document.doctype ? `${new XMLSerializer().serializeToString(document.doctype)}\n` : "";
-  return { html: (type + masked(markupOf(element), secret)).toWellFormed() };
+  const html = markupOf(element);
+  return html.length > maxLength ? { length: html.length } : { html: (type + masked(html, secret)).toWellFormed() };
 };
