@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.failures import ContextLost
-from runners.browser.page_scripts import actor_script
 from runners.browser.tab import Tab
 from runners.browser.vocabulary import Locator, Pointed, Purpose
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, ToolFailed
@@ -69,7 +68,7 @@ async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> d
     end = time.monotonic() + seconds
     request = {"deed": deed, "given": given}
     try:
-        text = await tab.call(actor_script(), request, lambda: end - time.monotonic())
+        text = await tab.act(request, lambda: end - time.monotonic())
     except TimeoutError:
         raise NavigationTimeout(
             "The page did not answer: a script of it hangs.", details={"url": tab.page.url}

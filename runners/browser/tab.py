@@ -20,9 +20,12 @@ from runners.browser.failures import (
 )
 from runners.browser.leaving import close_page
 from runners.browser.page_scripts import (
+    ACT,
     READ,
     ReaderMissing,
+    actor_at_hand,
     first_line,
+    is_missing,
     reader_at_hand,
     reader_script,
 )
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
 WORLD = "continuity"
+UNKNOWN_WORLD = "Cannot find context with specified id"
+DOCUMENTS = 8
 Picture = Literal["jpeg", "png"]
 SHOTS: Mapping[Picture, dict[str, Any]] = {
     "jpeg": {"format": "jpeg", "quality": 60, "optimizeForSpeed": True},
@@ -72,6 +77,7 @@ class Tab:
         self.documents = 0
         self.is_leaving = False
         self._is_dirty = False
+        self._world: int | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
         # Pages of local sessions are refused nothing, and pay for nobody who watches.
@@ -186,14 +192,27 @@ class Tab:
 
     async def read(self, options: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
         """Return the reading of the present document, as JSON text; raises what `call` raises."""
-        expression = f"{READ}({json.dumps(options)})"
         try:
-            answer = await self._evaluate(
-                "Runtime.evaluate", {"expression": expression}, "contextId", seconds_left
-            )
+            answer = await self._expression(f"{READ}({json.dumps(options)})", seconds_left)
         except ReaderMissing:
             answer = await self.call(reader_script(), options, seconds_left)
         return str(answer)
+
+    async def act(self, request: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
+        """Have the actor do something in the present document, and return its answer as JSON text;
+        raises what `call` raises. The first time in a document it is sent there.
+        """
+        expression = f"{ACT}({json.dumps(request)})"
+        for _ in range(DOCUMENTS):
+            try:
+                return str(await self._expression(expression, seconds_left))
+            except ReaderMissing:
+                await self._expression(actor_at_hand(), seconds_left)
+        raise ContextLost("the page keeps going on to another document")
+
+    async def _expression(self, expression: str, seconds_left: Callable[[], float]) -> Any:
+        asked = {"expression": expression}
+        return await self._evaluate("Runtime.evaluate", asked, "contextId", seconds_left)
 
     async def call(self, function: str, given: object, seconds_left: Callable[[], float]) -> Any:
         """Call a function in the reader's own world of the present document, await its promise.
@@ -215,8 +234,16 @@ class Tab:
         self, method: str, request: dict[str, Any], world: str, seconds_left: Callable[[], float]
     ) -> Any:
         async def ask() -> dict[str, Any]:
+            known = self._world is not None
             how = {"awaitPromise": True, "returnByValue": True, world: await self.world()}
-            answer: dict[str, Any] = await self.line.send(method, {**request, **how})
+            try:
+                answer: dict[str, Any] = await self.line.send(method, {**request, **how})
+            except browser_errors() as error:
+                if not known or UNKNOWN_WORLD not in str(error):
+                    raise
+                self._world = None  # of a document that went before the question came there
+                how[world] = await self.world()
+                answer = await self.line.send(method, {**request, **how})
             return answer
 
         try:
@@ -229,16 +256,20 @@ class Tab:
             raise browser_is_gone() from None
         if "exceptionDetails" in answer:
             told = first_line(answer["exceptionDetails"])
-            raise ReaderMissing if READ in told else RuntimeError(f"page script: {told}")
+            raise ReaderMissing if is_missing(told) else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
 
     async def world(self) -> int:
         """Return the id of the reader's own world in the present document; raises what the browser
         does.
         """
-        where = {"frameId": self._frame_id, "worldName": WORLD}
-        made = await self.line.send("Page.createIsolatedWorld", where)
-        return int(made["executionContextId"])
+        if self._world is None:
+            where, documents = {"frameId": self._frame_id, "worldName": WORLD}, self.documents
+            made = await self.line.send("Page.createIsolatedWorld", where)
+            if documents != self.documents:
+                return int(made["executionContextId"])
+            self._world = int(made["executionContextId"])
+        return self._world
 
     async def handle(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
         """Do something with the page's mouse or keyboard.
@@ -320,7 +351,7 @@ class Tab:
         if told.get("frame", {}).get("id") == self._frame_id:
             self.documents += 1
             self.run_id = self._leased_for
-            self.is_leaving, self.parsed_at = False, None
+            self.is_leaving, self.parsed_at, self._world = False, None, None
 
     def _note_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:

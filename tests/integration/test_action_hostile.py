@@ -19,7 +19,8 @@ BROKEN = """<script>for (const owner of [Element, Node, Document, HTMLElement, E
  Map, WeakMap, String, JSON, Promise, DocumentFragment, ShadowRoot, HTMLInputElement, XPathResult])
  for (const host of [owner, owner.prototype].filter(Boolean)) for (const name of
   Object.getOwnPropertyNames(host)) { try {
-   if (name !== "prototype" && name !== "constructor") Object.defineProperty(host, name, {get() { throw new Error("broken"); }, set() {}}); } catch {} }</script>"""
+   if (name !== "prototype" && name !== "constructor") Object.defineProperty(host, name,
+    {get() { throw new Error("broken"); }, set() {}}); } catch {} }</script>"""
 SHADOWED = """<form id=f><input name=getAttribute><input name=children><input name=nodeType>
 <input name=isConnected><input name=getRootNode><input name=parentNode><input name=ownerDocument>
 <input name=requestSubmit><input name=click><button>Send</button></form>

@@ -179,3 +179,13 @@ def test_a_real_page_is_prepared_with_picture_and_text(
     assert (output["missing"], output["warnings"]) == ([], [])
     assert output["readability"]["markdown"] == "# Hello"
     assert output["screenshot"]["width"] == 1280
+
+
+def test_a_page_that_was_sent_on_to_one_that_never_comes_is_told_in_time(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<a href=/never>Go</a>")
+    page.click("Go")
+    error = page.error("dom_index")
+    assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
+    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}

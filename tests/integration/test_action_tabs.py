@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,7 +18,10 @@ from tests.support.task_page import start, started
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-ARGS = {"browser_click": {"clickId": 1}, "browser_type": {"clickId": 1, "text": "x"}}
+ARGS: dict[str, dict[str, Any]] = {
+    "browser_click": {"clickId": 1},
+    "browser_type": {"clickId": 1, "text": "x"},
+}
 ON_TAB = [name for name in ACTIONS if name.startswith("browser_")]
 
 

@@ -59,8 +59,8 @@ def test_rich_editors_and_text_areas_are_written_in(
 
 def test_keys_are_those_of_a_keyboard(read: Reader, page_server: PageServer) -> None:
     page = one_field(read, page_server, "<input id=i>")
-    page.evaluate("f.onsubmit = () => false, i.onkeydown = (event) => void log.push("
-                  "[event.key, event.code, event.keyCode, event.shiftKey].join('|'))")  # fmt: skip
+    page.evaluate("void (f.onsubmit = () => false, i.onkeydown = (event) => void log.push("
+                  "[event.key, event.code, event.keyCode, event.shiftKey].join('|')))")  # fmt: skip
     write(page, "aB1?", submit=True)
     keys = [one for one in page.log if "|" in one]
     assert keys == ["a|KeyA|65|false", "B|KeyB|66|true", "1|Digit1|49|false", "?|Slash|191|true",
@@ -165,3 +165,26 @@ def test_a_secret_is_in_no_warning(read: Reader, page_server: PageServer) -> Non
     page("screenshot")
     page("get_html")
     assert b"hunter2" not in page.saved()[2]
+
+
+def test_a_page_that_goes_on_by_what_is_written_was_written_in(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = one_field(read, page_server, "<input id=i name=code maxlength=4>")
+    page.evaluate("void (i.oninput = () => i.value.length === 4 && f.submit())")
+    told = write(page, "1234", submit=True)
+    assert told["typed"] is True
+    page("wait_for_loaded")
+    assert page("screenshot")["url"].endswith("/done?code=1234")
+
+
+def test_enter_leaves_the_text_of_a_text_area_as_it_is(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server, "<textarea id=t>old</textarea><div id=d contenteditable>old</div>"
+    )
+    page("type", xpath="//textarea", text="new", submit=True)
+    page("type", xpath="//div", text="new", submit=True)
+    assert page.evaluate("t.value") == "new\n"
+    assert page.evaluate("d.innerText").strip() == "new"

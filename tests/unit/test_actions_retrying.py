@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -30,8 +30,8 @@ LATE = PluginExecTimeout("late")
 class Script:
     """Stands where actions are carried out: gives out what was laid in for each, in order."""
 
-    def __init__(self, **answers: list[ToolFailed | dict[str, Any]]) -> None:
-        self._answers = answers
+    def __init__(self, **answers: Sequence[ToolFailed | dict[str, Any]]) -> None:
+        self._answers = {name: list(laid_in) for name, laid_in in answers.items()}
         self.calls: list[str] = []
         self.pauses: list[float] = []
 

@@ -21,8 +21,7 @@ async def browser_dom_index(args: BrowserDomIndex, ctx: ToolContext) -> Mapping[
     is hidden, disabled or covered is left out. An element keeps its clickId while it lives, and no
     other element ever gets it.
     """
-    async with task_tab(ctx, args.tab_id) as task:
-        await task.settle(ctx.deadline)
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
         elements, warnings = await elements_of(
             task, ctx, how="mark", scope=args.scope, attribute=args.assign_attr
         )

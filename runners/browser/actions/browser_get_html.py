@@ -25,8 +25,7 @@ async def browser_get_html(args: BrowserGetHtml, ctx: ToolContext) -> Mapping[st
     """Keep the markup of the task's page as it is now, or of the first element that an XPath leads
     to, as an artifact; open shadow roots are part of it. What secret fields hold is masked.
     """
-    async with task_tab(ctx, args.tab_id) as task:
-        await task.settle(ctx.deadline)
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
         markup = await _markup(task, args.xpath, ctx)
         url = task.tab.page.url
         check_place(url, ctx)

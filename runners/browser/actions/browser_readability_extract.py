@@ -36,8 +36,7 @@ async def browser_readability_extract(
     cookie bars). From 262144 bytes on it is an artifact alone and `truncated`; above 2097152 bytes
     the action fails with READABILITY_TOO_LARGE.
     """
-    async with task_tab(ctx, args.tab_id) as task:
-        await task.settle(ctx.deadline)
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
         page = await Reading(WHOLE_TEXT, None, ctx.deadline, grace=0.0).of_present(task.tab)
         check_place(page["url"], ctx)
         markdown = markdown_of(page["content"]["sections"])

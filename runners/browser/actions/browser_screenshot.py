@@ -29,9 +29,8 @@ async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mappi
     """Keep a picture of what is in view of the task's page, or of the whole page, as a JPEG
     artifact. What secret fields hold is covered.
     """
-    async with task_tab(ctx, args.tab_id) as task:
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
         end = time.monotonic() + ctx.seconds_left() - RESERVE_SECONDS
-        await task.settle(end)
         try:
             height, warnings = await _height(task.tab, end) if args.full_page else (None, [])
             data = await picture_of(task.tab, seconds=_left(end), height=height)

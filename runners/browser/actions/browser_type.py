@@ -15,6 +15,7 @@ from runners.browser.actions.task_tab import task_tab
 from runners.browser.click_element import said_no
 from runners.browser.hand import Hand
 from runners.browser.vocabulary import Pointed
+from runners.errors import ElementNotFound, PageCrashed
 
 LOOKING_MS = 4000
 BY_SCRIPT = frozenset({"choice", "set"})  # options, dates and sliders: no keys are the same for all
@@ -33,7 +34,12 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
     is_secret = ctx.mask(args.text) != args.text
 
     async def write(hand: Hand) -> tuple[str, list[str]]:
-        aimed, warnings = await hand.fill(meant, args.text, is_secret=is_secret)
+        try:
+            aimed, warnings = await hand.fill(meant, args.text, is_secret=is_secret)
+        except PageCrashed as lost:
+            if hand.tab.is_alive:
+                return "text", [_went_on(lost, str(meant))]
+            raise
         if args.submit:
             await hand.strike("Enter")
         return aimed.way, warnings
@@ -45,3 +51,18 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         warnings += [ctx.mask(one) for one in told] + said_no(task.tab.dialogs)
     by_keys = by_cdp and way not in BY_SCRIPT
     return Typed(strategy="cdp_key" if by_keys else "dom_input", warnings=warnings).as_output()
+
+
+def _went_on(lost: PageCrashed, meant: str) -> str:
+    """Return what is said of a page that went on to another document because of what was written,
+    a code that sends itself, say.
+
+    Raises:
+        ElementNotFound: It did before anything was written.
+    """
+    if lost.details.get("effect") == "none":
+        raise ElementNotFound(
+            f"What had {meant} is gone: the page went on to another document.",
+            details={"reason": "gone", "effect": "none"},
+        )
+    return "The page went on to another document while it was written in."

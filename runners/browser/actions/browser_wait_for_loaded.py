@@ -11,11 +11,9 @@ from runners.actions.parameters import BrowserWaitForLoaded
 from runners.actions.registering import action
 from runners.actions.results import Loaded
 from runners.base import ToolContext
+from runners.browser.actions.arriving import arrival
 from runners.browser.actions.task_tab import task_tab
-from runners.browser.failures import ContextLost
-from runners.browser.locating import ask
 from runners.browser.own_tab import RESERVE_SECONDS
-from runners.errors import NavigationTimeout
 
 
 @action(WAIT_FOR_LOADED, kind="browser")
@@ -26,20 +24,9 @@ async def browser_wait_for_loaded(
     last click or key asked for. Fails with NAVIGATION_TIMEOUT when it has not in `timeoutMs`.
     """
     async with task_tab(ctx, args.tab_id) as task:
-        seconds = min(args.timeout_ms / 1000, max(0.1, ctx.seconds_left() - 2 * RESERVE_SECONDS))
+        seconds = min(args.timeout_ms / 1000, max(0.1, ctx.seconds_left() - RESERVE_SECONDS))
         end = time.monotonic() + seconds
         await task.settle(end)
-        while True:
-            left = max(0.0, end - time.monotonic())
-            given = {"timeoutMs": round(left * 1000)}
-            try:
-                answer = await ask(task.tab, "loaded", given, seconds=left + RESERVE_SECONDS)
-            except ContextLost:
-                continue
-            if not answer["isLoaded"]:
-                raise NavigationTimeout(
-                    "The page had not finished loading in time.",
-                    details={"url": task.tab.page.url, "timeoutMs": args.timeout_ms},
-                )
-            task.tab.settle()
-            return Loaded().as_output()
+        await arrival(task.tab, wholly=True, until=end)
+        task.tab.settle()
+    return Loaded().as_output()

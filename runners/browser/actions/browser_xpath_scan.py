@@ -20,8 +20,7 @@ async def browser_xpath_scan(args: BrowserXpathScan, ctx: ToolContext) -> Mappin
     that make their elements anew all the time. Nothing is written to the page. Prefer
     browser_dom_index elsewhere.
     """
-    async with task_tab(ctx, args.tab_id) as task:
-        await task.settle(ctx.deadline)
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
         elements, warnings = await elements_of(
             task, ctx, how="scan", scope=args.scope, attribute=CLICK_ATTRIBUTE
         )

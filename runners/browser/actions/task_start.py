@@ -13,6 +13,7 @@ from runners.actions.parameters import TaskStart
 from runners.actions.registering import action
 from runners.actions.results import TaskStarted
 from runners.base import ToolContext
+from runners.browser.actions.arriving import open_in
 from runners.browser.actions.task_tab import (
     EMPTY_PAGE,
     TASK_TAB,
@@ -23,8 +24,7 @@ from runners.browser.actions.task_tab import (
 )
 from runners.browser.address import check_address
 from runners.browser.failures import browser_errors, browser_is_gone
-from runners.browser.open_page import TITLE_ALONE
-from runners.browser.reading import Reading
+from runners.browser.own_tab import RESERVE_SECONDS
 from runners.browser.session import BrowserSession
 from runners.browser.tab import Tab
 
@@ -51,7 +51,7 @@ async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
         await session.drop_kept()
     async with session.kept_tab(fresh=True) as tab:
         task = _task_of(session, tab)
-        with lost_page_told(task.tab_id):
+        with lost_page_told(task):
             return await _open(task, url, args, ctx)
 
 
@@ -61,15 +61,14 @@ async def _open(
     tab = task.tab
     title, warnings = "", list[str]()
     if url is not None:
-        page = await Reading(TITLE_ALONE, None, ctx.deadline).of(tab, url)
-        title, warnings = page["title"], page["warnings"]
+        title, warnings = await open_in(tab, url, until=ctx.deadline - RESERVE_SECONDS)
     elif not args.reuse_existing_tab and tab.requested_url:
         await tab.go(EMPTY_PAGE, seconds=ctx.seconds_left())
     check_place(tab.page.url, ctx)
     if args.group_title is not None:
         warnings.append("This browser has no groups of tabs; groupTitle was not used.")
     started = TaskStarted(
-        tabId=task.tab_id, windowId=await _window_of(tab), url=tab.page.url, title=title or None,
+        tabId=task.tab_id, windowId=await _window_of(task), url=tab.page.url, title=title or None,
         warnings=warnings,
     )  # fmt: skip
     return started.as_output()
@@ -85,9 +84,12 @@ def _task_of(session: BrowserSession, tab: Tab) -> TaskTab:
     return made
 
 
-async def _window_of(tab: Tab) -> int:
-    try:
-        asking = tab.line.send("Browser.getWindowForTarget")
-        return int((await tab.handle(asking, seconds=WINDOW_SECONDS))["windowId"])
-    except browser_errors():
-        raise browser_is_gone() from None
+async def _window_of(task: TaskTab) -> int:
+    if task.window_id is None:
+        asking = task.tab.line.send("Browser.getWindowForTarget")
+        try:
+            told = await task.tab.handle(asking, seconds=WINDOW_SECONDS)
+        except browser_errors():
+            raise browser_is_gone() from None
+        task.window_id = int(told["windowId"])
+    return task.window_id

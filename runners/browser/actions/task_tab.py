@@ -20,6 +20,7 @@ from runners.actions.own_pages import refuse_own_page
 from runners.base import ToolContext
 from runners.browser.address import check_address
 from runners.browser.failures import browser_errors
+from runners.browser.own_tab import RESERVE_SECONDS
 from runners.browser.reading import GRACE_SECONDS, next_document
 from runners.browser.tab import Tab
 from runners.errors import PageCrashed
@@ -47,6 +48,7 @@ class TaskTab:
     tab_id: int
     next_click_id: int = 1
     touched_at: float = 0.0
+    window_id: int | None = None
     _line: CDPSession | None = None
 
     async def attached(self) -> CDPSession:
@@ -99,14 +101,17 @@ def known_task_tab(session: BrowserSession | None) -> TaskTab | None:
 
 
 @contextlib.asynccontextmanager
-async def task_tab(ctx: ToolContext, tab_id: int) -> AsyncIterator[TaskTab]:
-    """Lease the task's tab.
+async def task_tab(
+    ctx: ToolContext, tab_id: int, *, settled: bool = False
+) -> AsyncIterator[TaskTab]:
+    """Lease the task's tab; `settled`, with the document that the last input asked for.
 
     Raises:
         InvalidTaskTab: The number is another tab's.
         TaskTabClosed: There is no such tab any more, or it is lost meanwhile.
         OwnPage: It shows a page of this product.
         AddressNotAllowed: It shows what this caller may not look at.
+        NavigationTimeout: That document does not arrive.
     """
     session = ctx.browser
     kept = None if session is None else session.belongings.get(TASK_TAB)
@@ -117,24 +122,26 @@ async def task_tab(ctx: ToolContext, tab_id: int) -> AsyncIterator[TaskTab]:
     task = known_task_tab(session)
     if session is None or task is None:
         raise TaskTabClosed("The task has no tab any more.", details={"tabId": tab_id})
-    with lost_page_told(tab_id):
+    with lost_page_told(task):
         # Another run of the same task goes on with it.
         async with session.kept_tab(fresh=True) as tab:
             if tab is not task.tab:
                 raise PageCrashed("The task's tab is gone.")
+            if settled:
+                await task.settle(ctx.deadline - RESERVE_SECONDS)
             check_place(tab.page.url, ctx)
             yield task
 
 
 @contextlib.contextmanager
-def lost_page_told(tab_id: int) -> Iterator[None]:
+def lost_page_told(task: TaskTab) -> Iterator[None]:
     """Tell a page that is lost inside as the task's tab that was closed."""
     try:
         yield
     except PageCrashed as lost:
         raise TaskTabClosed(
             "The task's tab was closed, or its page died.",
-            details={"tabId": tab_id, **lost.details},
+            details={"tabId": task.tab_id, **lost.details},
         ) from None
 
 

@@ -133,9 +133,7 @@ const fingerprint = () => {
   return { fingerprint: `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${said.length}` };
 };
 
-const loaded = async ({ timeoutMs }) => ({ isLoaded: await until(window, "load", isLoaded, now() + timeoutMs) });
-
 const DEEDS = {
-  index, loaded, markup, domClick, domWrite, domEnter, fingerprint, aim, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields,
+  index, markup, domClick, domWrite, domEnter, fingerprint, aim, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields,
 };
 const handle = async ({ deed, given }) => JSON.stringify(await DEEDS[deed](given)).replace(/\\u0000/g, "");
