@@ -94,12 +94,6 @@ class Bench:
 
     def pairs(self) -> dict[str, tuple[Deed, Deed]]:
         """Return ours and the floor by action."""
-        read = {
-            "settle": {"parseMs": 30_000, "idleMs": 3000}, "waitFor": None,
-            "extract": WHOLE_TEXT.model_dump(by_alias=True),
-        }  # fmt: skip
-        scan, html = {**INDEX, "as": "scan"}, {"xpath": None, "maxLength": 1 << 24}
-        actor = actor_script()
         return {
             "task_start": (
                 lambda: self.act("task_start", url=self.url, reuseExistingTab=True),
@@ -111,18 +105,6 @@ class Bench:
                 lambda: self.script("() => document.readyState", None),
             ),
             "browser_screenshot": (lambda: self.act("browser_screenshot"), self.picture),
-            "browser_readability_extract": (
-                lambda: self.act("browser_readability_extract"),
-                lambda: self.script(reader_script(), read),
-            ),
-            "browser_dom_index": (
-                lambda: self.act("browser_dom_index"),
-                lambda: self.script(actor, {"deed": "index", "given": INDEX}),
-            ),
-            "browser_xpath_scan": (
-                lambda: self.act("browser_xpath_scan"),
-                lambda: self.script(actor, {"deed": "index", "given": scan}),
-            ),
             "browser_click": (
                 lambda: self.act("browser_click", clickId=self.button),
                 lambda: self.page.click("#b30"),
@@ -131,10 +113,26 @@ class Bench:
                 lambda: self.act("browser_type", clickId=self.field, text=TEXT),
                 self.type,
             ),
-            "browser_get_html": (
-                lambda: self.act("browser_get_html"),
-                lambda: self.script(actor, {"deed": "markup", "given": html}),
-            ),
+            **{name: self._by_script(name, *asked) for name, asked in self._readers().items()},
+        }
+
+    def _by_script(self, name: str, function: str, given: object) -> tuple[Deed, Deed]:
+        return lambda: self.act(name), lambda: self.script(function, given)
+
+    @staticmethod
+    def _readers() -> dict[str, tuple[str, object]]:
+        """Return the script of each action that is one, and what it is given."""
+        read = {
+            "settle": {"parseMs": 30_000, "idleMs": 3000}, "waitFor": None,
+            "extract": WHOLE_TEXT.model_dump(by_alias=True),
+        }  # fmt: skip
+        html = {"xpath": None, "maxLength": 1 << 24}
+        actor = actor_script()
+        return {
+            "browser_readability_extract": (reader_script(), read),
+            "browser_dom_index": (actor, {"deed": "index", "given": INDEX}),
+            "browser_xpath_scan": (actor, {"deed": "index", "given": {**INDEX, "as": "scan"}}),
+            "browser_get_html": (actor, {"deed": "markup", "given": html}),
         }
 
 
