@@ -74,6 +74,8 @@ async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> d
             "The page did not answer: a script of it hangs.", details={"url": tab.page.url}
         ) from None
     answer: dict[str, Any] = json.loads(text)
+    if "isAnother" in answer:
+        raise ContextLost("the element that was aimed at was in the document before")
     return answer
 
 

@@ -74,8 +74,8 @@ def actor_script() -> str:
 
 @cache
 def actor_at_hand() -> str:
-    """Return what lays the actor out in a document, for all that is done there."""
-    return f"globalThis.{ACT} = {actor_script()}; 0"
+    """Return the function that lays the actor out in a document, for all that is done there."""
+    return f"() => {{ globalThis.{ACT} = {actor_script()}; }}"
 
 
 def is_missing(told: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +16,7 @@ from runners.browser.failures import (
     failure_of,
     is_context_lost,
     is_download,
+    is_of_another_document,
 )
 from runners.browser.leaving import close_page
 from runners.browser.page_scripts import (
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
 WORLD = "continuity"
-UNKNOWN_WORLD = "Cannot find context with specified id"
 DOCUMENTS = 8
 Picture = Literal["jpeg", "png"]
 SHOTS: Mapping[Picture, dict[str, Any]] = {
@@ -77,7 +76,7 @@ class Tab:
         self.documents = 0
         self.is_leaving = False
         self._is_dirty = False
-        self._world: int | None = None
+        self._global: str | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
         # Pages of local sessions are refused nothing, and pay for nobody who watches.
@@ -193,26 +192,20 @@ class Tab:
     async def read(self, options: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
         """Return the reading of the present document, as JSON text; raises what `call` raises."""
         try:
-            answer = await self._expression(f"{READ}({json.dumps(options)})", seconds_left)
+            return str(await self.call(_laid_out(READ), options, seconds_left))
         except ReaderMissing:
-            answer = await self.call(reader_script(), options, seconds_left)
-        return str(answer)
+            return str(await self.call(reader_script(), options, seconds_left))
 
     async def act(self, request: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
         """Have the actor do something in the present document, and return its answer as JSON text;
         raises what `call` raises. The first time in a document it is sent there.
         """
-        expression = f"{ACT}({json.dumps(request)})"
         for _ in range(DOCUMENTS):
             try:
-                return str(await self._expression(expression, seconds_left))
+                return str(await self.call(_laid_out(ACT), request, seconds_left))
             except ReaderMissing:
-                await self._expression(actor_at_hand(), seconds_left)
+                await self.call(actor_at_hand(), None, seconds_left)
         raise ContextLost("the page keeps going on to another document")
-
-    async def _expression(self, expression: str, seconds_left: Callable[[], float]) -> Any:
-        asked = {"expression": expression}
-        return await self._evaluate("Runtime.evaluate", asked, "contextId", seconds_left)
 
     async def call(self, function: str, given: object, seconds_left: Callable[[], float]) -> Any:
         """Call a function in the reader's own world of the present document, await its promise.
@@ -222,32 +215,12 @@ class Tab:
 
         Raises:
             ContextLost: The page went on to another document meanwhile.
+            ReaderMissing: The function calls what is not laid out in the document.
             TimeoutError: The page did not answer in time; its script may be hanging.
             ToolFailed: The page crashed, was closed or flooded its reader.
         """
-        request = {"functionDeclaration": function, "arguments": [{"value": given}]}
-        return await self._evaluate(
-            "Runtime.callFunctionOn", request, "executionContextId", seconds_left
-        )
-
-    async def _evaluate(
-        self, method: str, request: dict[str, Any], world: str, seconds_left: Callable[[], float]
-    ) -> Any:
-        async def ask() -> dict[str, Any]:
-            known = self._world is not None
-            how = {"awaitPromise": True, "returnByValue": True, world: await self.world()}
-            try:
-                answer: dict[str, Any] = await self.line.send(method, {**request, **how})
-            except browser_errors() as error:
-                if not known or UNKNOWN_WORLD not in str(error):
-                    raise
-                self._world = None  # of a document that went before the question came there
-                how[world] = await self.world()
-                answer = await self.line.send(method, {**request, **how})
-            return answer
-
         try:
-            answer = await self._trouble.watch(ask(), seconds_left)
+            answer = await self._trouble.watch(self._asked(function, given), seconds_left)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -259,17 +232,39 @@ class Tab:
             raise ReaderMissing if is_missing(told) else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
 
+    async def _asked(self, function: str, given: object) -> dict[str, Any]:
+        request = {
+            "functionDeclaration": function, "arguments": [{"value": given}],
+            "awaitPromise": True, "returnByValue": True,
+        }  # fmt: skip
+        asking = "Runtime.callFunctionOn"
+        if self._global is not None:
+            try:
+                return await self.line.send(asking, {**request, "objectId": self._global})
+            except browser_errors() as error:
+                if not is_of_another_document(error):
+                    raise
+                self._global = None  # that document was gone before the question came there
+        return await self.line.send(asking, {**request, "objectId": await self._own_global()})
+
+    async def _own_global(self) -> str:
+        """Return a handle of the global object of the reader's own world; it is of that world and
+        no other, also when the page goes on to another process.
+        """
+        documents = self.documents
+        asked = {"expression": "globalThis", "contextId": await self.world()}
+        found = (await self.line.send("Runtime.evaluate", asked))["result"]
+        if documents == self.documents:
+            self._global = str(found["objectId"])
+        return str(found["objectId"])
+
     async def world(self) -> int:
         """Return the id of the reader's own world in the present document; raises what the browser
         does.
         """
-        if self._world is None:
-            where, documents = {"frameId": self._frame_id, "worldName": WORLD}, self.documents
-            made = await self.line.send("Page.createIsolatedWorld", where)
-            if documents != self.documents:
-                return int(made["executionContextId"])
-            self._world = int(made["executionContextId"])
-        return self._world
+        where = {"frameId": self._frame_id, "worldName": WORLD}
+        made = await self.line.send("Page.createIsolatedWorld", where)
+        return int(made["executionContextId"])
 
     async def handle(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
         """Do something with the page's mouse or keyboard.
@@ -351,7 +346,7 @@ class Tab:
         if told.get("frame", {}).get("id") == self._frame_id:
             self.documents += 1
             self.run_id = self._leased_for
-            self.is_leaving, self.parsed_at, self._world = False, None, None
+            self.is_leaving, self.parsed_at, self._global = False, None, None
 
     def _note_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:
@@ -364,3 +359,8 @@ class Tab:
 
     def _note_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()
+
+
+def _laid_out(name: str) -> str:
+    """Return a function that calls one which is laid out in the document."""
+    return f"(given) => {name}(given)"
