@@ -245,18 +245,19 @@ class Tab:
                 if not is_of_another_document(error):
                     raise
                 self._global = None  # that document was gone before the question came there
-        return await self.line.send(asking, {**request, "objectId": await self._own_global()})
+        documents, world = self.documents, await self.world()
+        calling = self.line.send(asking, {**request, "executionContextId": world})
+        answer, _ = await asyncio.gather(calling, self._hold(world, documents))
+        return dict(answer)
 
-    async def _own_global(self) -> str:
-        """Return a handle of the global object of the reader's own world; it is of that world and
-        no other, also when the page goes on to another process.
+    async def _hold(self, world: int, documents: int) -> None:
+        """Keep a handle of the world's global object for later calls; it is of that world and no
+        other, also when the page goes on to another process.
         """
-        documents = self.documents
-        asked = {"expression": "globalThis", "contextId": await self.world()}
+        asked = {"expression": "globalThis", "contextId": world}
         found = (await self.line.send("Runtime.evaluate", asked))["result"]
         if documents == self.documents:
             self._global = str(found["objectId"])
-        return str(found["objectId"])
 
     async def world(self) -> int:
         """Return the id of the reader's own world in the present document; raises what the browser
