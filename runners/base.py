@@ -9,9 +9,9 @@ import enum
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from runners.trust import TrustLevel
 
@@ -37,6 +37,18 @@ class Closed(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+def _whole_number(value: object) -> object:
+    """Take 5 and 5.0 (JSON Schema counts both as integers), not true, "5" or 5.5."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be an integer")
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError("must be an integer")
+    return int(value)
+
+
+Whole = Annotated[int, BeforeValidator(_whole_number)]
 
 
 class SaveArtifact(Protocol):
@@ -107,6 +119,7 @@ class Tool:
         uses_browser: it needs a browser, so a worker carries its calls.
         mends: what its seed lets callers get wrong is put right by this before the schema is asked.
         developer: only for developer mode.
+        agent_only: only for the agent's loop: no door lists it, or calls it.
     """
 
     name: str
@@ -121,6 +134,7 @@ class Tool:
     uses_browser: bool = False
     mends: Mend | None = None
     developer: bool = False
+    agent_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

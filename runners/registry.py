@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import get_annotations, getdoc
 from pathlib import Path
@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from runners.base import Effect, Mend, Tool, ToolFunction
 
 KINDS = ("workspace", "browser")
+_FOLDERS = {"workspace": ("workspace",), "browser": ("browser", "browser.actions")}
 _tools: dict[str, Tool] = {}
 
 
@@ -33,6 +34,7 @@ def tool(
     uses_browser: bool = False,
     mends: Mend | None = None,
     developer: bool = False,
+    agent_only: bool = False,
 ) -> Callable[[ToolFunction], Tool]:
     """Turn a coroutine function `(args: InputModel, ctx: ToolContext)` into a registered Tool.
 
@@ -55,6 +57,7 @@ def tool(
         made = Tool(
             name, kind, effect, timeout_ms, getdoc(function) or "", input_model, function, request,
             response, uses_browser or kind == "browser", mends, developer,
+            agent_only,
         )  # fmt: skip
         _tools[name] = made
         return made
@@ -64,9 +67,10 @@ def tool(
 
 @cache
 def _load(kind: str) -> None:
-    package = importlib.import_module(f"runners.{kind}")
-    for module in pkgutil.iter_modules([str(Path(package.__file__ or "").parent)]):
-        importlib.import_module(f"runners.{kind}.{module.name}")
+    for folder in _FOLDERS[kind]:
+        package = importlib.import_module(f"runners.{folder}")
+        for module in pkgutil.iter_modules([str(Path(package.__file__ or "").parent)]):
+            importlib.import_module(f"runners.{folder}.{module.name}")
 
 
 def is_workspace_tool(name: str) -> bool:
@@ -86,8 +90,18 @@ def get_tool(name: str) -> Tool | None:
 
 
 def list_tools(kind: str | None = None) -> list[Tool]:
-    """Return every tool, or those of one kind, by name."""
-    kinds = KINDS if kind is None else (kind,)
+    """Return every tool that doors offer, or those of one kind, by name."""
+    return [tool for tool in _all(KINDS if kind is None else (kind,)) if not tool.agent_only]
+
+
+def list_actions(kind: str = "browser") -> list[Tool]:
+    """Return the browser actions of a kind of target (S1 §4.2), by name: the agent's loop alone
+    offers them.
+    """
+    return [tool for tool in _all((kind,)) if tool.agent_only]
+
+
+def _all(kinds: Sequence[str]) -> list[Tool]:
     for each in kinds:
         _load(each)
     return [_tools[name] for name in sorted(_tools) if _tools[name].kind in kinds]

@@ -17,6 +17,7 @@ FILE_LINES, FUNCTION_LINES = 300, 40
 LONG_FILES: dict[str, str] = {
     "config/settings.py": "one list of all that an operator can set, where Django looks for it",
     "decisions/errors.py": "one tree of small classes, drawn above them: every refusal there is",
+    "runners/browser/session.py": "one object: the tabs of a run, lent, shared, kept and closed",
     "runners/browser/tab.py": "one object: all that is said to one page, and how each way fails",
     "tests/integration/test_call_tools.py": "one template: made, stopped, audited, shortened",
     "runs/engine.py": "one object: one lease of one run, from its first step to its end",

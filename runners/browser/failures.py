@@ -28,6 +28,10 @@ _CONTEXT_GONE = re.compile(
     r"|navigated or closed|No frame (for|with) given id|Inspected target",
     re.IGNORECASE,
 )
+_OTHER_DOCUMENT = re.compile(
+    r"Cannot find context|Could not find object with given id|Invalid remote object id",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r'"[^"]*"')  # addresses, which may hold secrets
 _TIMED_OUT = frozenset({"ERR_TIMED_OUT", "ERR_CONNECTION_TIMED_OUT"})
 
@@ -79,7 +83,12 @@ def failure_of(told: str, url: str) -> ToolFailed:
 
 def is_context_lost(error: BaseException) -> bool:
     """Say whether a call failed because the page went on to another document meanwhile."""
-    return bool(_CONTEXT_GONE.search(str(error)))
+    return bool(_CONTEXT_GONE.search(str(error))) or is_of_another_document(error)
+
+
+def is_of_another_document(error: BaseException) -> bool:
+    """Say whether a call was made on what belongs to a document that is gone: it did nothing."""
+    return bool(_OTHER_DOCUMENT.search(str(error)))
 
 
 def browser_is_gone() -> PageCrashed:

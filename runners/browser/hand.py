@@ -10,27 +10,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.failures import ContextLost
-from runners.browser.locating import Aimed, aim, ask
+from runners.browser.fingers import Fingers, PageFingers
+from runners.browser.locating import Aimed, Meant, aim, ask
 from runners.browser.tab import Tab
-from runners.browser.vocabulary import Locator
+from runners.browser.vocabulary import Purpose
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
 
 PRESS_SECONDS = 10.0
 TYPE_SECONDS = 30.0
+LEAVING_SECONDS = 0.5
 MAX_MISSES = 5
-TYPED_LENGTH = 200  # what is longer, or has lines, comes as if pasted
 MASK = "***"
 
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """Works on one tab until a `time.monotonic()` value; `patience` is when looking ends."""
+    """Works on one tab until a `time.monotonic()` value; `patience` is when looking ends.
+
+    `fingers` are Playwright's mouse and keyboard unless others are given.
+    """
 
     tab: Tab
     patience: float
     deadline: float
+    fingers: Fingers | None = None
 
-    async def press(self, locator: Locator | None) -> Aimed:
+    async def press(self, locator: Meant | None) -> Aimed:
         """Press the element once, or the submit button of the form that was filled last.
 
         Raises:
@@ -39,9 +44,11 @@ class Hand:
                 `unknown`.
         """
         for _ in range(MAX_MISSES):
-            aimed = await self._aim_to_press(locator)
+            aimed = await self._aim(locator, "clickable", will_press=True)
             if aimed.key:
-                await self._strike(aimed)
+                with _effect_unknown():
+                    await self._ask("focus")
+                await self.strike(aimed.key)
                 return aimed
             if await self._press_at(aimed) != "missed":
                 return aimed
@@ -51,7 +58,7 @@ class Hand:
         )
 
     async def fill(
-        self, locator: Locator, value: str, *, is_secret: bool = False
+        self, locator: Meant, value: str, *, is_secret: bool = False
     ) -> tuple[Aimed, list[str]]:
         """Put the value into the field in place of what it has; return what it was put into, and
         warnings.
@@ -59,9 +66,9 @@ class Hand:
         Raises:
             ElementNotFound: There is no such field, or no such option in it (details.options).
             InvalidTarget: The field does not take this value.
-            NavigationTimeout, PageCrashed: as the page does.
+            NavigationTimeout, PageCrashed: as the page does; details.effect as for `press`.
         """
-        aimed = await aim(self.tab, locator, "field", until=self.patience)
+        aimed = await self._aim(locator, "field")
         try:
             if aimed.way in ("toggle", "radio"):
                 await self._switch(aimed, value)
@@ -77,42 +84,54 @@ class Hand:
                     details={"reason": "not_a_field", "candidates": [dict(aimed.match)]},
                 )
         except ContextLost:
-            raise PageCrashed(
-                "The page went on to another document while its field was filled."
-            ) from None
+            raise _went_on("unknown") from None
         return aimed, []
 
-    async def _aim_to_press(self, locator: Locator | None) -> Aimed:
+    async def strike(self, key: str) -> None:
+        """Press a key in the field that has the focus; the field that was filled last has it.
+
+        Raises:
+            NavigationTimeout, PageCrashed: as `press`.
+        """
+        with _effect_unknown():
+            striking = self._fingers.strike(key)
+            await self.tab.handle(striking, seconds=self._left(PRESS_SECONDS))
+
+    async def _aim(
+        self, locator: Meant | None, purpose: Purpose, *, will_press: bool = False
+    ) -> Aimed:
         try:
-            return await aim(self.tab, locator, "clickable", until=self.patience, will_press=True)
+            return await aim(
+                self.tab, locator, purpose, until=self.patience, will_press=will_press,
+                answer_by=self.deadline,
+            )  # fmt: skip
         except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:
             failure.details.setdefault("effect", "none")
             raise
 
     async def _press_at(self, aimed: Aimed) -> str:
         """Press and let go; return `hit`, `missed` (nothing was pressed) or `unseen`."""
-        mouse = self.tab.page.mouse
         x, y = aimed.point or (0.0, 0.0)
-
-        async def press() -> None:
-            await mouse.move(x, y)
-            await mouse.down()
-            await mouse.up()
-
         with _effect_unknown():
-            await self.tab.handle(press(), seconds=self._left(PRESS_SECONDS))
-            try:
-                answer = await self._ask("pressed")
-            except ContextLost:
-                return "hit"
-        return str(answer["press"])
-
-    async def _strike(self, aimed: Aimed) -> None:
-        """Press a key in the field that was filled last."""
-        with _effect_unknown():
-            await self._ask("focus")
-            pressing = self.tab.page.keyboard.press(aimed.key)
+            pressing = self._fingers.press(x, y)
             await self.tab.handle(pressing, seconds=self._left(PRESS_SECONDS))
+            return await self._what_was_hit()
+
+    async def _what_was_hit(self) -> str:
+        """Return what a press met; one that sends the page on met its element.
+
+        A page on its way to one that does not come may answer nothing any more.
+        """
+        is_leaving = self.tab.is_leaving
+        left = self._left(LEAVING_SECONDS if is_leaving else PRESS_SECONDS)
+        try:
+            return str((await ask(self.tab, "pressed", seconds=left))["press"])
+        except ContextLost:
+            return "hit"
+        except NavigationTimeout:
+            if self.tab.is_leaving:
+                return "hit"
+            raise
 
     async def _switch(self, aimed: Aimed, value: str) -> None:
         wanted = await self._ask("mustPress", value)
@@ -140,18 +159,15 @@ class Hand:
             )
 
     async def _write(self, aimed: Aimed, value: str, *, is_secret: bool) -> list[str]:
-        await self._ask("focus")
-        keyboard = self.tab.page.keyboard
-        if not value:
-            writing = keyboard.press("Delete")
-        elif len(value) <= TYPED_LENGTH and "\n" not in value and "\r" not in value:
-            writing = keyboard.type(value)
-        else:
-            writing = keyboard.insert_text(value)
+        try:
+            await self._ask("focus")
+        except ContextLost:
+            raise _went_on("none") from None
+        writing = self._fingers.write(value) if value else self._fingers.strike("Delete")
         try:
             await self.tab.handle(writing, seconds=self._left(TYPE_SECONDS))
         except TimeoutError:
-            raise _hangs() from None
+            raise _hangs(effect="unknown") from None
         shown = (await self._ask("shownValue"))["value"]
         return self._differences(aimed, value, shown, is_secret=is_secret or aimed.is_secret)
 
@@ -167,6 +183,10 @@ class Hand:
             )
         told = MASK if is_secret else shown[:100]
         return [f"The field “{label}” made something else of the value: {told}"]
+
+    @property
+    def _fingers(self) -> Fingers:
+        return self.fingers or PageFingers(self.tab.page)
 
     async def _ask(self, deed: str, given: object = None) -> dict[str, Any]:
         return await ask(self.tab, deed, given, seconds=self._left(PRESS_SECONDS))
@@ -190,8 +210,17 @@ def _chosen(answer: dict[str, Any], aimed: Aimed) -> None:
     )
 
 
-def _hangs() -> NavigationTimeout:
-    return NavigationTimeout("The page did not answer: a script of it hangs.")
+def _hangs(*, effect: str) -> NavigationTimeout:
+    return NavigationTimeout(
+        "The page did not answer: a script of it hangs.", details={"effect": effect}
+    )
+
+
+def _went_on(effect: str) -> PageCrashed:
+    return PageCrashed(
+        "The page went on to another document while its field was filled.",
+        details={"effect": effect},
+    )
 
 
 @contextlib.contextmanager
@@ -200,9 +229,7 @@ def _effect_unknown() -> Any:
     try:
         yield
     except TimeoutError:
-        failure = _hangs()
-        failure.details["effect"] = "unknown"
-        raise failure from None
+        raise _hangs(effect="unknown") from None
     except (NavigationTimeout, PageCrashed) as failure:
         failure.details["effect"] = "unknown"
         raise

@@ -8,17 +8,18 @@ the best candidates.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.failures import ContextLost
-from runners.browser.page_scripts import actor_script
 from runners.browser.tab import Tab
-from runners.browser.vocabulary import Locator, Purpose
+from runners.browser.vocabulary import Locator, Pointed, Purpose
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, ToolFailed
 
+Meant = Locator | Pointed
 ANSWER_SECONDS = 6.0  # for the page's answer beyond the time that it may look
 MAX_DOCUMENTS = 8
 
@@ -31,6 +32,7 @@ _WHY = {
     "covered": "Something else lies over what fits {meant}.",
     "moving": "What fits {meant} does not hold still.",
     "outside": "What fits {meant} cannot be scrolled into view.",
+    "gone": "What had {meant} is not on the page any more; index the page again.",
     "no_form": "There is no form on the page whose submit button could be pressed.",
 }
 
@@ -66,22 +68,26 @@ async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> d
     end = time.monotonic() + seconds
     request = {"deed": deed, "given": given}
     try:
-        text = await tab.call(actor_script(), request, lambda: end - time.monotonic())
+        text = await tab.act(request, lambda: end - time.monotonic())
     except TimeoutError:
         raise NavigationTimeout(
             "The page did not answer: a script of it hangs.", details={"url": tab.page.url}
         ) from None
     answer: dict[str, Any] = json.loads(text)
+    if "isAnother" in answer:
+        raise ContextLost("the element that was aimed at was in the document before")
     return answer
 
 
 async def aim(
-    tab: Tab, locator: Locator | None, purpose: Purpose, *, until: float, will_press: bool = False
-) -> Aimed:
+    tab: Tab, locator: Meant | None, purpose: Purpose, *, until: float, will_press: bool = False,
+    answer_by: float = math.inf,
+) -> Aimed:  # fmt: skip
     """Wait until an element that fits is there and can be used, at most until `until`
     (`time.monotonic()` seconds); without a locator, until there is a form to submit.
 
-    `will_press`: a press of the mouse comes next; it will not reach any other element.
+    `will_press`: a press of the mouse comes next; it will not reach any other element. A page that
+    has not answered by `answer_by` hangs.
 
     Raises:
         ElementNotFound: details has reason and candidates, the best ones first.
@@ -97,7 +103,8 @@ async def aim(
             "isGuarded": will_press,
         }
         try:
-            answer = await ask(tab, "aim", request, seconds=left + ANSWER_SECONDS)
+            seconds = min(left + ANSWER_SECONDS, answer_by - time.monotonic())
+            answer = await ask(tab, "aim", request, seconds=seconds)
         except ContextLost:
             continue
         if answer["outcome"] != "ready":
@@ -120,10 +127,11 @@ def _aimed(answer: Mapping[str, Any]) -> Aimed:
 
 
 def _not_found(
-    answer: Mapping[str, Any], locator: Locator | None, purpose: Purpose, tab: Tab
+    answer: Mapping[str, Any], locator: Meant | None, purpose: Purpose, tab: Tab
 ) -> ToolFailed:
     if answer["outcome"] == "bad_selector":
-        return InvalidTarget(f"{locator} is not a CSS selector.".capitalize())
+        language = "an XPath of elements" if isinstance(locator, Pointed) else "a CSS selector"
+        return InvalidTarget(f"{locator} is not {language}.".capitalize())
     reason = answer["reason"]
     meant = str(locator) if locator else "a submit button"
     details = {

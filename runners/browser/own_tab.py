@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from runners.base import ToolContext
 from runners.browser.address import check_address
 from runners.browser.failures import browser_is_gone
+from runners.browser.fingers import Fingers
 from runners.browser.hand import Hand
 from runners.browser.tab import Tab
 
@@ -30,8 +31,8 @@ async def own_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab
         yield tab
 
 
-def hand_on(tab: Tab, ctx: ToolContext, *, timeout_ms: int) -> Hand:
+def hand_on(tab: Tab, ctx: ToolContext, *, timeout_ms: int, fingers: Fingers | None = None) -> Hand:
     """Return the hand that works on the tab and looks for elements for so long at most."""
     end = ctx.deadline - RESERVE_SECONDS
     return Hand(tab, patience=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
-                deadline=end)  # fmt: skip
+                deadline=end, fingers=fingers)  # fmt: skip

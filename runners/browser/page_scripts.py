@@ -16,10 +16,13 @@ FOLDER = Path(__file__).parent / "page"
 READER = (
     "dom", "secrets", "elements", "inline", "sections", "content", "classify", "settle", "read",
 )  # fmt: skip
-READ = "continuityRead"
+READ, ACT = "continuityRead", "continuityAct"
 COVER = ("dom", "secrets", "cover")
 SHOWING = (*COVER, "showing")
-ACTOR = ("dom", "secrets", "elements", "settle", "words", "locate", "aim", "enter")
+ACTOR = (
+    "dom", "secrets", "elements", "settle", "words", "paths", "locate", "aim", "index", "markup",
+    "stand_in", "enter",
+)  # fmt: skip
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
 # Names the events between both worlds, so that a page cannot listen for them.
@@ -58,9 +61,26 @@ def showing_script() -> str:
 
 
 @cache
+def arrived_script() -> str:
+    """Return the function `({wholly}) => promise` that waits until a document is there."""
+    return _function(("arrived",), "arrived")
+
+
+@cache
 def actor_script() -> str:
     """Return the function `({deed, given}) => promise` that finds elements and makes them ready."""
     return _function(ACTOR, "handle")
+
+
+@cache
+def actor_at_hand() -> str:
+    """Return the function that lays the actor out in a document, for all that is done there."""
+    return f"() => {{ globalThis.{ACT} = {actor_script()}; }}"
+
+
+def is_missing(told: str) -> bool:
+    """Tell whether an exception says that the document was made without what was called there."""
+    return told.endswith((f"{READ} is not defined", f"{ACT} is not defined"))
 
 
 def looks_secret(name: str) -> bool:
@@ -91,7 +111,7 @@ def _source(name: str) -> str:
 
 
 class ReaderMissing(Exception):
-    """The document was made without the reader laid out in it."""
+    """What was called is not laid out in the document."""
 
 
 def first_line(details: dict[str, Any]) -> str:

@@ -34,11 +34,13 @@ class Reading:
 
     Attributes:
         deadline: `time.monotonic()` value after which nothing is waited for.
+        grace: seconds in which a press may still send the present page on; 0 where none was made.
     """
 
     extract: ExtractOptions
     wait_for: WaitCondition | None
     deadline: float
+    grace: float = GRACE_SECONDS
 
     async def of(self, tab: Tab, url: str) -> dict[str, Any]:
         """Open `url` in the tab and return the page's reading, with `warnings`.
@@ -67,7 +69,7 @@ class Reading:
             PageCrashed, InvalidTarget, ToolFailed: as `of`.
         """
         parse_by = min(time.monotonic() + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
-        await next_document(tab, parse_by)
+        await next_document(tab, parse_by, grace=self.grace)
         documents = tab.documents
         page = await self._read_on(tab, tab.page.url, parse_by)
         if tab.is_leaving and tab.documents == documents:
@@ -179,7 +181,7 @@ class Reading:
         raise failure
 
 
-async def next_document(tab: Tab, until: float) -> None:
+async def next_document(tab: Tab, until: float, *, grace: float = GRACE_SECONDS) -> None:
     """Wait while a document is on its way that a press or a key asked for.
 
     Raises:
@@ -187,7 +189,7 @@ async def next_document(tab: Tab, until: float) -> None:
         PageCrashed: The page is lost.
     """
     documents = tab.documents
-    await asyncio.sleep(GRACE_SECONDS)
+    await asyncio.sleep(grace)
     while tab.documents == documents and tab.is_leaving:
         if time.monotonic() >= until:
             raise NavigationTimeout(

@@ -19,8 +19,11 @@ COVER_SECONDS = 2.0
 FAILURE_SECONDS = 5.0
 
 
-async def picture_of(tab: Tab, *, seconds: float, picture: Picture = "jpeg") -> bytes:
-    """Return the visible part of the tab's page as JPEG (quality 60) or PNG.
+async def picture_of(
+    tab: Tab, *, seconds: float, picture: Picture = "jpeg", height: float | None = None
+) -> bytes:
+    """Return the visible part of the tab's page as JPEG (quality 60) or PNG, or the page down to a
+    `height` in CSS pixels.
 
     Raises:
         TimeoutError: The page did not paint, or did not let its secrets be covered, in time.
@@ -31,7 +34,8 @@ async def picture_of(tab: Tab, *, seconds: float, picture: Picture = "jpeg") -> 
     left = lambda: min(COVER_SECONDS, end - time.monotonic())  # noqa: E731
     has_covered = bool(await tab.call(cover_script(), True, left))
     try:
-        return await tab.screenshot(seconds=max(0.1, end - time.monotonic()), picture=picture)
+        seconds = max(0.1, end - time.monotonic())
+        return await tab.screenshot(seconds=seconds, picture=picture, height=height)
     finally:
         if has_covered:
             with contextlib.suppress(ContextLost, TimeoutError, ToolFailed):

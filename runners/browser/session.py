@@ -136,6 +136,13 @@ class BrowserSession:
         await self._seats.acquire()
         self._kept = self._reuse() or await self._wait_for_new()
 
+    async def drop_kept(self) -> None:
+        """Close the tab that the run's steps share, where there is one, once it is not in use."""
+        async with self._keeping:
+            tab, self._kept = self._kept, None
+            if tab is not None:
+                self._end(tab).add_done_callback(lambda _: self._seats.release())
+
     def own_tabs(self) -> list[Tab]:
         """Return the tabs that show what the present run opened, last first; some may be dead."""
         own = [tab for tab in self._tabs if tab.run_id == self.run_id]

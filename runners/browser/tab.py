@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,12 +16,16 @@ from runners.browser.failures import (
     failure_of,
     is_context_lost,
     is_download,
+    is_of_another_document,
 )
 from runners.browser.leaving import close_page
 from runners.browser.page_scripts import (
+    ACT,
     READ,
     ReaderMissing,
+    actor_at_hand,
     first_line,
+    is_missing,
     reader_at_hand,
     reader_script,
 )
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
 WORLD = "continuity"
+DOCUMENTS = 8
 Picture = Literal["jpeg", "png"]
 SHOTS: Mapping[Picture, dict[str, Any]] = {
     "jpeg": {"format": "jpeg", "quality": 60, "optimizeForSpeed": True},
@@ -50,6 +54,7 @@ class Tab:
 
     Attributes:
         page: Playwright's page, for what a tool does beyond reading.
+        line: to the browser, for what Playwright has no words for.
         run_id: the run that the document it shows was opened for.
         requested_url: what it was last asked to open.
         used_at: `time.monotonic()` of its last lease.
@@ -66,11 +71,12 @@ class Tab:
         self.requested_url = ""
         self.used_at = time.monotonic()
         self.parsed_at: float | None = None
-        self._line = line
+        self.line = line
         self._frame_id = frame_id
         self.documents = 0
         self.is_leaving = False
         self._is_dirty = False
+        self._global: str | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._trouble = Trouble(page)
         # Pages of local sessions are refused nothing, and pay for nobody who watches.
@@ -139,7 +145,7 @@ class Tab:
         if self._refusals is not None:
             self._refusals.begin_navigation()
         try:
-            going = self._line.send("Page.navigate", {"url": url})
+            going = self.line.send("Page.navigate", {"url": url})
             answer = await self._trouble.watch(going, within(seconds))
         except TimeoutError:
             late = "The page did not arrive in time."
@@ -160,7 +166,7 @@ class Tab:
         """Give the tab up when its last page hangs, which keeps the next one from coming."""
         question = {"expression": "0"}
         try:
-            asking = self._line.send("Runtime.evaluate", question)
+            asking = self.line.send("Runtime.evaluate", question)
             await self._trouble.watch(asking, within(STALL_SECONDS))
         except TimeoutError:
             hangs = PageCrashed("The page that this tab showed before hangs; it was closed.")
@@ -185,14 +191,21 @@ class Tab:
 
     async def read(self, options: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
         """Return the reading of the present document, as JSON text; raises what `call` raises."""
-        expression = f"{READ}({json.dumps(options)})"
         try:
-            answer = await self._evaluate(
-                "Runtime.evaluate", {"expression": expression}, "contextId", seconds_left
-            )
+            return str(await self.call(_laid_out(READ), options, seconds_left))
         except ReaderMissing:
-            answer = await self.call(reader_script(), options, seconds_left)
-        return str(answer)
+            return str(await self.call(reader_script(), options, seconds_left))
+
+    async def act(self, request: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
+        """Have the actor do something in the present document, and return its answer as JSON text;
+        raises what `call` raises. The first time in a document it is sent there.
+        """
+        for _ in range(DOCUMENTS):
+            try:
+                return str(await self.call(_laid_out(ACT), request, seconds_left))
+            except ReaderMissing:
+                await self.call(actor_at_hand(), None, seconds_left)
+        raise ContextLost("the page keeps going on to another document")
 
     async def call(self, function: str, given: object, seconds_left: Callable[[], float]) -> Any:
         """Call a function in the reader's own world of the present document, await its promise.
@@ -202,26 +215,12 @@ class Tab:
 
         Raises:
             ContextLost: The page went on to another document meanwhile.
+            ReaderMissing: The function calls what is not laid out in the document.
             TimeoutError: The page did not answer in time; its script may be hanging.
             ToolFailed: The page crashed, was closed or flooded its reader.
         """
-        request = {"functionDeclaration": function, "arguments": [{"value": given}]}
-        return await self._evaluate(
-            "Runtime.callFunctionOn", request, "executionContextId", seconds_left
-        )
-
-    async def _evaluate(
-        self, method: str, request: dict[str, Any], world: str, seconds_left: Callable[[], float]
-    ) -> Any:
-        async def ask() -> dict[str, Any]:
-            where = {"frameId": self._frame_id, "worldName": WORLD}
-            made = await self._line.send("Page.createIsolatedWorld", where)
-            how = {"awaitPromise": True, "returnByValue": True, world: made["executionContextId"]}
-            answer: dict[str, Any] = await self._line.send(method, {**request, **how})
-            return answer
-
         try:
-            answer = await self._trouble.watch(ask(), seconds_left)
+            answer = await self._trouble.watch(self._asked(function, given), seconds_left)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -230,8 +229,43 @@ class Tab:
             raise browser_is_gone() from None
         if "exceptionDetails" in answer:
             told = first_line(answer["exceptionDetails"])
-            raise ReaderMissing if READ in told else RuntimeError(f"page script: {told}")
+            raise ReaderMissing if is_missing(told) else RuntimeError(f"page script: {told}")
         return answer["result"].get("value")
+
+    async def _asked(self, function: str, given: object) -> dict[str, Any]:
+        request = {
+            "functionDeclaration": function, "arguments": [{"value": given}],
+            "awaitPromise": True, "returnByValue": True,
+        }  # fmt: skip
+        asking = "Runtime.callFunctionOn"
+        if self._global is not None:
+            try:
+                return await self.line.send(asking, {**request, "objectId": self._global})
+            except browser_errors() as error:
+                if not is_of_another_document(error):
+                    raise
+                self._global = None  # that document was gone before the question came there
+        documents, world = self.documents, await self.world()
+        calling = self.line.send(asking, {**request, "executionContextId": world})
+        answer, _ = await asyncio.gather(calling, self._hold(world, documents))
+        return dict(answer)
+
+    async def _hold(self, world: int, documents: int) -> None:
+        """Keep a handle of the world's global object for later calls; it is of that world and no
+        other, also when the page goes on to another process.
+        """
+        asked = {"expression": "globalThis", "contextId": world}
+        found = (await self.line.send("Runtime.evaluate", asked))["result"]
+        if documents == self.documents:
+            self._global = str(found["objectId"])
+
+    async def world(self) -> int:
+        """Return the id of the reader's own world in the present document; raises what the browser
+        does.
+        """
+        where = {"frameId": self._frame_id, "worldName": WORLD}
+        made = await self.line.send("Page.createIsolatedWorld", where)
+        return int(made["executionContextId"])
 
     async def handle(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
         """Do something with the page's mouse or keyboard.
@@ -249,25 +283,32 @@ class Tab:
 
     async def interrupt(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""
-        ending = self._line.send("Runtime.terminateExecution")
+        ending = self.line.send("Runtime.terminateExecution")
         with contextlib.suppress(*browser_errors()):
             await self._trouble.watch(ending, within(2.0))
 
-    async def screenshot(self, *, seconds: float, picture: Picture = "jpeg") -> bytes:
-        """Return the viewport as a picture.
+    async def screenshot(
+        self, *, seconds: float, picture: Picture = "jpeg", height: float | None = None
+    ) -> bytes:
+        """Return the viewport as a picture, or the page down to a `height` in CSS pixels.
 
         Raises:
             TimeoutError: The page did not paint in time.
             PageCrashed: The page is gone.
         """
-        painting = self._line.send("Page.captureScreenshot", SHOTS[picture])
+        how = dict(SHOTS[picture])
+        if height is not None:
+            width = (self.page.viewport_size or {"width": 1280})["width"]
+            how["captureBeyondViewport"] = True
+            how["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        painting = self.line.send("Page.captureScreenshot", how)
         answer = await self.handle(painting, seconds=seconds)
         return base64.b64decode(answer["data"])
 
     async def stop_loading(self) -> None:
         """Stop what the page still loads; when it obeys, the tab can be used again."""
         try:
-            await self._trouble.watch(self._line.send("Page.stopLoading"), within(1.0))
+            await self._trouble.watch(self.line.send("Page.stopLoading"), within(1.0))
             await self.call("() => 1", None, within(1.0))
         except browser_errors():
             return
@@ -306,7 +347,7 @@ class Tab:
         if told.get("frame", {}).get("id") == self._frame_id:
             self.documents += 1
             self.run_id = self._leased_for
-            self.is_leaving, self.parsed_at = False, None
+            self.is_leaving, self.parsed_at, self._global = False, None, None
 
     def _note_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:
@@ -319,3 +360,8 @@ class Tab:
 
     def _note_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()
+
+
+def _laid_out(name: str) -> str:
+    """Return a function that calls one which is laid out in the document."""
+    return f"(given) => {name}(given)"

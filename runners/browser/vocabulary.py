@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr, model_validator
+from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
 from pydantic.config import JsonDict
 
-from runners.base import Closed
+from runners.base import Closed, Whole
 
 # Of a caller's time, kept back from waits, so that a page that never rests is still read.
 RESERVE_SECONDS = 2.0
-
-
-def _whole_number(value: object) -> object:
-    """Take 5 and 5.0 (JSON Schema counts both as integers), not true, "5" or 5.5."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("must be an integer")
-    if isinstance(value, float) and not value.is_integer():
-        raise ValueError("must be an integer")
-    return int(value)
-
-
-Whole = Annotated[int, BeforeValidator(_whole_number)]
 
 
 class ExtractOptions(Closed):
@@ -93,6 +81,21 @@ class Locator(Closed):
 
     def __str__(self) -> str:
         return f"the selector {self.selector}" if self.selector else f"the words “{self.query}”"
+
+
+class Pointed(Closed):
+    """Which element is meant: by the number that an index gave it, else by an XPath; by neither,
+    the field that has the focus.
+    """
+
+    mode: Literal["pointed"] = "pointed"
+    click_id: Whole | None = Field(default=None, alias="clickId")
+    xpath: StrictStr | None = None
+
+    def __str__(self) -> str:
+        if self.click_id is not None:
+            return f"the clickId {self.click_id}"
+        return f"the XPath {self.xpath}" if self.xpath else "the field that has the focus"
 
 
 Purpose = Literal["field", "clickable", "any"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from decisions.ids import new_id
 from decisions.storable import storable_text
+from runners.actions.catalogue import ACTIONS
 from runners.registry import get_tool
 from runs.changes import NewEvent, Transition
 from runs.conversations.log import append
@@ -79,7 +80,7 @@ def _uses_browser(event: NewEvent) -> bool:
     if event.type != EventType.TOOL_USED:
         return False
     name = str(event.data.get("tool"))
-    if name.startswith("browser_") or name == "task_start":  # S1 §4.2
+    if name in ACTIONS:
         return True
     tool = get_tool(name)
     return tool is not None and tool.uses_browser

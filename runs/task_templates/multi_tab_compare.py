@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from runners.base import Closed
-from runners.browser.vocabulary import Whole
+from runners.base import Closed, Whole
 from runs.models import RunStatus
 from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
 from runs.task_templates.page_inputs import CONTENT, PAGE_INFO, Extract

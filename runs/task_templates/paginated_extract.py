@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from runners.base import Closed, Effect
-from runners.browser.vocabulary import Locator, WaitCondition, Whole
+from runners.base import Closed, Effect, Whole
+from runners.browser.vocabulary import Locator, WaitCondition
 from runs.models import RunStatus
 from runs.task_templates.outcomes import ends_with, failed_step, run_error, warnings_of
 from runs.task_templates.page_inputs import (

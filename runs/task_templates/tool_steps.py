@@ -74,7 +74,7 @@ def find_step_tool(
         InvalidInput: There is none; the message begins with `where`.
     """
     tool = find_tool(name, target_id=target_id, elsewhere=elsewhere)
-    if tool is None:
+    if tool is None or tool.agent_only:
         raise InvalidInput(f"{where}: there is no tool {name[:64]} here.", details={"tool": name})
     return tool
 

@@ -140,6 +140,8 @@ def _checked(principal: Principal, asked: AskedCall) -> Admitted:
     tool = get_tool(asked.name)
     if tool is None or goes_elsewhere(Caller.of(principal), asked.name, asked.target_id):
         tool, asked = _on_runner(principal, asked)
+    if tool.agent_only:
+        raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
     principal.require(scope_of(tool))
     try:
         return _for_tool(principal, tool, asked)

@@ -78,18 +78,27 @@ const staysHere = (element) => {
   if (hasAttr(element, "formtarget")) element.setAttribute("formtarget", "_self");
 };
 
+// The shadow roots around an element that its page keeps to itself: events do not tell what they hit in there.
+const closedAround = (element) => {
+  const found = [];
+  for (let root = element.getRootNode(); root.host; root = root.host.getRootNode()) if (root.mode === "closed") found.push(root);
+  return found;
+};
+
 const PRESSES = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
 // Until the press is over, keep it from anything but the target: something may move under the hand.
 const guard = (target) => {
   const seen = { hit: null };
+  const apart = closedAround(target);
   const judge = (event) => {
-    if (!event.isTrusted) return;
-    seen.hit ??= touches(target, event.composedPath()[0]);
+    const hit = event.composedPath()[0];
+    if (!event.isTrusted || apart.some((root) => root.host === hit)) return; // that root's own listener sees what was hit
+    seen.hit ??= touches(target, hit);
     if (seen.hit) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   };
-  const views = new Set([window, viewOf(target.ownerDocument)]);
+  const views = new Set([window, viewOf(target.ownerDocument), ...apart]);
   for (const view of views) for (const press of PRESSES) listen(view, press, judge, { capture: true, passive: false });
   seen.end = () => {
     for (const view of views) for (const press of PRESSES) unlisten(view, press, judge, { capture: true });
@@ -109,12 +118,16 @@ const pressed = () => {
 const told = (element) => ({ type: typeOfElement(element), label: labelOf(element, typeOfElement(element), attributeNames(element)) });
 
 const isSubmit = (element) => matches(element, "button:not([type=button]):not([type=reset]),input[type=submit],input[type=image]");
-// What submits the form in which the page's reader was writing last: its first button for that, else the Enter key.
-const defaultSubmit = () => {
+const deepActive = () => {
   let active = document.activeElement;
   while (active && (shadowOf(active)?.activeElement || innerDocument(active)?.activeElement)) {
     active = shadowOf(active)?.activeElement ?? innerDocument(active).activeElement;
   }
+  return active;
+};
+// What submits the form in which the page's reader was writing last: its first button for that, else the Enter key.
+const defaultSubmit = () => {
+  const active = deepActive();
   const field = active && AS_FIELD(active) ? active : (globalThis.continuityField?.deref() ?? null);
   const forms = findRoots(document).flatMap(({ root }) => [...all(root, "form")]).filter(visible);
   const form = field?.form ?? (field ? null : forms.length === 1 ? forms[0] : null);
@@ -128,7 +141,7 @@ const defaultSubmit = () => {
 
 const attempt = async ({ locator, purpose, isGuarded }) => {
   const found = locator ? search(locator, purpose) : defaultSubmit();
-  if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates };
+  if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isGone: found.isGone };
   const { element, score, by, matched } = found.chosen;
   const match = { ...told(element), score, by, matched, equals: found.equals };
   const hand = visible(element) && boxOf(element).width >= 1 ? element : (labelShown(element) ?? element);
@@ -148,7 +161,7 @@ const aim = async (request) => {
   try {
     for (;;) {
       const answer = await attempt(request);
-      if (answer.outcome === "ready" || now() >= deadline) return answer;
+      if (answer.outcome === "ready" || answer.isGone || now() >= deadline) return answer;
       await sleep(Math.min(100, Math.max(1, deadline - now())));
     }
   } catch (error) {

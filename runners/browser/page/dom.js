@@ -17,7 +17,10 @@ const rawText = getter(Node.prototype, "textContent");
 const dataOf = getter(CharacterData.prototype, "data");
 const positionOf = method(Node.prototype, "compareDocumentPosition");
 const tagOf = getter(Element.prototype, "localName");
-const shadowOf = getter(Element.prototype, "shadowRoot");
+const openShadowOf = getter(Element.prototype, "shadowRoot");
+// Roots that a page keeps to itself, as the browser handed them over (runners/browser/actions/piercing.py).
+const CLOSED = globalThis.continuityClosed ?? null;
+const shadowOf = CLOSED === null ? openShadowOf : (element) => openShadowOf(element) ?? CLOSED.get(element) ?? null;
 const attr = method(Element.prototype, "getAttribute");
 const hasAttributes = method(Element.prototype, "hasAttributes");
 const attributeNames = method(Element.prototype, "getAttributeNames");

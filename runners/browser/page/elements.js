@@ -19,7 +19,7 @@ const findRoots = (root, x = window.scrollX, y = window.scrollY, found = []) => 
   found.push({ root, x, y });
   const elements = all(root, ":not(form)"); // no form has a shadow root, and a form's properties may be its fields
   for (let index = 0; index < elements.length; index += 1) {
-    const shadow = elements[index].shadowRoot;
+    const shadow = elements[index].shadowRoot ?? CLOSED?.get(elements[index]);
     if (shadow) findRoots(shadow, x, y, found);
   }
   for (const frame of all(root, "iframe,frame")) {
@@ -147,15 +147,15 @@ const boundsOf = (element, x, y) => {
 };
 
 const INERT = "[aria-hidden=true],[inert]";
-const boxesOf = (roots) => {
+const boxesOf = (roots, selector = USABLE, isMeant = () => true) => {
   const found = [];
   for (const { root, x, y } of roots) {
     const someInert = one(root, INERT) !== null;
-    const elements = all(root, USABLE);
+    const elements = all(root, selector);
     for (let index = 0; index < elements.length; index += 1) {
       const element = elements[index];
       const bounds = boundsOf(element, x, y);
-      if (bounds === null || !visible(element) || hasIdleRole(element) || isRepeated(element)) continue;
+      if (bounds === null || !visible(element) || hasIdleRole(element) || isRepeated(element) || !isMeant(element)) continue;
       if (someInert && closest(element, INERT) !== null) continue;
       found.push({ element, bounds });
     }

@@ -135,12 +135,11 @@ const controlIn = (element) => {
   return inside.length === 1 ? inside[0] : null;
 };
 
-const bySelector = (roots, selector, purpose) => {
-  const found = roots.flatMap(({ root }) => [...all(root, selector)]);
+const byName = (found, by, matched, purpose) => {
   const meant = purpose === "field" ? found.map((element) => controlIn(element)).filter(Boolean) : found;
   return {
     matched: found.length,
-    fits: meant.map((element) => ({ element, score: 1, by: "selector", matched: selector })),
+    fits: meant.map((element) => ({ element, score: 1, by, matched })),
     enough: 0,
   };
 };
@@ -176,9 +175,25 @@ const tellFit = ({ element, score, by, matched, hinders }) => ({
   score: rounded(score), by, matched, ...(hinders ? { hindrance: hinders } : {}),
 });
 
-const search = ({ mode, selector, query }, purpose) => {
+// What an index numbered, else what an XPath leads to, else the field that has the focus.
+const byPointing = ({ click_id: mark, xpath }, purpose) => {
+  const marked = mark === null ? null : marks.by.get(mark)?.deref();
+  if (marked && isHere(marked)) return byName([marked], "clickId", String(mark), purpose);
+  if (xpath !== null) return byName(byPath(xpath), "xpath", xpath, purpose);
+  if (mark !== null) return { matched: 0, fits: [], enough: 0, isGone: true };
+  const active = deepActive();
+  return byName(active && AS_FIELD(active) ? [active] : [], "focus", "", purpose);
+};
+const FITS = {
+  selector: (roots, { selector }, purpose) => byName(roots.flatMap(({ root }) => [...all(root, selector)]), "selector", selector, purpose),
+  semantic: (roots, { query }, purpose) => byWords(roots, query, purpose),
+  pointed: (roots, locator, purpose) => byPointing(locator, purpose),
+};
+
+const search = (locator, purpose) => {
   const roots = findRoots(document);
-  const { matched, fits, enough } = mode === "selector" ? bySelector(roots, selector, purpose) : byWords(roots, query, purpose);
+  const { matched, fits, enough, isGone } = FITS[locator.mode](roots, locator, purpose);
+  if (isGone) return { chosen: null, reason: "gone", candidates: [], isGone };
   for (const fit of fits) {
     fit.score = rounded(fit.score);
     if (fit.score >= enough || fit.score > 0.1) fit.hinders = hindrance(fit.element, purpose);
@@ -192,5 +207,5 @@ const search = ({ mode, selector, query }, purpose) => {
   const blocked = fits.find(({ score }) => score >= enough);
   const near = fits.filter(({ score }) => score > 0.1);
   const told = (near.length ? near : fits.filter(({ element }) => !hindrance(element, purpose))).slice(0, CANDIDATES_TOLD);
-  return { chosen: null, reason: blocked ? blocked.hinders : matched && mode === "selector" ? "not_a_field" : "no_match", candidates: told.map(tellFit) };
+  return { chosen: null, reason: blocked ? blocked.hinders : matched && locator.mode !== "semantic" ? "not_a_field" : "no_match", candidates: told.map(tellFit) };
 };

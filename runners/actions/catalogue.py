@@ -1,0 +1,70 @@
+"""The browser actions: what each takes and answers, how long it may last, whether it may be done
+twice (S1 §4.2, agent.md "Browser actions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from runners.actions import parameters as given
+from runners.actions import results as told
+from runners.base import Effect
+
+ACK_MS = 1500  # until a browser elsewhere has acknowledged an action
+UNHEALTHY_AFTER = 2  # of its timeouts in a row
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One browser action; `timeout_ms` is for its execution, once acknowledged."""
+
+    name: str
+    parameters: type[BaseModel]
+    result: type[told.Told]
+    effect: Effect
+    timeout_ms: int
+
+    def is_idempotent(self, args: Mapping[str, Any]) -> bool:
+        """Tell whether a call with these arguments may be made again, whatever came of it: written
+        text takes the place of what is there.
+        """
+        if self.name == TYPE.name:
+            return not args.get("submit", False)
+        return self.effect != Effect.ONCE
+
+
+TASK_START = Action("task_start", given.TaskStart, told.TaskStarted, Effect.READ, 20_000)
+DEBUGGER_ATTACH = Action(
+    "browser_debugger_attach", given.BrowserDebuggerAttach, told.DebuggerAttached, Effect.READ,
+    5_000,
+)  # fmt: skip
+TASK_STOP = Action("task_stop", given.TaskStop, told.TaskStopped, Effect.AT_LEAST_ONCE, 5_000)
+WAIT_FOR_LOADED = Action(
+    "browser_wait_for_loaded", given.BrowserWaitForLoaded, told.Loaded, Effect.READ, 20_000
+)
+SCREENSHOT = Action(
+    "browser_screenshot", given.BrowserScreenshot, told.Pictured, Effect.READ, 10_000
+)
+READABILITY = Action(
+    "browser_readability_extract", given.BrowserReadabilityExtract, told.PageText, Effect.READ,
+    10_000,
+)  # fmt: skip
+DOM_INDEX = Action("browser_dom_index", given.BrowserDomIndex, told.DomIndex, Effect.READ, 10_000)
+XPATH_SCAN = Action(
+    "browser_xpath_scan", given.BrowserXpathScan, told.XpathScan, Effect.READ, 10_000
+)
+CLICK = Action("browser_click", given.BrowserClick, told.Clicked, Effect.ONCE, 5_000)
+TYPE = Action("browser_type", given.BrowserType, told.Typed, Effect.ONCE, 10_000)
+GET_HTML = Action("browser_get_html", given.BrowserGetHtml, told.HtmlKept, Effect.READ, 10_000)
+
+ACTIONS: Mapping[str, Action] = {
+    action.name: action
+    for action in (
+        TASK_START, DEBUGGER_ATTACH, TASK_STOP, WAIT_FOR_LOADED, SCREENSHOT, READABILITY,
+        DOM_INDEX, XPATH_SCAN, CLICK, TYPE, GET_HTML,
+    )
+}  # fmt: skip

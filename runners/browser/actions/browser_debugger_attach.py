@@ -1,0 +1,25 @@
+"""The action `browser_debugger_attach`: have mouse and keyboard of the tab at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import DEBUGGER_ATTACH
+from runners.actions.parameters import BrowserDebuggerAttach
+from runners.actions.registering import action
+from runners.actions.results import DebuggerAttached
+from runners.base import ToolContext
+from runners.browser.actions.task_tab import task_tab
+
+
+@action(DEBUGGER_ATTACH, kind="browser")
+async def browser_debugger_attach(
+    args: BrowserDebuggerAttach, ctx: ToolContext
+) -> Mapping[str, Any]:
+    """Attach to the task's tab for real mouse and keyboard input. browser_click and browser_type do
+    so by themselves; fails with CDP_UNAVAILABLE or CDP_PERMISSION_DENIED where it cannot be had.
+    """
+    async with task_tab(ctx, args.tab_id) as task:
+        await task.attached()
+    return DebuggerAttached().as_output()

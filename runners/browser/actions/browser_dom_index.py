@@ -1,0 +1,29 @@
+"""The action `browser_dom_index`: number the elements that can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import DOM_INDEX
+from runners.actions.parameters import BrowserDomIndex
+from runners.actions.registering import action
+from runners.actions.results import DomIndex
+from runners.base import ToolContext
+from runners.browser.actions.indexing import elements_of
+from runners.browser.actions.task_tab import check_place, task_tab
+
+
+@action(DOM_INDEX, kind="browser")
+async def browser_dom_index(args: BrowserDomIndex, ctx: ToolContext) -> Mapping[str, Any]:
+    """List what can be clicked or written in on the task's page now, each with the clickId by which
+    browser_click and browser_type take it; in frames of the same origin and shadow roots too. What
+    is hidden, disabled or covered is left out. An element keeps its clickId while it lives, and no
+    other element ever gets it.
+    """
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
+        elements, warnings = await elements_of(
+            task, ctx, how="mark", scope=args.scope, attribute=args.assign_attr
+        )
+        check_place(task.tab.page.url, ctx)
+        return DomIndex.model_validate({"elements": elements, "warnings": warnings}).as_output()

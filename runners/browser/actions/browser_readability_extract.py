@@ -1,0 +1,63 @@
+"""The action `browser_readability_extract`: the text of the task's page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from runners.actions.catalogue import READABILITY
+from runners.actions.parameters import BrowserReadabilityExtract
+from runners.actions.readability import AT_MOST, goes_inline
+from runners.actions.registering import action
+from runners.actions.results import PageText
+from runners.base import ToolContext, Whole
+from runners.browser.actions.keeping import keep
+from runners.browser.actions.task_tab import check_place, task_tab
+from runners.browser.reading import Reading
+from runners.browser.vocabulary import ExtractOptions
+
+
+class WholeText(ExtractOptions):
+    """All the text that may be handed out, and one character more."""
+
+    max_content_length: Whole = Field(default=AT_MOST + 1, alias="maxContentLength")
+
+
+WHOLE_TEXT = WholeText.model_validate({"pageInfo": False})
+
+
+@action(READABILITY, kind="browser")
+async def browser_readability_extract(
+    args: BrowserReadabilityExtract, ctx: ToolContext
+) -> Mapping[str, Any]:
+    """Return the text of the task's page as markdown, without what frames it (menus, footers,
+    cookie bars). From 262144 bytes on it is an artifact alone and `truncated`; above 2097152 bytes
+    the action fails with READABILITY_TOO_LARGE.
+    """
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
+        page = await Reading(WHOLE_TEXT, None, ctx.deadline, grace=0.0).of_present(task.tab)
+        check_place(page["url"], ctx)
+        markdown = markdown_of(page["content"]["sections"])
+        data = markdown.encode()
+        is_cut = page["content"]["truncated"]
+        told = PageText(
+            title=page["title"] or None, contentLengthBytes=len(data), warnings=page["warnings"]
+        )
+        if goes_inline(AT_MOST + 1 if is_cut else len(data)):
+            return told.model_copy(update={"markdown": markdown}).as_output()
+        artifact_id = await keep(ctx, data, name="page.md", mime_type="text/markdown", kind="file")
+        kept = {"artifact_id": artifact_id, "truncated": True}
+        return told.model_copy(update=kept).as_output()
+
+
+def markdown_of(sections: Iterable[Mapping[str, Any]]) -> str:
+    """Return sections as one text, each under its heading."""
+    blocks = []
+    for section in sections:
+        if section["heading"]:
+            blocks.append(f"{'#' * max(1, section['level'])} {section['heading']}")
+        if section["text"]:
+            blocks.append(section["text"])
+    return "\n\n".join(blocks)

@@ -1,0 +1,32 @@
+"""The action `browser_wait_for_loaded`: wait until the task's page is all there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import WAIT_FOR_LOADED
+from runners.actions.parameters import BrowserWaitForLoaded
+from runners.actions.registering import action
+from runners.actions.results import Loaded
+from runners.base import ToolContext
+from runners.browser.actions.arriving import arrival
+from runners.browser.actions.task_tab import task_tab
+from runners.browser.own_tab import RESERVE_SECONDS
+
+
+@action(WAIT_FOR_LOADED, kind="browser")
+async def browser_wait_for_loaded(
+    args: BrowserWaitForLoaded, ctx: ToolContext
+) -> Mapping[str, Any]:
+    """Wait until the task's page has loaded, pictures and styles included; also for one that the
+    last click or key asked for. Fails with NAVIGATION_TIMEOUT when it has not in `timeoutMs`.
+    """
+    async with task_tab(ctx, args.tab_id) as task:
+        seconds = min(args.timeout_ms / 1000, max(0.1, ctx.seconds_left() - RESERVE_SECONDS))
+        end = time.monotonic() + seconds
+        await task.settle(end)
+        await arrival(task.tab, wholly=True, until=end)
+        task.tab.settle()
+    return Loaded().as_output()

@@ -1,0 +1,28 @@
+"""The action `browser_xpath_scan`: find XPaths of the elements that can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import XPATH_SCAN
+from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserXpathScan
+from runners.actions.registering import action
+from runners.actions.results import XpathScan
+from runners.base import ToolContext
+from runners.browser.actions.indexing import elements_of
+from runners.browser.actions.task_tab import check_place, task_tab
+
+
+@action(XPATH_SCAN, kind="browser")
+async def browser_xpath_scan(args: BrowserXpathScan, ctx: ToolContext) -> Mapping[str, Any]:
+    """List what can be clicked or written in on the task's page now, each with its XPath, for pages
+    that make their elements anew all the time. Nothing is written to the page. Prefer
+    browser_dom_index elsewhere.
+    """
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
+        elements, warnings = await elements_of(
+            task, ctx, how="scan", scope=args.scope, attribute=CLICK_ATTRIBUTE
+        )
+        check_place(task.tab.page.url, ctx)
+        return XpathScan.model_validate({"elements": elements, "warnings": warnings}).as_output()

@@ -1,0 +1,95 @@
+"""The action `task_start`: give the task a tab of its own, on a page."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import TASK_START
+from runners.actions.errors import TaskTabClosed
+from runners.actions.own_pages import refuse_own_page
+from runners.actions.parameters import TaskStart
+from runners.actions.registering import action
+from runners.actions.results import TaskStarted
+from runners.base import ToolContext
+from runners.browser.actions.arriving import open_in
+from runners.browser.actions.task_tab import (
+    EMPTY_PAGE,
+    TASK_TAB,
+    TaskTab,
+    check_place,
+    known_task_tab,
+    lost_page_told,
+)
+from runners.browser.address import check_address
+from runners.browser.failures import browser_errors, browser_is_gone
+from runners.browser.own_tab import RESERVE_SECONDS
+from runners.browser.session import BrowserSession
+from runners.browser.tab import Tab
+
+LEAST_TAB_ID, TAB_IDS = 100_000, 900_000_000  # at random: one of a lost worker is nobody's here
+WINDOW_SECONDS = 5.0
+
+
+@action(TASK_START, kind="browser")
+async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
+    """Open the task's own tab, in the background, on `url` or an empty page, and wait until it is
+    there. All other actions work on this tab alone, under the tabId that is returned.
+
+    A tab that the task had before is closed, unless `reuseExistingTab` goes on in it. A page with
+    an error status is opened all the same and named in `warnings`. Fails with INVALID_TARGET for
+    the product's own pages.
+    """
+    session = ctx.browser
+    if session is None:
+        raise TaskTabClosed("This call has no browser.")
+    url = None if args.url is None else check_address(args.url, ctx.trust)
+    if url is not None:
+        refuse_own_page(url)
+    if not (args.reuse_existing_tab and known_task_tab(session)):
+        await session.drop_kept()
+    async with session.kept_tab(fresh=True) as tab:
+        task = _task_of(session, tab)
+        with lost_page_told(task):
+            return await _open(task, url, args, ctx)
+
+
+async def _open(
+    task: TaskTab, url: str | None, args: TaskStart, ctx: ToolContext
+) -> Mapping[str, Any]:
+    tab = task.tab
+    title, warnings = "", list[str]()
+    if url is not None:
+        title, warnings = await open_in(tab, url, until=ctx.deadline - RESERVE_SECONDS)
+    elif not args.reuse_existing_tab and tab.requested_url:
+        await tab.go(EMPTY_PAGE, seconds=ctx.seconds_left())
+    check_place(tab.page.url, ctx)
+    if args.group_title is not None:
+        warnings.append("This browser has no groups of tabs; groupTitle was not used.")
+    started = TaskStarted(
+        tabId=task.tab_id, windowId=await _window_of(task), url=tab.page.url, title=title or None,
+        warnings=warnings,
+    )  # fmt: skip
+    return started.as_output()
+
+
+def _task_of(session: BrowserSession, tab: Tab) -> TaskTab:
+    """Return the session's task tab on this tab, made where there is none."""
+    known = known_task_tab(session)
+    if known is not None and known.tab is tab:
+        return known
+    made = TaskTab(tab, LEAST_TAB_ID + secrets.randbelow(TAB_IDS))
+    session.belongings[TASK_TAB] = made
+    return made
+
+
+async def _window_of(task: TaskTab) -> int:
+    if task.window_id is None:
+        asking = task.tab.line.send("Browser.getWindowForTarget")
+        try:
+            told = await task.tab.handle(asking, seconds=WINDOW_SECONDS)
+        except browser_errors():
+            raise browser_is_gone() from None
+        task.window_id = int(told["windowId"])
+    return task.window_id

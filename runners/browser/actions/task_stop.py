@@ -1,0 +1,27 @@
+"""The action `task_stop`: take the task's tab from its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import TASK_STOP
+from runners.actions.parameters import TaskStop
+from runners.actions.registering import action
+from runners.actions.results import TaskStopped
+from runners.base import ToolContext
+from runners.browser.actions.task_tab import TASK_TAB
+
+
+@action(TASK_STOP, kind="browser")
+async def task_stop(args: TaskStop, ctx: ToolContext) -> Mapping[str, Any]:
+    """End the work on the task's tab: no action is taken on it after that, until task_start is
+    called again. `closeTab` closes it too. Stopping what is stopped already is no failure.
+    """
+    if ctx.browser is not None:
+        kept = ctx.browser.belongings.pop(TASK_TAB, None)
+        if kept is not None:
+            await kept.close()
+        if args.close_tab:
+            await ctx.browser.drop_kept()
+    return TaskStopped().as_output()

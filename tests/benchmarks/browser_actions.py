@@ -1,0 +1,190 @@
+"""Each browser action against the same done with raw Playwright and the protocol, on the same page
+in the same browser, in turn.
+
+What the floor does: `task_start` goto until it is parsed; `wait_for_loaded` asks the page for its
+state; `screenshot` a JPEG with secret fields covered; the readers (`readability_extract`,
+`dom_index`, `xpath_scan`, `get_html`) evaluate the very script of the action; `click` and `type`
+locate by a selector, then Playwright's click, or select_text and keyboard.type; `debugger_attach`
+opens a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from playwright.async_api import Page
+
+from runners.base import ToolCall, ToolContext
+from runners.browser.actions.browser_readability_extract import WHOLE_TEXT
+from runners.browser.page_scripts import actor_script, cover_script, reader_script
+from runners.browser.runtime import get_runtime
+from runners.browser.session import BrowserSession
+from runners.invoke import invoke
+from runners.loop import get_loop
+from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.support.pages import serve_pages
+
+ITEMS, TEXT = 60, "a line of twenty-odd"
+PAGE = "<title>Shop</title><h1>Shop</h1><input id=name aria-label=Name>" + "".join(
+    f"<p>Item {at}, <a href='#{at}'>more about it</a> <button id=b{at}>Buy {at}</button></p>"
+    for at in range(ITEMS)
+)
+INDEX = {"as": "mark", "scope": "document", "attribute": "data-mimo_click_id", "first": 1}
+Deed = Callable[[], Awaitable[object]]
+
+
+async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
+    """Keep nothing."""
+    return "art_none"
+
+
+class Bench:
+    """The two hands: an agent's on a task's tab, and Playwright's on a page of its own."""
+
+    def __init__(self, session: BrowserSession, page: Page, url: str) -> None:
+        self.session, self.page, self.url = session, page, url
+        self.tab_id = self.button = self.field = 0
+
+    async def act(self, name: str, **args: Any) -> dict[str, Any]:
+        """Do an action as the engine does."""
+        context = ToolContext(
+            run_id="run_bench", trust="local", deadline=time.monotonic() + 60,
+            save_artifact=no_artifact, emit=lambda type_, data: None, browser=self.session,
+        )  # fmt: skip
+        if name != "task_start":
+            args["tabId"] = self.tab_id
+        result = await invoke(ToolCall(name, args), context)
+        assert result.ok, result.error
+        return dict(result.output or {})
+
+    async def prepare(self) -> None:
+        """Show the page in both, and number its elements."""
+        self.tab_id = (await self.act("task_start", url=self.url))["tabId"]
+        await self.act("browser_debugger_attach")
+        found = (await self.act("browser_dom_index"))["elements"]
+        ids = {one.get("text"): one["clickId"] for one in found}
+        self.button, self.field = ids["Buy 30"], ids["Name"]
+        await self.page.goto(self.url)
+
+    async def script(self, function: str, given: object) -> None:
+        """Evaluate a script of ours in a raw page."""
+        await self.page.evaluate(function, given)
+
+    async def picture(self) -> None:
+        """Take a raw picture, with what secret fields hold covered."""
+        await self.page.evaluate(cover_script(), True)
+        await self.page.screenshot(type="jpeg", quality=60)
+
+    async def type(self) -> None:
+        """Type with raw Playwright."""
+        await self.page.locator("#name").select_text()
+        await self.page.keyboard.type(TEXT)
+        await self.page.locator("#name").input_value()
+
+    async def attach(self) -> None:
+        """Open a raw line."""
+        await self.page.context.new_cdp_session(self.page)
+
+    async def _attach_anew(self) -> None:
+        self.session.belongings["the task's tab"].detach()  # type: ignore[attr-defined]
+        await self.act("browser_debugger_attach")
+
+    def pairs(self) -> dict[str, tuple[Deed, Deed]]:
+        """Return ours and the floor by action."""
+        return {
+            "task_start": (
+                lambda: self.act("task_start", url=self.url, reuseExistingTab=True),
+                lambda: self.page.goto(self.url, wait_until="domcontentloaded"),
+            ),
+            "browser_debugger_attach": (self._attach_anew, self.attach),
+            "browser_wait_for_loaded": (
+                lambda: self.act("browser_wait_for_loaded"),
+                lambda: self.script("() => document.readyState", None),
+            ),
+            "browser_screenshot": (lambda: self.act("browser_screenshot"), self.picture),
+            "browser_click": (
+                lambda: self.act("browser_click", clickId=self.button),
+                lambda: self.page.click("#b30"),
+            ),
+            "browser_type": (
+                lambda: self.act("browser_type", clickId=self.field, text=TEXT),
+                self.type,
+            ),
+            **{name: self._by_script(name, *asked) for name, asked in self._readers().items()},
+        }
+
+    def _by_script(self, name: str, function: str, given: object) -> tuple[Deed, Deed]:
+        return lambda: self.act(name), lambda: self.script(function, given)
+
+    @staticmethod
+    def _readers() -> dict[str, tuple[str, object]]:
+        """Return the script of each action that is one, and what it is given."""
+        read = {
+            "settle": {"parseMs": 30_000, "idleMs": 3000}, "waitFor": None,
+            "extract": WHOLE_TEXT.model_dump(by_alias=True),
+        }  # fmt: skip
+        html = {"xpath": None, "maxLength": 1 << 24}
+        actor = actor_script()
+        return {
+            "browser_readability_extract": (reader_script(), read),
+            "browser_dom_index": (actor, {"deed": "index", "given": INDEX}),
+            "browser_xpath_scan": (actor, {"deed": "index", "given": {**INDEX, "as": "scan"}}),
+            "browser_get_html": (actor, {"deed": "markup", "given": html}),
+        }
+
+
+async def opened(url: str) -> Bench:
+    """Open a session for ours, and a page for the floor in the same browser."""
+    runtime = get_runtime()
+    session = await runtime.open_session(run_id="run_bench", trust="local")
+    page = await (await runtime.browser()).new_page(viewport={"width": 1280, "height": 720})
+    bench = Bench(session, page, url)
+    await bench.prepare()
+    return bench
+
+
+def milliseconds_of(deed: Deed, times: int) -> float:
+    """Do something so many times and return the median milliseconds of one."""
+
+    async def do() -> float:
+        taken = []
+        for _ in range(times):
+            began = time.perf_counter()
+            await deed()
+            taken.append(time.perf_counter() - began)
+        return sorted(taken)[len(taken) // 2] * 1000
+
+    return get_loop().submit(do()).result()
+
+
+def main() -> None:
+    """Measure every action, or those named."""
+    asked = argparse.ArgumentParser()
+    asked.add_argument("actions", nargs="*")
+    asked.add_argument("--times", type=int, default=10)
+    args = asked.parse_args()
+    with serve_pages() as server:
+        bench = get_loop().submit(opened(server.add("/shop", PAGE))).result()
+        for name, (ours, floor) in bench.pairs().items():
+            if args.actions and name not in args.actions:
+                continue
+            get_loop().submit(bench.prepare()).result()
+            for deed in (ours, floor):
+                milliseconds_of(deed, 3)  # warm
+            taken = alternate({
+                "ours": lambda deed=ours: milliseconds_of(deed, args.times),  # type: ignore[misc]
+                "floor": lambda deed=floor: milliseconds_of(deed, args.times),  # type: ignore[misc]
+            })  # fmt: skip
+            report(
+                "browser_actions", action=name, unit="ms", ours=spread(taken["ours"]),
+                floor=spread(taken["floor"]), ratio=ratio(taken["ours"], taken["floor"]),
+            )  # fmt: skip
+        get_loop().submit(bench.session.close()).result()
+    get_loop().submit(get_runtime().close()).result()
+
+
+if __name__ == "__main__":
+    main()

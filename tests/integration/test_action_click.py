@@ -1,0 +1,179 @@
+"""Clicking on a task's page: `browser_click`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.browsing import Reader
+from tests.support.form_pages import SHADOW
+from tests.support.pages import PageServer
+from tests.support.task_page import start
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+STRATEGIES = [("cdp_mouse", "true"), ("dom_click", "false")]
+
+
+@pytest.mark.parametrize(("strategy", "trusted"), STRATEGIES)
+def test_an_element_is_clicked_once_by_the_strategy_asked_for(
+    read: Reader, page_server: PageServer, strategy: str, trusted: str
+) -> None:
+    page = start(read, page_server, "<button id=b>Buy</button>")
+    told = page.click("Buy", strategy=strategy)
+    assert told == {"clicked": True, "strategy": strategy}
+    assert [one for one in page.log if one.startswith("click")] == [f"click:b:{trusted}"]
+
+
+def test_the_mouse_is_what_is_used_unless_asked_otherwise(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=b>Buy</button>")
+    assert page.click("Buy")["strategy"] == "cdp_mouse"
+
+
+def test_an_element_that_moved_since_the_index_is_clicked_where_it_is_now(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=a>A</button><button id=b>B</button>")
+    number = page.index()["A"]
+    page.evaluate("document.body.append(Object.assign(document.createElement('p'),"
+                  " {style: 'height:2000px'}), a)")  # fmt: skip
+    page("click", clickId=number)
+    assert page.log.count("click:a:true") == 1
+    assert "click:b:true" not in page.log
+
+
+def test_a_number_that_a_page_puts_on_another_element_changes_nothing(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=a>Cancel</button><button id=b>Pay</button>")
+    ids = page.index()
+    page.evaluate(f"b.setAttribute('data-mimo_click_id', '{ids['Cancel']}');"
+                  " a.removeAttribute('data-mimo_click_id')")  # fmt: skip
+    page("click", clickId=ids["Cancel"])
+    assert page.log.count("click:a:true") == 1
+    assert "click:b:true" not in page.log
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("a.remove()", "gone"),
+        ("document.body.innerHTML = '<button>A</button>'", "gone"),
+        ("a.disabled = true", "disabled"),
+        ("a.hidden = true", "hidden"),
+        ("document.body.append(Object.assign(document.createElement('div'),"
+         " {style: 'position:fixed;inset:0'}))", "covered"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("strategy", ["cdp_mouse", "dom_click"])
+def test_what_cannot_be_used_any_more_is_not_clicked_and_the_reason_told(
+    read: Reader, page_server: PageServer, change: str, reason: str, strategy: str
+) -> None:
+    page = start(read, page_server, "<button id=a>A</button>")
+    number = page.index()["A"]
+    page.evaluate(f"{{ {change} }}")
+    error = page.error("click", clickId=number, strategy=strategy)
+    assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", reason)
+    assert error["details"]["effect"] == "none"
+    assert not [one for one in page.log if one.startswith("click")]
+
+
+def test_an_xpath_leads_on_where_the_number_is_gone(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<button id=a>A</button>")
+    number = page.index()["A"]
+    page.evaluate("a.outerHTML = '<button id=a>A</button>'")
+    page("click", clickId=number, xpath="//button[text()='A']")
+    assert page.log.count("click:a:true") == 1
+
+
+@pytest.mark.parametrize("xpath", ["//button[", "count(//button)", "//nobody:x", "//a >> //b >> "])
+def test_what_is_no_xpath_is_refused(read: Reader, page_server: PageServer, xpath: str) -> None:
+    page = start(read, page_server, "<a href=#x>A</a>")
+    page.evaluate("document.querySelector('a').attachShadow; 1")
+    error = page.error("click", xpath=xpath)
+    assert error["errorCode"] in ("INVALID_PARAMETER", "ELEMENT_NOT_FOUND")
+    assert error["details"].get("effect") == "none"
+
+
+def test_every_xpath_of_a_scan_leads_to_its_element(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, SHADOW + "<svg width=50 height=50><a href='#y'><text y=20>Go"
+                 "</text></a></svg>")  # fmt: skip
+    for one in page("xpath_scan")["elements"]:
+        page("click", xpath=one["xpath"])
+    clicks = [entry for entry in page.log if entry.startswith("click:")]
+    assert len(clicks) >= 5
+    assert "click:first:true" in clicks
+
+
+def test_a_button_in_a_frame_and_in_shadow_roots_is_clicked(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, SHADOW)
+    page.evaluate(
+        "for (const doc of [document.querySelector('my-box').shadowRoot,"
+        " document.querySelector('iframe').contentDocument])"
+        " doc.addEventListener('click', (event) => log.push(`inner:${event.target.id}`))"
+    )
+    page.click("Pay now")
+    page("click", xpath="//my-box >> /button[1]")
+    assert [one for one in page.log if one.startswith("inner")] == ["inner:pay", "inner:shsave"]
+
+
+def test_a_button_in_a_closed_shadow_root_is_clicked_and_nothing_beside_it(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server,
+        "<x-a></x-a><script>const root = document.querySelector('x-a').attachShadow({mode:"
+        " 'closed'}); root.innerHTML = '<button id=yes>Yes</button><button id=no>No</button>';"
+        "root.addEventListener('click', (event) => log.push(`inner:${event.target.id}`))</script>",
+    )  # fmt: skip
+    page.click("Yes")
+    assert [one for one in page.log if one.startswith("inner")] == ["inner:yes"]
+
+
+def test_a_link_opens_in_the_tasks_own_tab(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<a href=/plain target=_blank>Go</a>")
+    page.click("Go")
+    page("wait_for_loaded")
+    assert page("screenshot")["url"].endswith("/plain")
+
+
+def test_a_page_that_asks_in_a_dialog_is_answered_with_no_and_the_question_told(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button onclick=\"confirm('Really?')\">Buy</button>")
+    told = page.click("Buy")
+    assert (told["clicked"], told["strategy"]) == (True, "cdp_mouse")
+    assert told["warnings"] == ["The page asked “Really?”, which was answered with no."]
+
+
+@pytest.mark.parametrize("event", ["pointerdown", "mousedown", "mouseup", "click"])
+def test_a_page_that_goes_on_while_it_is_clicked_was_clicked(
+    read: Reader, page_server: PageServer, event: str
+) -> None:
+    script = f"<script>on{event} = () => location.assign('/plain')</script>"
+    page = start(read, page_server, f"<button>Go</button>{script}")
+    assert page.click("Go")["clicked"] is True
+    page("wait_for_loaded")
+    assert page("readability_extract")["title"] == "Plain"
+
+
+def test_a_page_that_hangs_when_clicked_may_have_been_clicked(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button onclick='for (;;);'>Hang</button>")
+    error = page.error("click", clickId=page.index()["Hang"])
+    assert error["errorCode"] == "NAVIGATION_TIMEOUT"
+    assert error["details"]["effect"] == "unknown"
+
+
+def test_a_page_that_hangs_already_was_not_clicked(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<button id=b>B</button>")
+    number = page.index()["B"]
+    page.evaluate("void setTimeout(() => { for (;;); }, 50)")
+    page.evaluate("new Promise((done) => setTimeout(done, 40))")
+    error = page.error("click", clickId=number)
+    assert error["errorCode"] == "NAVIGATION_TIMEOUT"
+    assert error["details"]["effect"] == "none"

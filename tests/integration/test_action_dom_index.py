@@ -1,0 +1,164 @@
+"""Numbering what can be used on a page: `browser_dom_index`."""
+
+from __future__ import annotations
+
+from tests.support.browsing import Reader
+from tests.support.form_pages import SHADOW
+from tests.support.pages import PageServer
+from tests.support.task_page import start
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+MIXED = """<button id=b>Buy</button><a id=a href=/x>Link</a><input id=i placeholder=Name>
+<button disabled>Disabled</button><fieldset disabled><button>In disabled</button></fieldset>
+<button hidden>Hidden</button><button style="visibility:hidden">Invisible</button>
+<button style="width:0;height:0;border:0;padding:0;overflow:hidden">Flat</button>
+<div inert><button>Inert</button></div><div aria-hidden=true><button>Unheard</button></div>
+<a>No address</a><p>Just text</p><div id=d style="cursor:pointer">Handled by a framework</div>
+<div style="position:relative"><button id=c>Covered</button>
+<div style="position:absolute;inset:0;background:#fff">over it</div></div>"""
+
+
+def test_only_what_can_be_used_is_numbered(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, MIXED)
+    assert set(page.index()) == {"Buy", "Link", "Name", "Handled by a framework"}
+
+
+def test_an_element_is_told_with_its_tag_text_xpath_and_box(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<main><p></p><p><button style='position:fixed;left:40px;"
+                 "top:30px;width:90px;height:20px'>Buy <b>now</b></button></p></main>")  # fmt: skip
+    assert page("dom_index") == {
+        "elements": [
+            {"clickId": 1, "tag": "button", "text": "Buy now",
+             "xpath": "/html[1]/body[1]/main[1]/p[2]/button[1]",
+             "bbox": {"x": 40, "y": 30, "w": 90, "h": 20}}
+        ]
+    }  # fmt: skip
+
+
+def test_a_number_stays_with_its_element_wherever_it_moves(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server, "<button id=a>A</button><button id=b>B</button><div id=d></div>"
+    )
+    before = page.index()
+    page.evaluate("d.append(a); b.textContent = 'C'; document.body.prepend(new Option('x'))")
+    page.evaluate("document.body.insertAdjacentHTML('afterbegin', '<button>New</button>')")
+    after = page.index()
+    assert (after["A"], after["C"]) == (before["A"], before["B"])
+    assert after["New"] not in before.values()
+
+
+def test_a_number_of_an_element_that_is_gone_is_never_given_again(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=a>A</button>")
+    first = page.index()["A"]
+    page.evaluate("a.outerHTML = '<button>A</button>'")
+    second = page.index()["A"]
+    page.evaluate("location.reload()")
+    page("wait_for_loaded")
+    third = page.index()["A"]
+    assert first < second < third
+    error = page.error("click", clickId=first)
+    assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "gone")
+
+
+def test_the_page_has_each_number_in_an_attribute(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<button id=a>A</button>")
+    number = str(page.index()["A"])
+    assert page.evaluate("a.getAttribute('data-mimo_click_id')") == number
+    page("dom_index", assignAttr="data-manus_click_id")
+    assert page.evaluate("a.getAttribute('data-manus_click_id')") == number
+
+
+def test_a_copy_of_an_element_has_a_number_of_its_own(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=a>A</button>")
+    number = page.index()["A"]
+    page.evaluate("a.after(Object.assign(a.cloneNode(true), {id: 'z', textContent: 'Z'}))")
+    assert page.index() == {"A": number, "Z": number + 1}
+    assert page.evaluate("z.getAttribute('data-mimo_click_id')") == str(number + 1)
+    page.evaluate("z.disabled = true")
+    page.index()
+    assert page.evaluate("z.hasAttribute('data-mimo_click_id')") is False
+
+
+def test_frames_of_the_same_origin_and_open_shadow_roots_are_looked_into(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, SHADOW)
+    assert {"Outer", "Nick name", "Deep field", "Card holder", "Pay now"} <= set(page.index())
+
+
+def test_closed_shadow_roots_are_looked_into_one_inside_the_other(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server,
+        "<x-a></x-a><script>const open = (host, html) => { const root = host.attachShadow("
+        "{mode: 'closed'}); root.innerHTML = html; return root; };"
+        "const outer = open(document.querySelector('x-a'), '<button>One</button><x-b></x-b>');"
+        "open(outer.querySelector('x-b'), '<button>Two</button>')</script>",
+    )  # fmt: skip
+    assert set(page.index()) == {"One", "Two"}
+    assert page("dom_index")["elements"][1]["xpath"].endswith("/x-a[1] >> /x-b[1] >> /button[1]")
+
+
+def test_a_frame_of_another_origin_is_not_looked_into(
+    read: Reader, page_server: PageServer
+) -> None:
+    inner = page_server.add("/inner", "<button>Theirs</button>").replace("127.0.0.1", "localhost")
+    page = start(read, page_server, f"<button>Ours</button><iframe src='{inner}'></iframe>")
+    page("wait_for_loaded")
+    assert set(page.index()) == {"Ours"}
+
+
+def test_the_viewport_is_what_is_in_view_and_the_document_the_rest_too(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server,
+        "<button>Top</button><div style='height:60px;overflow:auto'><p style='height:400px'>long"
+        "</p><button>In a box</button></div><p style='height:3000px'></p><button>Far</button>",
+    )  # fmt: skip
+    assert set(page.index(scope="viewport")) == {"Top"}
+    assert set(page.index(scope="document")) == set(page.index()) == {"Top", "In a box", "Far"}
+
+
+def test_under_an_overlay_only_the_overlay_can_be_used(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server,
+        "<button>Top</button><p style='height:3000px'></p><button>Far</button><div id=o"
+        " style='position:fixed;inset:0;background:#0008'><button>Accept</button></div>",
+    )  # fmt: skip
+    assert set(page.index()) == {"Accept"}
+    page.evaluate("o.remove()")
+    assert set(page.index()) == {"Top", "Far"}
+
+
+def test_what_a_secret_field_holds_is_in_no_text(read: Reader, page_server: PageServer) -> None:
+    page = start(
+        read, page_server,
+        "<input type=password value=hunter2secret><button>Send hunter2secret</button>",
+    )  # fmt: skip
+    assert "hunter2secret" not in str(page("dom_index"))
+    assert "Send ***" in page.index()
+
+
+def test_a_page_with_more_elements_than_anybody_reads_is_cut_with_a_warning(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<body><script>for (let at = 0; at < 2100; at += 1)"
+                 "document.body.append(Object.assign(document.createElement('button'),"
+        " {textContent: at}))"
+                 "</script>")  # fmt: skip
+    told = page("dom_index")
+    assert len(told["elements"]) == 2000
+    assert told["warnings"] == ["100 more elements, further down, were left out."]

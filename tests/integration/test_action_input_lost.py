@@ -1,0 +1,178 @@
+"""Real input that cannot be had: before it begins something stands in for it, after that nothing
+does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import BrowserContext, CDPSession, Error
+
+from runners.browser.actions.task_tab import TASK_TAB, TaskTab
+from tests.support.browsing import Reader
+from tests.support.pages import PageServer
+from tests.support.task_page import TaskPage, start
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+INSTEAD = ["CDP_UNAVAILABLE: real input could not be had; a script's events were used."]
+
+
+class CutLine:
+    """A line that is cut when input of a kind has just gone out: it takes effect, and no answer
+    comes.
+    """
+
+    def __init__(self, line: CDPSession, cut_at: str) -> None:
+        self._line, self._cut_at = line, cut_at
+        self._is_cut = False
+
+    async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a message."""
+        if self._is_cut:
+            raise Error("Protocol error: Session closed.")
+        answer: dict[str, Any] = await self._line.send(method, params)
+        if params.get("type") == self._cut_at:
+            self._is_cut = True
+            raise Error("Protocol error: Session closed.")
+        return answer
+
+
+def task_of(read: Reader) -> TaskTab:
+    """Return the session's task tab."""
+    task = read.session.belongings[TASK_TAB]
+    assert isinstance(task, TaskTab)
+    return task
+
+
+def detach(page: TaskPage) -> None:
+    """Take the line for mouse and keyboard away, behind the product's back."""
+    page("debugger_attach")
+
+    async def cut_off() -> None:
+        await (await task_of(page.read).attached()).detach()
+
+    page.read.wait(cut_off())
+
+
+def cut(page: TaskPage, at: str) -> None:
+    """Let the line for mouse and keyboard be cut when input of this kind has gone out."""
+
+    async def put_in() -> None:
+        task = task_of(page.read)
+        task._line = CutLine(await task.attached(), at)  # type: ignore[assignment]
+
+    page.read.wait(put_in())
+
+
+@pytest.fixture
+def no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the browser attach nobody to a page any more."""
+
+    async def refuse(context: BrowserContext, page: object) -> None:
+        raise Error("Protocol error (Target.attachToTarget): Not allowed")
+
+    monkeypatch.setattr(BrowserContext, "new_cdp_session", refuse)
+
+
+@pytest.mark.parametrize("params", [{}, {"strategy": "cdp_mouse"}])
+def test_a_click_whose_line_was_lost_before_is_made_by_a_script_and_told_so(
+    read: Reader, page_server: PageServer, params: dict[str, str]
+) -> None:
+    page = start(read, page_server, "<button id=b>Buy</button>")
+    detach(page)
+    assert page.click("Buy", **params) == {
+        "clicked": True, "strategy": "dom_click", "warnings": INSTEAD,
+    }  # fmt: skip
+    assert [one for one in page.log if one.startswith("click")] == ["click:b:false"]
+    assert page.click("Buy") == {"clicked": True, "strategy": "cdp_mouse"}
+
+
+def test_a_text_whose_line_was_lost_before_is_put_in_by_a_script_and_told_so(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<form action=/plain><input id=i name=n></form>")
+    detach(page)
+    told = page("type", xpath="//input", text="你好", submit=True)
+    assert told == {"typed": True, "strategy": "dom_input", "warnings": INSTEAD}
+    page("wait_for_loaded")
+    assert page("screenshot")["url"].endswith("/plain?n=%E4%BD%A0%E5%A5%BD")
+
+
+@pytest.mark.parametrize("at", ["mousePressed", "mouseReleased"])
+def test_a_click_whose_line_is_lost_after_it_began_is_never_made_again(
+    read: Reader, page_server: PageServer, at: str
+) -> None:
+    page = start(read, page_server, "<button id=b>Buy</button>")
+    cut(page, at)
+    error = page.error("click", clickId=page.index()["Buy"])
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
+    assert error["details"]["effect"] == "unknown"
+    assert page.log.count("pointerdown:b:true") == 1
+    assert len([one for one in page.log if one.startswith("click")]) <= 1
+    page.evaluate("log.length = 0")
+    assert page.click("Buy") == {"clicked": True, "strategy": "cdp_mouse"}
+    assert page.log.count("click:b:true") == 1
+
+
+@pytest.mark.parametrize("submit", [True, False])
+def test_a_text_whose_line_is_lost_after_it_began_is_not_written_again(
+    read: Reader, page_server: PageServer, submit: bool
+) -> None:
+    page = start(read, page_server, "<input id=i>")
+    cut(page, "keyDown")
+    error = page.error("type", xpath="//input", text="abc", submit=submit)
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
+    assert error["details"]["effect"] == "unknown"
+    assert "input:i:false" not in page.log
+    assert page.evaluate("'abc'.startsWith(i.value) && i.value.length > 0") is True
+    assert page("type", xpath="//input", text="def")["strategy"] == "cdp_key"
+    assert page.evaluate("i.value") == "def"
+
+
+def test_a_browser_that_attaches_nobody_is_told_as_such_and_clicked_by_a_script(
+    read: Reader, page_server: PageServer, request: pytest.FixtureRequest
+) -> None:
+    page = start(read, page_server, "<button id=b>Buy</button>")
+    request.getfixturevalue("no_line")
+    error = page.error("debugger_attach")
+    assert (error["errorCode"], error["retryable"]) == ("CDP_PERMISSION_DENIED", False)
+    told = page.click("Buy")
+    assert told["strategy"] == "dom_click"
+    assert told["warnings"][0].startswith("CDP_PERMISSION_DENIED: ")
+
+
+def test_what_can_be_had_neither_way_is_not_done(
+    read: Reader, page_server: PageServer, request: pytest.FixtureRequest
+) -> None:
+    page = start(read, page_server, "<button id=b>B</button>")
+    number = page.index()["B"]
+    request.getfixturevalue("no_line")
+    page.evaluate("void setTimeout(() => { for (;;); }, 50)")
+    page.evaluate("new Promise((done) => setTimeout(done, 40))")
+    error = page.error("click", clickId=number, strategy="cdp_mouse")
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", True)
+    assert error["details"]["effect"] == "none"
+    assert error["details"]["causeCode"] == "NAVIGATION_TIMEOUT"
+
+
+def test_what_hangs_in_the_middle_of_standing_in_is_not_done_again(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button onclick='for (;;);'>B</button>")
+    number = page.index()["B"]
+    detach(page)
+    error = page.error("click", clickId=number)
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
+    assert error["details"]["effect"] == "unknown"
+
+
+def test_an_element_that_is_gone_is_told_as_such_also_without_real_input(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=b>B</button>")
+    number = page.index()["B"]
+    detach(page)
+    page.evaluate("b.remove()")
+    assert page.error("click", clickId=number)["errorCode"] == "ELEMENT_NOT_FOUND"

@@ -1,0 +1,191 @@
+"""Looking at a task's page: loaded, a picture, its text, its markup."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from runners.actions.preparing import prepare_page
+from runners.base import ToolCall, ToolResult
+from runners.invoke import invoke
+from tests.support.browsing import Reader
+from tests.support.pages import Answer, PageServer
+from tests.support.task_page import TaskPage, start, started
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+def sides(page: TaskPage, jpeg: bytes) -> list[int]:
+    """Return width and height of a picture, as a browser sees it."""
+    address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+    return list(page.evaluate(
+        "new Promise((done) => { const image = new Image(); image.onload = () =>"
+        f" done([image.naturalWidth, image.naturalHeight]); image.src = '{address}'; }})"
+    ))  # fmt: skip
+
+
+def test_a_page_is_waited_for_until_all_of_it_is_there(
+    read: Reader, page_server: PageServer
+) -> None:
+    page_server.add("/late.png", Answer(b"", delay=4.0))
+    page = start(read, page_server, "<img src=/late.png><p>text")
+    assert page.evaluate("document.readyState") == "interactive"
+    assert page("wait_for_loaded") == {"status": "complete"}
+    assert page.evaluate("document.readyState") == "complete"
+
+
+def test_a_page_that_never_loads_wholly_ends_the_waiting_and_can_be_read(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<img src=/slow.png><p>Here already")
+    error = page.error("wait_for_loaded", timeoutMs=300)
+    assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
+    assert page("readability_extract")["markdown"] == "Here already"
+
+
+def test_a_page_that_a_click_asked_for_is_waited_for(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<a href=/slow>Go</a>")
+    page.click("Go")
+    assert page("wait_for_loaded") == {"status": "complete"}
+    assert page("readability_extract")["title"] == "Slow"
+
+
+def test_a_picture_is_of_what_is_in_view_or_of_the_whole_page(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<body style='margin:0'><p style='margin:0;height:2500px'>long")
+    told = page("screenshot")
+    kind, mime_type, data = page.saved()
+    assert (told["url"], told["width"], told["height"]) == (page_server.url("/task"), 1280, 720)
+    assert (kind, mime_type) == ("screenshot", "image/jpeg")
+    whole = page("screenshot", fullPage=True)
+    assert [whole["width"], whole["height"]] == sides(page, page.saved()[2]) == [1280, 2500]
+    assert sides(page, data) == [1280, 720]
+
+
+def test_a_very_long_page_is_pictured_as_far_as_pictures_go(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x")
+    told = page("screenshot", fullPage=True)
+    assert told["height"] == 16_000
+    assert told["warnings"] == ["The picture ends at 16000 of 20000 pixels."]
+
+
+@pytest.mark.parametrize("letter", ["a", "中"])
+@pytest.mark.parametrize("size", [262_142, 262_143, 262_144, 2_097_152, 2_097_153])
+def test_the_size_of_a_text_decides_how_it_is_handed_out(
+    read: Reader, page_server: PageServer, size: int, letter: str
+) -> None:
+    wide = len(letter.encode())
+    text = letter * (size // wide) + "b" * (size % wide)
+    page = started(read, page_server.add("/long", f"<meta charset=utf-8><title>T</title><p>{text}"))
+    if size > 2_097_152:
+        error = page.error("readability_extract")
+        assert (error["errorCode"], error["retryable"]) == ("READABILITY_TOO_LARGE", False)
+        return
+    told = page("readability_extract")
+    assert (told["contentLengthBytes"], told["title"]) == (size, "T")
+    assert told["truncated"] is (size >= 262_144)
+    if told["truncated"]:
+        assert "markdown" not in told
+        assert page.saved() == ("file", "text/markdown", text.encode())
+    else:
+        assert told["markdown"] == text
+        assert "artifactId" not in told
+
+
+def test_a_text_has_its_headings_and_links(read: Reader, page_server: PageServer) -> None:
+    page = start(
+        read, page_server,
+        "<nav><a href=/>Home</a></nav><main><h1>News</h1><p>First <a href=/x>story</a> of"
+        " the day.</p><h2>More</h2><p>Second.</p></main>",
+    )  # fmt: skip
+    assert page("readability_extract")["markdown"] == (
+        "# News\n\nFirst [story](x) of the day.\n\n## More\n\nSecond."
+    )
+
+
+def test_a_document_without_text_has_none(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<a href=/pixel.png>Go</a>")
+    page.click("Go")
+    told = page.error("readability_extract")
+    assert told["errorCode"] == "STEP_EXECUTION_FAILED"
+    assert told["details"]["reason"] == "unreadable_document"
+
+
+def test_markup_is_kept_with_shadow_roots_and_without_secrets(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server,
+        "<x-a></x-a><input type=password value='hunter2&amp;secret'><p data-x='hunter2&amp;secret'>"
+        "<script>document.querySelector('x-a').attachShadow({mode: 'open'}).innerHTML ="
+        " '<b>inside</b>'</script>",
+    )  # fmt: skip
+    told = page("get_html")
+    kind, mime_type, data = page.saved()
+    assert (kind, mime_type, told["url"]) == ("file", "text/html", page_server.url("/task"))
+    assert data.startswith(b"<!DOCTYPE html>\n<html>")
+    assert b'<template shadowrootmode="open"><b>inside</b></template>' in data
+    assert b"hunter2" not in data
+    assert b'value="***"' in data
+
+
+def test_markup_of_one_element_is_kept(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<ul><li>One</li><li class=x>Two &amp; more</li></ul>")
+    page("get_html", xpath="//li[2]")
+    assert page.saved()[2] == b'<li class="x">Two &amp; more</li>'
+    assert page.error("get_html", xpath="//li[3]")["details"]["reason"] == "no_match"
+    assert page.error("get_html", xpath="//li[")["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_what_cannot_be_kept_is_told_as_such(
+    read: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(data: bytes, **about: str) -> str:
+        raise OSError(28, "No space left on device", "/a/secret/path")
+
+    page = start(read, page_server, "<p>x")
+    monkeypatch.setattr(read, "_save", full)
+    for name in ("get_html", "screenshot"):
+        error = page.error(name)
+        assert (error["errorCode"], error["retryable"]) == ("ARTIFACT_UPLOAD_FAILED", True)
+        assert "secret" not in str(error)
+
+
+def test_markup_beyond_what_an_upload_may_have_is_not_kept(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<p id=p>x")
+    page.evaluate("p.append(new Comment('x'.repeat(26 * 1024 * 1024)))")
+    error = page.error("get_html")
+    assert (error["errorCode"], error["details"]["reason"]) == (
+        "ARTIFACT_UPLOAD_FAILED",
+        "too_large",
+    )
+
+
+def test_a_real_page_is_prepared_with_picture_and_text(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<h1>Hello</h1>")
+
+    async def act(name: str, args: object) -> ToolResult:
+        return await invoke(ToolCall(name, dict(args)), read.context())  # type: ignore[call-overload]
+
+    output = read.wait(prepare_page(act, page.tab_id)).output or {}
+    assert (output["missing"], output["warnings"]) == ([], [])
+    assert output["readability"]["markdown"] == "# Hello"
+    assert output["screenshot"]["width"] == 1280
+
+
+def test_a_page_that_was_sent_on_to_one_that_never_comes_is_told_in_time(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<a href=/never>Go</a>")
+    page.click("Go")
+    error = page.error("dom_index")
+    assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
+    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}

@@ -1,0 +1,164 @@
+"""The task's own tab: started, stopped, lost, another's, and never the product's own pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from runners.actions.catalogue import ACTIONS
+from runners.base import ToolCall, ToolResult
+from runners.invoke import invoke
+from tests.support.browsing import Reader
+from tests.support.pages import Answer, PageServer, serve_pages
+from tests.support.task_page import start, started
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+ARGS: dict[str, dict[str, Any]] = {
+    "browser_click": {"clickId": 1},
+    "browser_type": {"clickId": 1, "text": "x"},
+}
+ON_TAB = [name for name in ACTIONS if name.startswith("browser_")]
+
+
+def test_a_task_starts_on_a_page_or_an_empty_one(read: Reader, page_server: PageServer) -> None:
+    told = read.call("task_start", url=page_server.url("/plain")).output or {}
+    assert (told["url"], told["title"]) == (page_server.url("/plain"), "Plain")
+    assert {type(told["tabId"]), type(told["windowId"])} == {int}
+    empty = read.call("task_start").output or {}
+    assert (empty["url"], empty["tabId"] != told["tabId"]) == ("about:blank", True)
+    assert set(empty) == {"tabId", "windowId", "url"}
+
+
+def test_a_group_title_is_answered_with_a_warning(read: Reader) -> None:
+    told = read.call("task_start", groupTitle="Work").output or {}
+    assert told["warnings"] == ["This browser has no groups of tabs; groupTitle was not used."]
+
+
+def test_a_new_start_closes_the_tab_before_unless_that_is_reused(
+    read: Reader, page_server: PageServer
+) -> None:
+    first = start(read, page_server, "<p>x")
+    reused = started(read, page_server.url("/plain"), reuseExistingTab=True)
+    assert reused.tab_id == first.tab_id
+    second = started(read, page_server.url("/plain"))
+    assert second.tab_id != first.tab_id
+    error = first.error("screenshot")
+    assert (error["errorCode"], error["retryable"]) == ("INVALID_TASK_TAB", False)
+    assert error["details"] == {"taskTabId": second.tab_id}
+    assert len(read.session.open_tabs()) == 1
+
+
+@pytest.mark.parametrize("name", ON_TAB)
+def test_every_action_keeps_to_the_tasks_own_tab(
+    read: Reader, page_server: PageServer, name: str
+) -> None:
+    page = start(read, page_server, "<button>B</button>")
+    args = ARGS.get(name, {})
+    wrong = read.call(name, tabId=page.tab_id + 1, **args).error or {}
+    assert wrong["errorCode"] == "INVALID_TASK_TAB"
+    read.call("task_stop")
+    closed = read.call(name, tabId=page.tab_id, **args).error or {}
+    assert closed["errorCode"] == "TASK_TAB_CLOSED"
+
+
+def test_stopping_twice_is_no_failure_and_the_tab_goes_where_asked(
+    read: Reader, page_server: PageServer
+) -> None:
+    start(read, page_server, "<p>x")
+    for _ in range(2):
+        assert read.call("task_stop").output == {"stopped": True}
+    assert len(read.session.open_tabs()) == 1
+    start(read, page_server, "<p>x")
+    assert read.call("task_stop", closeTab=True).output == {"stopped": True}
+    assert read.session.open_tabs() == []
+    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+
+
+def test_a_later_run_of_the_same_session_goes_on_with_the_tab(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=b>Buy</button>")
+    number = page.index()["Buy"]
+    read.session.run_id = "run_later"
+    page("click", clickId=number)
+    assert page.log.count("click:b:true") == 1
+
+
+def test_a_tab_that_is_closed_while_it_is_clicked_may_have_been_clicked(
+    read: Reader, page_server: PageServer
+) -> None:
+    page_server.add("/pressed", Answer(b"", delay=60.0))
+    page = start(
+        read, page_server,
+        "<button>Go</button><script>onmousedown = () => { const asking = new XMLHttpRequest();"
+        " asking.open('GET', '/pressed', false); asking.send(); }</script>",
+    )  # fmt: skip
+    number = page.index()["Go"]
+
+    async def click_and_close() -> ToolResult:
+        args = {"tabId": page.tab_id, "clickId": number}
+        clicking = asyncio.create_task(invoke(ToolCall("browser_click", args), read.context()))
+        while not page_server.hits["/pressed"]:
+            await asyncio.sleep(0.01)
+        await read.session.open_tabs()[0].page.close()
+        return await clicking
+
+    error = read.wait(click_and_close()).error or {}
+    assert (error["errorCode"], error["retryable"]) == ("TASK_TAB_CLOSED", False)
+    assert error["details"]["effect"] == "unknown"
+    assert page.error("screenshot")["errorCode"] == "TASK_TAB_CLOSED"
+    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+
+
+def test_a_page_that_dies_is_a_closed_tab(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<p>x")
+
+    async def crash() -> None:
+        (tab,) = read.session.open_tabs()
+        line = await tab.page.context.new_cdp_session(tab.page)
+        asyncio.ensure_future(line.send("Page.crash")).add_done_callback(lambda f: f.exception())
+        while tab.is_alive:
+            await asyncio.sleep(0.01)
+
+    read.wait(crash())
+    assert page.error("dom_index")["errorCode"] == "TASK_TAB_CLOSED"
+    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "about:config", "x"])
+def test_only_the_web_is_opened(read: Reader, url: str) -> None:
+    error = read.call("task_start", url=url).error or {}
+    assert error["errorCode"] == "INVALID_PARAMETER"
+    assert read.session.open_tabs() == []
+
+
+def test_a_remote_callers_task_stays_on_the_open_net(
+    open_reader: Callable[..., Reader], page_server: PageServer
+) -> None:
+    error = open_reader(trust="remote").call("task_start", url=page_server.url("/plain")).error
+    assert (error or {})["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
+
+
+def test_the_products_own_pages_are_neither_opened_nor_acted_on(
+    read: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_pages() as own:
+        monkeypatch.setenv("CONTINUITY_OWN_PORTS", str(own.server_port))
+        direct = read.call("task_start", url=own.url("/plain")).error or {}
+        page_server.add("/there", Answer(status=302, headers={"Location": own.url("/plain")}))
+        led = read.call("task_start", url=page_server.url("/there")).error or {}
+        page = start(read, page_server, f"<a href='{own.url('/plain')}'>Admin</a>")
+        page.click("Admin")
+        errors = [direct, led]
+        for name in ON_TAB:
+            result = read.call(name, tabId=page.tab_id, **ARGS.get(name, {}))
+            errors.append(dict(result.error or {}))
+        assert urlsplit(own.url("/")).port == own.server_port
+    assert {(one["errorCode"], one["retryable"]) for one in errors} == {("INVALID_TARGET", False)}
+    assert read.saved == []
+    assert started(read, page_server.url("/other"))("wait_for_loaded") == {"status": "complete"}

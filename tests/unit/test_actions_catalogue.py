@@ -1,0 +1,115 @@
+"""The browser actions as the seed has them, whatever kind of browser carries them out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from decisions.schemas import schema_of
+from runners.actions.catalogue import ACTIONS, CLICK, TYPE
+from runners.actions.results import Clicked, TaskStarted
+from runners.registry import get_tool, list_actions, list_tools
+
+# Parameters (required ones first) and times of agent.md and S1 §4.2.
+SEED: dict[str, tuple[list[str], list[str], int]] = {
+    "task_start": ([], ["groupTitle", "reuseExistingTab", "url"], 20_000),
+    "browser_debugger_attach": (["tabId"], [], 5_000),
+    "task_stop": ([], ["closeTab"], 5_000),
+    "browser_wait_for_loaded": (["tabId"], ["timeoutMs"], 20_000),
+    "browser_screenshot": (["tabId"], ["fullPage"], 10_000),
+    "browser_readability_extract": (["tabId"], [], 10_000),
+    "browser_dom_index": (["tabId"], ["assignAttr", "scope"], 10_000),
+    "browser_xpath_scan": (["tabId"], ["scope"], 10_000),
+    "browser_click": (["tabId"], ["clickId", "strategy", "xpath"], 5_000),
+    "browser_type": (["tabId", "text"], ["clickId", "strategy", "submit", "xpath"], 10_000),
+    "browser_get_html": (["tabId"], ["xpath"], 10_000),
+}
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("browser_click", {"clickId": 1}),
+    ("browser_click", {"tabId": 7}),
+    ("browser_click", {"tabId": "7", "clickId": 1}),
+    ("browser_click", {"tabId": 7, "clickId": 0}),
+    ("browser_click", {"tabId": True, "clickId": 1}),
+    ("browser_click", {"tabId": 7, "clickId": 1, "strategy": "cdp_key"}),
+    ("browser_click", {"tabId": 7, "clickId": 1, "selector": "#a"}),
+    ("browser_click", {"tabId": 7, "xpath": ""}),
+    ("browser_type", {"tabId": 7, "clickId": 1}),
+    ("browser_type", {"tabId": 7, "clickId": 1, "text": "x" * 50_001}),
+    ("browser_type", {"tabId": 7, "clickId": 1, "text": None}),
+    ("browser_dom_index", {"tabId": 7, "scope": "page"}),
+    ("browser_dom_index", {"tabId": 7, "assignAttr": "onclick"}),
+    ("browser_dom_index", {"tabId": 7, "assignAttr": 'data-a"] b'}),
+    ("browser_wait_for_loaded", {"tabId": 7, "timeoutMs": 20_001}),
+    ("browser_wait_for_loaded", {"tabId": 7, "timeoutMs": 0}),
+    ("browser_screenshot", {"tabId": -1}),
+    ("browser_screenshot", {"tabId": 2**53}),
+    ("task_start", {"tabId": 7}),
+    ("task_stop", {"closeTab": "yes"}),
+]
+
+
+@pytest.mark.parametrize("name", SEED)
+def test_an_action_takes_what_the_seed_says_and_nothing_else(name: str) -> None:
+    required, optional, timeout_ms = SEED[name]
+    schema = schema_of(ACTIONS[name].parameters)
+    assert sorted(schema.get("required", [])) == required
+    assert sorted(schema["properties"]) == sorted(required + optional)
+    assert schema["additionalProperties"] is False
+    assert ACTIONS[name].timeout_ms == timeout_ms
+
+
+def test_the_seeds_actions_are_all_there_are() -> None:
+    assert set(ACTIONS) == set(SEED)
+
+
+@pytest.mark.parametrize(("name", "args"), WRONG, ids=lambda value: str(value)[:40])
+def test_wrong_parameters_are_refused(name: str, args: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ACTIONS[name].parameters.model_validate(args)
+
+
+def test_whole_numbers_of_json_are_taken_however_they_are_written() -> None:
+    taken = CLICK.parameters.model_validate({"tabId": 7.0, "clickId": 3.0})
+    assert taken.model_dump(by_alias=True)["clickId"] == 3
+
+
+def test_results_are_camel_case_without_what_they_do_not_have() -> None:
+    assert Clicked(strategy="cdp_mouse").as_output() == {"clicked": True, "strategy": "cdp_mouse"}
+    started = TaskStarted(tabId=7, windowId=1, url="about:blank", warnings=["w"])
+    assert started.as_output() == {
+        "tabId": 7, "windowId": 1, "url": "about:blank", "warnings": ["w"],
+    }  # fmt: skip
+
+
+def test_every_action_has_a_hand_in_our_own_browser_with_its_effect_and_time() -> None:
+    hands = {tool.name: tool for tool in list_actions("browser")}
+    assert set(hands) == set(ACTIONS)
+    for name, spec in ACTIONS.items():
+        tool = hands[name]
+        assert (tool.effect, tool.timeout_ms) == (spec.effect, spec.timeout_ms)
+        assert tool.input_model is spec.parameters
+        assert tool.description
+
+
+def test_doors_do_not_list_an_action() -> None:
+    assert not {tool.name for tool in list_tools()} & set(ACTIONS)
+    assert get_tool("browser_click") is not None
+
+
+def test_only_a_click_and_a_submit_may_not_be_done_twice() -> None:
+    once = {name for name, spec in ACTIONS.items() if not spec.is_idempotent({"submit": True})}
+    assert once == {CLICK.name, TYPE.name}
+    assert TYPE.is_idempotent({"text": "x"})
+
+
+def test_the_actions_load_no_browser() -> None:
+    probe = (
+        "import sys; from runners.registry import list_actions; print(len(list_actions()),"
+        " 'playwright' in sys.modules, 'django' in sys.modules)"
+    )
+    told = subprocess.check_output([sys.executable, "-c", probe], text=True)
+    assert told.split() == ["11", "False", "False"]

@@ -1,0 +1,45 @@
+"""Which addresses are the product's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from runners.actions.own_pages import is_own_page
+
+OWN = [
+    "http://localhost:8000/admin/", "http://127.0.0.1:8000/", "http://[::1]:8000/x",
+    "http://0.0.0.0:8000/", "http://127.9.9.9:8000/", "http://app.localhost:8000/",
+    "http://[::ffff:7f00:1]:8000/", "http://localhost.:8000/", "http://localhost:8123/",
+    "https://work.example.org/runs/1", "http://office-pc:8000/", "http://10.0.0.5:8123/",
+    "blob:http://localhost:8000/6f0c", "http://work.example.org:443/",
+]  # fmt: skip
+OTHERS = [
+    "http://localhost:3000/", "http://127.0.0.1:8001/", "https://example.org:8000/",
+    "https://work.example.org:8443/", "https://work.example.org.evil.test/", "about:blank",
+    "data:text/html,http://localhost:8000", "http://10.0.0.6:8000/", "chrome-error://chromewebdata/",
+    "file:///etc/passwd", "http://localhost/",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTINUITY_OWN_PORTS", "8000, 8123")
+    monkeypatch.setenv("CONTINUITY_PUBLIC_URL", "https://work.example.org/")
+    monkeypatch.setenv("CONTINUITY_ALLOWED_HOSTS", "Office-PC,10.0.0.5,*")
+
+
+@pytest.mark.parametrize("url", OWN)
+def test_a_page_of_the_product_is_known(url: str) -> None:
+    assert is_own_page(url)
+
+
+@pytest.mark.parametrize("url", OTHERS)
+def test_a_page_of_somebody_else_is_let_be(url: str) -> None:
+    assert not is_own_page(url)
+
+
+def test_the_usual_port_is_known_without_any_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OWN_PORTS", "PUBLIC_URL", "ALLOWED_HOSTS"):
+        monkeypatch.delenv(f"CONTINUITY_{name}")
+    assert is_own_page("http://localhost:8000/")
+    assert not is_own_page("http://localhost:8123/")

@@ -1,0 +1,153 @@
+"""What is tried again when a browser action fails, and how a page is prepared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from runners.actions.errors import (
+    ArtifactUploadFailed,
+    CdpLost,
+    CdpUnavailable,
+    InvalidTaskTab,
+    OwnPage,
+    PluginExecTimeout,
+    ReadabilityTooLarge,
+    TaskTabClosed,
+)
+from runners.actions.preparing import prepare_page
+from runners.actions.readability import goes_inline
+from runners.actions.retrying import may_retry, with_retry
+from runners.base import ToolResult
+from runners.errors import NavigationTimeout, ToolFailed
+
+LATE = PluginExecTimeout("late")
+
+
+class Script:
+    """Stands where actions are carried out: gives out what was laid in for each, in order."""
+
+    def __init__(self, **answers: Sequence[ToolFailed | dict[str, Any]]) -> None:
+        self._answers = {name: list(laid_in) for name, laid_in in answers.items()}
+        self.calls: list[str] = []
+        self.pauses: list[float] = []
+
+    async def act(self, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """Answer as laid in, and with {} where nothing is."""
+        self.calls.append(name)
+        left = self._answers.get(name.removeprefix("browser_"), [])
+        answer = left.pop(0) if left else {}
+        if isinstance(answer, ToolFailed):
+            return ToolResult(ok=False, error=answer.as_dict())
+        return ToolResult(ok=True, output=answer)
+
+    async def pause(self, seconds: float) -> None:
+        """Take note of a pause."""
+        self.pauses.append(seconds)
+
+    def prepare(self) -> ToolResult:
+        """Prepare a page."""
+        return asyncio.run(prepare_page(self.act, 7, pause=self.pause))
+
+    def retry(self, name: str, **args: Any) -> ToolResult:
+        """Do an action, with a second try where that is allowed."""
+        return asyncio.run(with_retry(self.act, name, args, pause=self.pause))
+
+
+def test_a_retryable_failure_is_tried_once_more_after_a_second() -> None:
+    script = Script(screenshot=[LATE, LATE, {"artifactId": "a"}])
+    assert not script.retry("browser_screenshot", tabId=7).ok
+    assert (script.calls, script.pauses) == (["browser_screenshot"] * 2, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "failed", "allowed"),
+    [
+        ("browser_click", {}, LATE, False),
+        ("browser_click", {}, CdpUnavailable("x", details={"effect": "none"}), True),
+        ("browser_click", {}, CdpLost("x", details={"effect": "unknown"}), False),
+        ("browser_click", {}, NavigationTimeout("x", details={"effect": "unknown"}), False),
+        ("browser_type", {"text": "a"}, LATE, True),
+        ("browser_type", {"text": "a", "submit": True}, LATE, False),
+        ("browser_dom_index", {}, InvalidTaskTab("x"), False),
+        ("browser_screenshot", {}, ArtifactUploadFailed("x"), True),
+        ("browser_readability_extract", {}, ReadabilityTooLarge("x"), False),
+        ("task_start", {}, OwnPage("x"), False),
+    ],
+)
+def test_nothing_is_tried_again_that_may_do_harm_or_cannot_help(
+    name: str, args: dict[str, Any], failed: ToolFailed, allowed: bool
+) -> None:
+    assert may_retry(name, args, failed.as_dict()) is allowed
+
+
+def test_a_prepared_page_has_a_picture_and_a_text() -> None:
+    script = Script(screenshot=[{"artifactId": "a"}], readability_extract=[{"markdown": "m"}])
+    assert script.prepare().output == {
+        "screenshot": {"artifactId": "a"}, "readability": {"markdown": "m"}, "missing": [],
+        "warnings": [],
+    }  # fmt: skip
+    assert script.pauses == []
+
+
+def test_what_failed_once_is_tried_once_more_between_half_a_second_and_one_and_a_half() -> None:
+    script = Script(screenshot=[LATE, {"artifactId": "a"}])
+    output = script.prepare().output or {}
+    assert output["missing"] == []
+    assert script.calls.count("browser_screenshot") == 2
+    assert script.calls.count("browser_readability_extract") == 1
+    assert len(script.pauses) == 1
+    assert 0.5 <= script.pauses[0] <= 1.5
+
+
+@pytest.mark.parametrize("part", ["screenshot", "readability_extract"])
+def test_a_page_with_one_of_both_is_prepared_with_a_warning(part: str) -> None:
+    script = Script(**{part: [LATE, LATE]})
+    output = script.prepare().output or {}
+    assert output["missing"] == [part.removesuffix("_extract")]
+    assert output["warnings"] == [f"No {part.removesuffix('_extract')} of the page: late"]
+    assert script.calls.count(f"browser_{part}") == 2
+
+
+def test_a_page_with_neither_is_not_prepared_and_may_be_tried_again() -> None:
+    script = Script(screenshot=[LATE, LATE], readability_extract=[LATE, LATE])
+    error = script.prepare().error or {}
+    assert (error["errorCode"], error["retryable"]) == ("PAGE_PREP_FAILED", True)
+    assert error["details"]["causes"] == {
+        "screenshot": "PLUGIN_TIMEOUT_EXEC", "readability": "PLUGIN_TIMEOUT_EXEC",
+    }  # fmt: skip
+    assert len(script.calls) == 5
+    assert len(script.pauses) == 1
+
+
+def test_a_text_that_is_too_large_is_not_asked_for_again() -> None:
+    script = Script(readability_extract=[ReadabilityTooLarge("too long")])
+    assert (script.prepare().output or {})["missing"] == ["readability"]
+    assert script.calls.count("browser_readability_extract") == 1
+    assert script.pauses == []
+
+
+def test_a_page_that_never_loads_wholly_is_taken_as_it_is() -> None:
+    script = Script(wait_for_loaded=[NavigationTimeout("not yet")])
+    assert (script.prepare().output or {})["warnings"] == ["The page is taken as it is: not yet"]
+
+
+@pytest.mark.parametrize("part", ["wait_for_loaded", "screenshot", "readability_extract"])
+@pytest.mark.parametrize("lost", [TaskTabClosed, InvalidTaskTab, OwnPage])
+def test_without_a_page_nothing_more_is_tried(part: str, lost: type[ToolFailed]) -> None:
+    script = Script(**{part: [lost("gone")]})
+    assert (script.prepare().error or {})["errorCode"] == lost.code
+    assert script.calls[-1] == f"browser_{part}"
+    assert script.pauses == []
+
+
+def test_a_text_is_inline_below_one_threshold_and_refused_above_the_other() -> None:
+    assert goes_inline(0)
+    assert goes_inline(262_143)
+    assert not goes_inline(262_144)
+    assert not goes_inline(2_097_152)
+    with pytest.raises(ReadabilityTooLarge):
+        goes_inline(2_097_153)
