@@ -232,10 +232,9 @@ class StepRun:
 
     async def said_before(self) -> Sequence[Told]:
         """Return what was said in the run's task before the message that it is made for."""
-        run = self.run
-        if run.task_id is None:
+        if self.run.task_id is None:
             return ()
-        read = partial(messages_before, task_id=run.task_id, run_id=run.id)
+        read = partial(messages_before, task_id=self.run.task_id, run_id=self.run.id)
         said: Sequence[Told] = await asyncio.wrap_future(self.in_engine(read))
         return said
 
@@ -259,8 +258,8 @@ class StepRun:
 
     async def keep_output(self, output: Any) -> str:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
-        told = {"name": "output.json", "mime_type": "application/json"}
-        return await self._save(orjson.dumps(output), **told)
+        data = orjson.dumps(output)
+        return await self._save(data, name="output.json", mime_type="application/json")
 
     def _tool_context(self, place: Workspace | RunnerTarget | None = None) -> ToolContext:
         return ToolContext(

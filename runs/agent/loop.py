@@ -1,7 +1,8 @@
 """The agent's loop, durable: what comes next is read from the journal alone, so whoever has the run
 goes on behind the last whole step.
 
-    a turn of the model  ->  a step for each call that it made, one after another  ->  the next turn
+    a turn of the model  ->  a step for each call that it made, one after another
+                         ->  a look at the page, where they may have changed it  ->  the next turn
                          ->  attempt_completion, or words alone: the end
 
 A turn changes nothing out there and may be asked for again. A call has its tool's effect: one that
@@ -19,16 +20,28 @@ import orjson
 from django.conf import settings
 
 from decisions.deeds import shown_arguments
-from decisions.errors import InvalidInput
 from decisions.storable import storable
-from runners.arguments import check_args
+from runners.actions.catalogue import ACTIONS, TYPE
 from runners.base import Effect
 from runners.errors import ToolFailed
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
 from runners.registry import get_tool
 from runs.agent.budget import is_over, spent
 from runs.agent.context import LAST, error_told, messages_of
-from runs.agent.seen import CALL, TURN, Hands, Journal, Line, Next, calls_since, turns_of
+from runs.agent.judging import judged
+from runs.agent.page import act, look, tab_to_look_at
+from runs.agent.seen import (
+    CALL,
+    PAGE,
+    TURN,
+    Hands,
+    Journal,
+    Line,
+    Next,
+    calls_since,
+    pages_of,
+    turns_of,
+)
 from runs.agent.tools import ASK, COMPLETE, OWN, READ_LIMIT, READ_ON, own_specs, specs
 from runs.agent.verify import completion_of
 
@@ -53,6 +66,16 @@ def next_step(inputs: Mapping[str, Any], journal: Journal) -> Next | None:
     for call in said["calls"]:
         if "refused" not in call and call["name"] != COMPLETE and call["id"] not in made:
             return _call(call, last.input["turn"])
+    number = last.input["turn"]
+    if (tab := tab_to_look_at(journal, number)) is not None:
+        return Next("page", {"kind": PAGE, "turn": number, "tabId": tab})
+    if number in pages_of(journal) and not pages_of(journal)[number].succeeded:
+        return None
+    return _next_turn(last, journal, inputs)
+
+
+def _next_turn(last: Line, journal: Journal, inputs: Mapping[str, Any]) -> Next | None:
+    turns, said = turns_of(journal), last.output or {}
     if (completion := said.get("completion")) is not None:
         is_repaired = any(turn.input.get("repairs") for turn in turns)
         if completion["verification"]["pass"] or is_repaired:
@@ -99,7 +122,10 @@ async def do_turn(
     schema, is_last = inputs.get("outputSchema"), bool(step.get("last") or step.get("repairs"))
     tools = own_specs(schema, last=True) if is_last else specs(inputs["tools"], schema)
     note = LAST if step.get("last") else ""
-    talk = messages_of(inputs, journal, tokens=settings.LLM.context_tokens, note=note)
+    before = await hands.said_before()
+    talk = messages_of(
+        inputs, journal, before=before, tokens=settings.LLM.context_tokens, note=note
+    )
     try:
         calls, done = await _ask(talk, tools, hands)
     except ToolFailed as failed:
@@ -108,7 +134,7 @@ async def do_turn(
         raise
     said = {
         "content": done.content, "stop": done.stop, "usage": _usage(done.usage),
-        "calls": _judged(calls, done, {tool.name for tool in tools}),
+        "calls": judged(calls, done, {tool.name for tool in tools}),
     }  # fmt: skip
     return said | _completion(said, schema, hands)
 
@@ -146,49 +172,6 @@ def _usage(usage: Usage) -> dict[str, Any]:
     return told | ({"estimated": True} if usage.is_estimated else {})
 
 
-def _judged(calls: list[LlmCall], done: Done, offered: set[str]) -> list[dict[str, Any]]:
-    """Return the calls as the journal keeps them, each that is not made with the reason."""
-    kept = []
-    for call in calls:
-        one = {"id": call.tool_call_id, "name": call.name, "args": dict(call.arguments)}
-        if refused := _refusal(call, done, offered, is_alone=len(calls) == 1):
-            one |= {"refused": refused}
-        kept.append(storable(one))
-    return kept
-
-
-def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) -> str:
-    """Return why a call is not made; empty where it is."""
-    if done.stop in ("length", "refusal"):
-        return "the turn was cut, so none of its calls was made"
-    if call.broken:
-        return call.broken
-    if call.name not in offered:
-        return f"there is no tool {call.name} here; there are {', '.join(sorted(offered))}"
-    if call.name == COMPLETE and not is_alone:
-        return "call it alone, once the results of your other calls are there"
-    return _own_refusal(call) if call.name in OWN else _wrong_arguments(call)
-
-
-def _wrong_arguments(call: LlmCall) -> str:
-    tool = get_tool(call.name)
-    try:
-        if tool is not None:
-            check_args(tool, call.arguments)
-    except (InvalidInput, ToolFailed) as wrong:
-        return wrong.message
-    return ""
-
-
-def _own_refusal(call: LlmCall) -> str:
-    field = {ASK: "question", COMPLETE: "result"}.get(call.name, "artifactId")
-    offset = call.arguments.get("offset", 0)
-    if not isinstance(call.arguments.get(field), str) or not call.arguments[field].strip():
-        return f"{field} has to be a text"
-    is_number = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
-    return "" if is_number else "offset has to be a whole number from 0 on"
-
-
 def _completion(
     said: Mapping[str, Any], schema: Mapping[str, Any] | None, hands: Hands
 ) -> dict[str, Any]:
@@ -214,24 +197,45 @@ def _completion(
 
 
 async def do_call(
-    step: Mapping[str, Any], inputs: Mapping[str, Any], hands: Hands
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, hands: Hands
 ) -> dict[str, Any]:  # fmt: skip
     """Make a call, and return what the model is told of it: {ok, result | error, …} (S1 §5); a
     failure is one of its answers.
     """
     told = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
     if not hands.goes_on:
-        shown = shown_arguments(step["args"])
-        hands.emit("toolUsed", {"phase": "start", **told, "args": shown})
+        hands.emit("toolUsed", {"phase": "start", **told, "args": _shown(step)})
     if step["tool"] == ASK:
         answer = hands.ask(step["args"]["question"])
         left = {"ok": answer is not None, **_answer(answer)}
     elif step["tool"] == READ_ON:
         left = await _read_on(step["args"], hands)
     else:
-        left = await _use(step, inputs.get("targetId"), hands)
+        left = await _use(step, inputs.get("targetId"), journal, hands)
     hands.emit("toolUsed", {"phase": "end", **told, "ok": left["ok"]})
     return left
+
+
+def _shown(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments as readers are shown them. What is typed may be anybody's secret:
+    the field that it goes into is not known yet.
+    """
+    args = dict(step["args"])
+    if step["tool"] == TYPE.name and isinstance(args.get("text"), str):
+        args["text"] = f"({len(args['text'])} characters)"
+    return shown_arguments(args)
+
+
+async def do_page(step: Mapping[str, Any], journal: Journal, hands: Hands) -> dict[str, Any]:
+    """Look at the page, and return what the model is told of it.
+
+    Raises:
+        PagePrepFailed: As `look`.
+    """
+    found = await look(step, journal, hands)
+    if not found["ok"]:
+        return {**found, "error": error_told(found["error"])}
+    return {**found, **await _fitted(found["result"], hands)}
 
 
 def _answer(answer: str | None) -> dict[str, Any]:
@@ -250,22 +254,30 @@ async def _read_on(args: Mapping[str, Any], hands: Hands) -> dict[str, Any]:
 
 
 async def _use(
-    step: Mapping[str, Any], target_id: str | None, hands: Hands
+    step: Mapping[str, Any], target_id: str | None, journal: Journal, hands: Hands
 ) -> dict[str, Any]:  # fmt: skip
-    tool = get_tool(step["tool"])
-    where = target_id if tool is not None and tool.kind == "workspace" else None
-    result = await hands.attempt(step["tool"], step["args"], target_id=where)
+    more: dict[str, Any] = {}
+    if step["tool"] in ACTIONS:
+        result, more = await act(step, journal, hands)
+    else:
+        result = await hands.attempt(step["tool"], step["args"], target_id=target_id)
     if not result.ok:
-        return {"ok": False, "error": error_told(result.error or {})}
+        return {"ok": False, "error": error_told(result.error or {}), **more}
     output = storable(dict(result.output or {}))
     warnings = {"warnings": output["warnings"]} if output.get("warnings") else {}
+    return {"ok": True, **await _fitted(output, hands), **warnings, **more}
+
+
+async def _fitted(output: dict[str, Any], hands: Hands) -> dict[str, Any]:
+    """Return {result} as the model sees it at once; a long one is kept as an artifact."""
     text = orjson.dumps(output)
     if len(text) <= SHOWN_BYTES:
-        return {"ok": True, "result": output, **warnings}
+        return {"result": output}
     kept = {"artifactId": await hands.keep_output(output), "sizeBytes": len(text)}
     told = f"Too long to show: this is its beginning; {READ_ON} reads on."
     preview = text.decode()[:PREVIEW]
-    return {"ok": True, "result": {"preview": preview}, **kept, "truncated": True, "note": told}
+    known = {name: output[name] for name in ("digest", "screenshot") if name in output}
+    return {"result": {**known, "preview": preview}, **kept, "truncated": True, "note": told}
 
 
 def last_turn(journal: Journal) -> Line:

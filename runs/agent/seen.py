@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runners.base import Effect, ToolResult
+from runs.conversations.history import Told
 
-TURN, CALL = "turn", "call"  # the two kinds of steps
+TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
 
 
 class Line(Protocol):
@@ -62,6 +63,9 @@ class Hands(Protocol):
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
         """Tell an event."""
 
+    def said_before(self) -> Awaitable[Sequence[Told]]:
+        """Return what was said in the run's task before its message."""
+
     def ask(self, question: str) -> str | None:
         """Ask whoever handed the run in."""
 
@@ -87,3 +91,8 @@ def calls_since(journal: Journal, turn: int) -> dict[str, Line]:
         for line in journal
         if line.input["kind"] == CALL and line.input["turn"] == turn
     }
+
+
+def pages_of(journal: Journal) -> dict[int, Line]:
+    """Return what was found of the page, by the turns that it was looked at after."""
+    return {int(line.input["turn"]): line for line in journal if line.input["kind"] == PAGE}

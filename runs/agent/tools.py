@@ -13,18 +13,12 @@ from runners.arguments import input_schema, scope_of
 from runners.base import Tool
 from runners.errors import ToolFailed
 from runners.llm.base import ToolSpec
-from runners.registry import get_tool, list_tools
+from runners.registry import list_actions, list_tools
 from runners.targets import Caller
 from runners.workspaces import check_may_use, open_workspace
 
 ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
 OWN = frozenset({ASK, COMPLETE, READ_ON})
-# S1 §4.2; they need a browser, and are offered where the registry has them.
-BROWSER_ACTIONS = frozenset({
-    "task_start", "browser_debugger_attach", "task_stop", "browser_wait_for_loaded",
-    "browser_screenshot", "browser_readability_extract", "browser_dom_index", "browser_xpath_scan",
-    "browser_click", "browser_type", "browser_get_html",
-})  # fmt: skip
 READ_LIMIT = 16_384  # bytes of a kept result that one call reads
 _ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # which models' servers refuse at a schema's root
 
@@ -50,7 +44,7 @@ def offered(principal: Principal, target_id: str | None, wanted: Sequence[str] |
     Raises:
         InvalidInput: One is wanted that is none of them.
     """
-    known = [*list_tools("workspace"), *browser_actions()]
+    known = [*list_tools("workspace"), *list_actions()]
     found = [tool.name for tool in known if _may_use(tool, principal, target_id)]
     unknown = [name for name in wanted or () if name not in found]
     if unknown:
@@ -60,16 +54,11 @@ def offered(principal: Principal, target_id: str | None, wanted: Sequence[str] |
     return found if wanted is None else [name for name in found if name in wanted]
 
 
-def browser_actions() -> list[Tool]:
-    """Return the browser actions that the registry has."""
-    return [tool for name in sorted(BROWSER_ACTIONS) if (tool := get_tool(name)) is not None]
-
-
 def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
     if tool.name in OWN or tool.developer or scope_of(tool) not in principal.scopes:
         return False
     if tool.kind != "workspace":
-        return tool.name in BROWSER_ACTIONS
+        return tool.agent_only
     if target_id is None:
         return False
     try:
@@ -82,7 +71,7 @@ def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
 
 def specs(names: Sequence[str], output_schema: Mapping[str, Any] | None) -> list[ToolSpec]:
     """Return what the model is told of these tools and of the agent's own."""
-    known = [tool for name in names if (tool := get_tool(name)) is not None]
+    known = [tool for tool in (*list_tools("workspace"), *list_actions()) if tool.name in names]
     return [
         *(ToolSpec(tool.name, tool.description, _plain(input_schema(tool))) for tool in known),
         *own_specs(output_schema),

@@ -11,8 +11,16 @@ from decisions.principals import Principal
 from runners.base import Closed
 from runners.registry import get_tool
 from runs.agent.budget import spent
-from runs.agent.loop import MAX_STEPS, do_call, do_turn, first_turn, last_turn, next_step
-from runs.agent.seen import CALL, TURN, Next
+from runs.agent.loop import (
+    MAX_STEPS,
+    do_call,
+    do_page,
+    do_turn,
+    first_turn,
+    last_turn,
+    next_step,
+)
+from runs.agent.seen import PAGE, TURN, Next
 from runs.agent.tools import OWN, offered, workspace_of
 from runs.models import RunStatus
 from runs.task_templates.outcomes import run_error
@@ -125,19 +133,23 @@ class AgentTask(TaskTemplate):
         return None if found is None else _plan(found)
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Ask the model, or make a call."""
+        """Ask the model, make a call, or look at the page."""
         if step.input["kind"] == TURN:
             return await do_turn(step.input, ctx.inputs, ctx.earlier, ctx)
-        return await do_call(step.input, ctx.inputs, ctx)
+        if step.input["kind"] == PAGE:
+            return await do_page(step.input, ctx.earlier, ctx)
+        return await do_call(step.input, ctx.inputs, ctx.earlier, ctx)
 
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
         """Nothing is done again to have a lost page back: the model is told, and sees to it."""
         return False
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step calls a tool that works with a browser."""
-        if step_input["kind"] != CALL or step_input["tool"] in OWN:
+        """Tell whether a step calls a tool that works with a browser, or looks at a page."""
+        if step_input["kind"] == TURN or step_input.get("tool") in OWN:
             return False
+        if step_input["kind"] == PAGE:
+            return True
         tool = get_tool(step_input["tool"])
         return tool is not None and tool.uses_browser
 
@@ -150,6 +162,8 @@ class AgentTask(TaskTemplate):
         last, used = last_turn(steps), spent(steps)
         if last.error is not None:
             return _failed_turn(next(step for step in steps if step is last), used)
+        if (lost := steps[-1]).error is not None and lost.input["kind"] == PAGE:
+            return _failed_turn(lost, used)
         said = last.output or {}
         completion = said.get("completion")
         if completion is not None and completion["verification"]["pass"]:

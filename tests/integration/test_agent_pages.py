@@ -1,0 +1,120 @@
+"""The agent on real pages: it opens, reads, follows, types and presses, and answers in shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from runs.models import Run, RunEvent, RunStep, Task
+from runs.worker import WorkerPlace
+from tests.support.browsing_model import SCHEMA, WORD, Browsing, results, shop
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.pages import PageServer
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def test_a_goal_over_several_pages_is_reached_in_a_task(
+    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    agent_settings: Any,
+) -> None:  # fmt: skip
+    model.answer = Browsing(shop(page_server))
+    body = {"message": "How many chairs are there?", "outputSchema": SCHEMA}
+    made = api.post("/api/v1/tasks", json=body)
+    assert made.status_code in (201, 202), made.text
+    task_id = made.json()["taskId"]
+    place.work()
+    run = Run.objects.get(task_id=task_id)
+    assert run.status == "succeeded", run.error
+    assert run.result["output"] == {"count": 7}
+    assert Task.objects.get(id=task_id).status == "ongoing"  # a browser was used
+    told = api.get(f"/api/v1/tasks/{task_id}/events").json()["events"]
+    types = [one["type"] for one in told]
+    assert [one["seq"] for one in told] == list(range(1, len(told) + 1))
+    for earlier, later in (("chatDelta", "toolUsed"), ("toolUsed", "structuredOutput")):
+        assert types.index(earlier) < types.index(later)
+    assert types.index("structuredOutput") < len(types) - 1 - types[::-1].index("message")
+    assert WORD not in str([one for one in told if one["type"] == "toolUsed"])
+
+
+def test_the_model_is_told_the_page_after_each_call_that_may_change_it(
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.answer = Browsing(shop(page_server))
+    run = ended(goal(options={"outputSchema": SCHEMA}), place)
+    assert run.status == "succeeded", run.error
+    (opened,) = results(model.asked[1])
+    assert opened["page"]["result"]["missing"] == []
+    assert "Welcome to the shop" in opened["page"]["result"]["readability"]["markdown"]
+    assert opened["page"]["result"]["screenshot"]["artifactId"].startswith("art_")
+    typed, pressed = results(model.asked[-1])[-2:]
+    assert "page" not in typed
+    assert pressed["page"]["result"]["screenshot"]["url"].startswith(page_server.url("/results"))
+    kinds = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
+    assert [one.name for one in kinds][:4] == ["turn 1", "task_start", "page", "turn 2"]
+
+
+def test_a_tab_that_was_closed_is_opened_anew_once_and_looked_at(
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+) -> None:
+    url = shop(page_server)
+
+    def answer(asked: Any) -> Turn:
+        told = results(asked)
+        if not told:
+            return Turn("", [Call("task_start", {"url": url}, "open")])
+        tab = told[0]["result"]["tabId"]
+        if len(told) == 1:
+            return Turn("", [Call("task_stop", {"closeTab": True}, "stop"),
+                             Call("browser_dom_index", {"tabId": tab}, "index")])  # fmt: skip
+        return complete()
+
+    model.answer = answer
+    run = ended(goal(), place)
+    assert run.status == "succeeded", run.error
+    index = results(model.asked[-1])[-1]
+    assert (index["ok"], index["error"]["code"]) == (False, "TASK_TAB_CLOSED")
+    assert index["newTab"]["url"] == url
+    assert index["page"]["ok"] is True
+
+
+def test_a_page_of_which_nothing_can_be_had_ends_the_run(
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    parts = {"screenshot": "browser_click", "readability": "browser_type"}  # neither says where
+    monkeypatch.setattr("runners.actions.preparing.PARTS", parts)
+    model.script = [Turn("", [Call("task_start", {"url": shop(page_server)})])]
+    run = ended(goal(), place)
+    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert run.error["details"]["causeCode"] == "PAGE_PREP_FAILED"
+
+
+def test_what_was_said_in_the_task_before_is_told_behind_the_system_message(
+    model: ModelServer, api: httpx.Client, place: WorkerPlace, agent_settings: Any
+) -> None:
+    model.script = [Turn("Four."), Turn("Five.")]
+    task_id = api.post("/api/v1/tasks", json={"message": "Two and two?"}).json()["taskId"]
+    place.work()
+    api.post(f"/api/v1/tasks/{task_id}/messages", json={"content": "And one?"})
+    place.work()
+    said = [(one["role"], one["content"]) for one in model.asked[1].body["messages"]]
+    assert said[0][0] == "system"
+    assert said[1:] == [("user", "Two and two?"), ("assistant", "Four."), ("user", "And one?")]
+    assert Task.objects.get(id=task_id).status == "completed"
+    assert RunEvent.objects.filter(type="toolUsed").count() == 0

@@ -1,0 +1,87 @@
+"""A model that works on pages: it opens a form, fills it, presses its button, and answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.model_server import Asked
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.pages import PageServer
+from tests.support.template_sites import HEAD
+
+WORD = "chair 你好"
+SCHEMA = {
+    "type": "object", "required": ["count"], "additionalProperties": False,
+    "properties": {"count": {"type": "integer"}},
+}  # fmt: skip
+
+
+def shop(server: PageServer) -> str:
+    """Serve a shop: a start, a search, its results; return where it begins."""
+    server.add(
+        "/results",
+        f"{HEAD}<title>Results</title><main><h1>Results</h1><p>There are 7 chairs.</p></main>",
+    )
+    server.add(
+        "/search",
+        f"{HEAD}<title>Search</title><main><h1>Search</h1><form action=/results>"
+        "<label>Word <input name=q></label><button>Find</button></form></main>",
+    )
+    return server.add(
+        "/shop",
+        f"{HEAD}<title>Shop</title><main><h1>Shop</h1><p>Welcome to the shop.</p>"
+        "<a href=/search>To the search</a></main>",
+    )
+
+
+def results(asked: Asked) -> list[dict[str, Any]]:
+    """Return the results of tools that a request told the model."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in told]
+
+
+class Browsing:
+    """Says the next turn by what it was told so far."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __call__(self, asked: Asked) -> Turn:
+        """Open, follow the link, type, press, answer."""
+        told = results(asked)
+        if not told:
+            return Turn("I open the shop.", [Call("task_start", {"url": self.url}, "open")])
+        tab = _tab(told)
+        last = told[-1]
+        if last["name"] in ("task_start", "browser_click") and "chairs" not in _page(last):
+            return Turn("", [Call("browser_dom_index", {"tabId": tab}, f"index{len(told)}")])
+        if last["name"] == "browser_dom_index":
+            return Turn("", _next_calls(last, tab, len(told)))
+        assert "There are 7 chairs" in _page(last), last
+        return complete("There are 7 chairs.", output={"count": 7})
+
+
+def _next_calls(index: dict[str, Any], tab: int, number: int) -> list[Call]:
+    elements = index["result"]["elements"]
+    ids = {one["tag"].lower(): one["clickId"] for one in elements}
+    if "input" not in ids:
+        return [Call("browser_click", {"tabId": tab, "clickId": ids["a"]}, f"follow{number}")]
+    return [
+        Call("browser_type", {"tabId": tab, "clickId": ids["input"], "text": WORD}, "type"),
+        Call("browser_click", {"tabId": tab, "clickId": ids["button"]}, "press"),
+    ]
+
+
+def _tab(told: list[dict[str, Any]]) -> int:
+    tabs = [
+        found["tabId"]
+        for one in told
+        for found in (one.get("result"), one.get("newTab"), one.get("page", {}).get("newTab"))
+        if isinstance(found, dict) and "tabId" in found
+    ]
+    return int(tabs[-1])
+
+
+def _page(result: dict[str, Any]) -> str:
+    return str(result.get("page", ""))
