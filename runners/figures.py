@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,6 +68,11 @@ RUNNER_CALLS: Final = Figure(
     "How long calls to docker-runners took, by what came of them: ok, or why they failed.",
     ("outcome",), _CALL_BOUNDS,
 )  # fmt: skip
+MODEL_TURNS: Final = Figure(
+    "continuity_model_turn_duration_seconds",
+    "How long turns of agents' models took, by what came of them: ok, or failed.",
+    ("outcome",), _CALL_BOUNDS,
+)  # fmt: skip
 BROWSER_LAUNCHES: Final = Figure(
     "continuity_browser_launches_total",
     "Browsers that were started, by whether Chromium's sandbox was on.",
@@ -80,7 +86,7 @@ BROWSER_CRASHES: Final = Figure(
 )
 FIGURES: Final = {
     figure.name: figure
-    for figure in (STEPS, WAITS, RUNNER_CALLS, BROWSER_LAUNCHES, BROWSER_CRASHES)
+    for figure in (STEPS, WAITS, RUNNER_CALLS, MODEL_TURNS, BROWSER_LAUNCHES, BROWSER_CRASHES)
 }
 OUTCOMES: Final = frozenset(
     {"ok", "runner", "connect", "timeout", "status", "not_json", "shape", "no_endpoint",
@@ -114,6 +120,17 @@ async def runner_call(call: Awaitable[ToolResult]) -> ToolResult:
     finally:
         known = outcome if outcome in OUTCOMES else "other"
         _observe(RUNNER_CALLS, (known,), time.monotonic() - began)
+
+
+@contextmanager
+def model_turn() -> Iterator[None]:
+    """Count a turn of an agent's model, and how long it takes."""
+    began, outcome = time.monotonic(), "failed"
+    try:
+        yield
+        outcome = "ok"
+    finally:
+        _observe(MODEL_TURNS, (outcome,), time.monotonic() - began)
 
 
 def browser_launched(*, sandbox: bool) -> None:

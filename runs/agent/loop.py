@@ -24,6 +24,7 @@ from decisions.storable import storable
 from runners.actions.catalogue import ACTIONS, TYPE
 from runners.base import Effect
 from runners.errors import ToolFailed
+from runners.figures import model_turn
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
 from runners.registry import get_tool
 from runs.agent.budget import is_over, spent
@@ -127,7 +128,8 @@ async def do_turn(
         inputs, journal, before=before, tokens=settings.LLM.context_tokens, note=note
     )
     try:
-        calls, done = await _ask(talk, tools, hands)
+        with model_turn():
+            calls, done = await _ask(talk, tools, hands)
     except ToolFailed as failed:
         told = error_told(failed.as_dict())
         hands.emit("structuredOutput", {"status": "error", "error": told})

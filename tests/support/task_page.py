@@ -20,7 +20,7 @@ class TaskPage:
     def __call__(self, name: str, **params: Any) -> Mapping[str, Any]:
         """Do an action that has to succeed, and return its result."""
         result = self.read.call(f"browser_{name}", tabId=self.tab_id, **params)
-        assert result.output is not None, result.error
+        assert isinstance(result.output, dict), result.error
         return result.output
 
     def error(self, name: str, **params: Any) -> dict[str, Any]:
