@@ -17,14 +17,23 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
-
-from runners.base import ToolResult
+from typing import Any, Final, Protocol, TypeVar
 
 # Series of one process, all figures together: more would be a label that holds ids.
 MAX_SERIES = 5000
 SUM = "sum"  # in a bucket's place: the seconds of all that was observed
+_Answer = TypeVar("_Answer", bound="_Told")
 Series = tuple[str, ...]  # a figure's name, its labels, and for a histogram the bucket
+
+
+class _Told(Protocol):
+    """What is counted of a tool's result."""
+
+    @property
+    def ok(self) -> bool: ...
+
+    @property
+    def error(self) -> Mapping[str, Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,7 @@ def run_taken(template_id: str, waited_s: float) -> None:
     _observe(WAITS, (template_id,), max(0.0, waited_s))
 
 
-async def runner_call(call: Awaitable[ToolResult]) -> ToolResult:
+async def runner_call(call: Awaitable[_Answer]) -> _Answer:
     """Await a call to a docker-runner, count it, and return what it returns: `ok`, the failure's
     details.reason, or interrupted.
     """

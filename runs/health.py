@@ -21,23 +21,14 @@ from runs.models import OutboxEntry, Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.processes import is_gone
 from runs.totals import figures_of_all
+from runs.turn import WAITING, WAITING_WORKSPACES
 
 # More than this many waiting runs are not counted: a scrape reads no more of the index than that.
 COUNTED_AT_MOST = 10_000
-# The first of each waiting workspace is one probe of the index run_waiting (see runs/turn.py).
-_WAITING = "ready AND lease_owner IS NULL AND status IN ('queued', 'running')"
-_QUEUE = f"""
-    WITH RECURSIVE waiting (workspace_id) AS (
-        SELECT (SELECT workspace_id FROM runs_run WHERE {_WAITING}
-                ORDER BY workspace_id LIMIT 1)
-        UNION ALL
-        SELECT (SELECT workspace_id FROM runs_run
-                WHERE {_WAITING} AND workspace_id > waiting.workspace_id
-                ORDER BY workspace_id LIMIT 1)
-        FROM waiting WHERE waiting.workspace_id IS NOT NULL)
+_QUEUE = f"""{WAITING_WORKSPACES}
     SELECT
-        (SELECT COUNT(*) FROM (SELECT 1 FROM runs_run WHERE {_WAITING} LIMIT {COUNTED_AT_MOST}) r),
-        (SELECT MIN((SELECT created_at FROM runs_run WHERE {_WAITING} AND status = 'queued'
+        (SELECT COUNT(*) FROM (SELECT 1 FROM runs_run WHERE {WAITING} LIMIT {COUNTED_AT_MOST}) r),
+        (SELECT MIN((SELECT created_at FROM runs_run WHERE {WAITING} AND status = 'queued'
                      AND workspace_id = waiting.workspace_id ORDER BY created_at LIMIT 1))
          FROM waiting)"""  # noqa: S608  (only our own constants go in)
 

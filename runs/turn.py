@@ -13,10 +13,10 @@ from runs.served import served_sql
 
 # As the index run_waiting has it: one probe finds the first of each waiting workspace, however
 # many runs wait. Templates and the worker's own id are bound.
-_WAITING = "ready AND lease_owner IS NULL AND status IN ('queued', 'running')"
+WAITING = "ready AND lease_owner IS NULL AND status IN ('queued', 'running')"
 _FIRST = f"""
     SELECT id, status, workspace_id, created_at FROM runs_run
-    WHERE {_WAITING} AND workspace_id = waiting.workspace_id AND (SERVED)
+    WHERE {WAITING} AND workspace_id = waiting.workspace_id AND (SERVED)
       AND (pinned_worker IS NULL OR pinned_worker NOT IN (
            SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %s))
       AND (owns_session OR NOT EXISTS (
@@ -27,15 +27,17 @@ _FIRST = f"""
              AND session.worker_id IN (
                  SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %s)))
     ORDER BY status DESC, created_at, id LIMIT 1"""  # noqa: S608  (only our own constants go in)
-_QUERY = f"""
+# The workspaces with a run that waits; the last row is NULL.
+WAITING_WORKSPACES = f"""
     WITH RECURSIVE waiting (workspace_id) AS (
-        SELECT (SELECT workspace_id FROM runs_run WHERE {_WAITING}
+        SELECT (SELECT workspace_id FROM runs_run WHERE {WAITING}
                 ORDER BY workspace_id LIMIT 1)
         UNION ALL
         SELECT (SELECT workspace_id FROM runs_run
-                WHERE {_WAITING} AND workspace_id > waiting.workspace_id
+                WHERE {WAITING} AND workspace_id > waiting.workspace_id
                 ORDER BY workspace_id LIMIT 1)
-        FROM waiting WHERE waiting.workspace_id IS NOT NULL)
+        FROM waiting WHERE waiting.workspace_id IS NOT NULL)"""  # noqa: S608  (only our own constants go in)
+_QUERY = f"""{WAITING_WORKSPACES}
     SELECT COLUMNS FROM runs_run turn WHERE turn.id = (
     SELECT r.id FROM waiting FIRST_OF_EACH
     WHERE EXISTS (SELECT 1 FROM runs_slot WHERE run_id IS NULL AND number < %s)

@@ -160,9 +160,9 @@ def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         wanted = ""
     page = _page_number(request, "sp", _page_under_way(run, rows, total))
     shown = list(
-        rows.defer("output", "input", "effect_key").annotate(title=KT("output__title"))[
-            page * STEPS : (page + 1) * STEPS
-        ]
+        rows.defer("output", "input", "effect_key").annotate(
+            title=KT("output__title"), failed_call=KT("output__error__code")
+        )[page * STEPS : (page + 1) * STEPS]
     )
     drawn = waterfall.draw(
         shown,

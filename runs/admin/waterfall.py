@@ -20,13 +20,18 @@ _MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A step; `left` and `width` are percent of the axis, None where it has no place there."""
+    """A step; `left` and `width` are percent of the axis, None where it has no place there.
+
+    Attributes:
+        tone: how it is coloured: as its status, but for one whose call failed without failing it.
+    """
 
     index: int
     name: str
     label: str
     title: str
     status: str
+    tone: str
     attempts: int
     left: float | None
     width: float | None
@@ -131,12 +136,14 @@ def _bar(step: RunStep, axis: _Axis | None, *, now: datetime, host: str, status:
         if axis is not None:
             left = round(min(axis.percent(step.started_at), 100 - _THINNEST), 2)
             width = round(max(_THINNEST, axis.percent(until) - left), 2)
+    failed_call = getattr(step, "failed_call", None)
     return Bar(
         index=step.index,
         name=step.name,
         label=_label_of(step.name, host),
-        title=getattr(step, "title", None) or "",
+        title=getattr(step, "title", None) or failed_call or "",
         status=status,
+        tone=status if failed_call is None else StepStatus.FAILED,
         attempts=step.attempts,
         left=left,
         width=width,

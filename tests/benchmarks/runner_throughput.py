@@ -4,18 +4,20 @@ What the sentence means to whoever runs a fleet: agents hand in runs of `call_to
 up to 200 a second, one worker of the usual size carries them (PostgreSQL, fsync on), each call with
 its policy, its two audit rows, its step and its events; and after 20 seconds no more runs wait than
 after two. Beside it, at the same rate and to the same runner, a plain client that is kept, which
-does nothing of this. The runner is a stub, or the reference runner with `--real`.
+does nothing of this, and the gateway alone. The runner is a stub, or the reference runner with
+`--real`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,10 @@ from typing import Any
 import httpx
 import psutil
 
+from runners.base import ToolCall
+from runners.gateway.client import call_runner
+from runners.gateway.connections import close_pool
+from runners.gateway.wanted import CallContext, RunnerTarget
 from tests.benchmarks.durable_runs import ROOT, environment, worker
 from tests.benchmarks.rounds import report, shape
 from tests.benchmarks.runner_calls import running
@@ -45,27 +51,59 @@ def runner(real: bool) -> Iterator[str]:
         yield f"http://127.0.0.1:{hands.port}/execute"
 
 
+async def at_rate(call: Callable[[], Awaitable[object]]) -> dict[str, float]:
+    """Make calls on time; return what they took, and how many were under way at most."""
+    took: list[float] = []
+    under_way: set[asyncio.Task[None]] = set()
+    most = 0
+
+    async def one() -> None:
+        began = time.perf_counter()
+        await call()
+        took.append((time.perf_counter() - began) * 1000)
+
+    began = time.perf_counter()
+    for number in range(CALLS_PER_S * SECONDS // 2):
+        await asyncio.sleep(max(0.0, began + number / CALLS_PER_S - time.perf_counter()))
+        task = asyncio.create_task(one())
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+        most = max(most, len(under_way))
+    made_s = time.perf_counter() - began
+    await asyncio.gather(*under_way)
+    return {**shape(took), "made_per_s": round(len(took) / made_s, 1), "under_way_at_most": most}
+
+
 def floor(endpoint: str) -> dict[str, float]:
     """Return what the same calls take a plain client that is kept, at the same rate."""
 
-    async def calls() -> list[float]:
-        took: list[float] = []
+    async def calls() -> dict[str, float]:
         async with httpx.AsyncClient() as client:
 
             async def one() -> None:
-                began = time.perf_counter()
                 answer = await client.post(endpoint, json=envelope("echo", {"text": "hello"}))
                 answer.raise_for_status()
-                took.append((time.perf_counter() - began) * 1000)
 
-            under_way = []
-            for _ in range(CALLS_PER_S * SECONDS // 4):
-                under_way.append(asyncio.create_task(one()))
-                await asyncio.sleep(1 / CALLS_PER_S)
-            await asyncio.gather(*under_way)
-        return took
+            return await at_rate(one)
 
-    return shape(asyncio.run(calls()))
+    return asyncio.run(calls())
+
+
+def gateway(endpoint: str) -> dict[str, float]:
+    """Return what they take through the gateway alone: one client in one process."""
+    target = RunnerTarget("t", "t", "w", endpoint)
+
+    async def one() -> None:
+        ctx = CallContext("r", "s", "local", "t", time.monotonic() + 60, lambda update: None)
+        assert (await call_runner(ToolCall("echo", {"text": "hello"}), ctx, target)).ok
+
+    async def calls() -> dict[str, float]:
+        try:
+            return await at_rate(one)
+        finally:
+            await close_pool()
+
+    return asyncio.run(calls())
 
 
 def ours(endpoint: str) -> dict[str, Any]:
@@ -105,11 +143,13 @@ def _cpu_s() -> float:
 def main() -> None:
     """Measure and report."""
     real = "--real" in sys.argv
+    os.environ["CONTINUITY_EGRESS_ALLOW"] = "127.0.0.1"
     with runner(real) as endpoint:
-        plain = floor(endpoint)
+        plain, alone = floor(endpoint), gateway(endpoint)
         made = ours(endpoint)
     report(
-        "runner_throughput", runner="docker_runner" if real else "stub", **made, floor_ms=plain,
+        "runner_throughput", runner="docker_runner" if real else "stub", **made,
+        gateway_alone=alone, floor=plain,
         ratio=round(made["call_ms"]["p50"] / plain["p50"], 1),
         goal="done = offered at 200/s, and the queue does not grow",
     )  # fmt: skip

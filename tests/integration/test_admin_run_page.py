@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from decisions.models import Token
 from decisions.principals import create_token
-from runs.models import Run, RunEvent, Worker
+from runs.models import Run, RunEvent, RunStep, Worker
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
@@ -106,6 +106,18 @@ def test_no_step_output_is_read_for_the_waterfall(
     assert [sql for sql in asked if 'FROM "runs_runstep"' in sql]
     columns = [sql for sql in asked if sql.startswith("SELECT")]
     assert not [sql for sql in columns if ', "runs_runstep"."output", ' in sql]
+
+
+def test_a_call_that_failed_in_a_step_that_went_on_is_shown_as_failed(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
+    run = make_story(["succeeded", "succeeded"])
+    output = {"ok": False, "error": {"code": "POLICY_DENIED", "message": "Not here."}}
+    RunStep.objects.filter(run=run, index=0).update(output=output)
+    page = page_of(boss, run)
+    assert page.count('class="cty-bar" data-tone="failed"') == 1
+    assert page.count('class="cty-bar" data-tone="succeeded"') == 1
+    assert "POLICY_DENIED" in page
 
 
 def test_the_log_is_paged_by_seq(boss: Client, make_story: Callable[..., Run]) -> None:

@@ -66,7 +66,8 @@ def test_a_runner_call_is_counted_by_why_it_failed_and_returned_as_it_was(
     assert call_runner(*results) == results
 
     async def interrupted() -> None:
-        task = asyncio.ensure_future(figures.runner_call(asyncio.Future()))
+        endless: asyncio.Future[ToolResult] = asyncio.Future()
+        task = asyncio.ensure_future(figures.runner_call(endless))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -103,3 +103,11 @@ def test_a_name_of_another_host_stays_whole_among_those_of_the_usual_one() -> No
     names = ["read http://h:1/a", "read http://h:1/b", "read http://h:1", "read http://h:12/c"]
     labels = [bar.label for bar in drawn(*(step(0, 1, name) for name in names)).bars]
     assert labels == ["read /a", "read /b", "read /", "read http://h:12/c"]
+
+
+def test_a_step_whose_call_failed_without_failing_it_is_red_and_tells_the_code() -> None:
+    refused, done = step(0, 1), step(1, 2)
+    refused.failed_call = "POLICY_DENIED"  # type: ignore[attr-defined]
+    first, second = drawn(refused, done).bars
+    assert (first.tone, first.title, first.status) == ("failed", "POLICY_DENIED", "succeeded")
+    assert (second.tone, second.title) == ("succeeded", "")
