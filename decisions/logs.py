@@ -21,6 +21,8 @@ _QUOTED = r"\\*\"[^\"\r\n]*\"|\\*'[^'\r\n]*'"
 # Bearer tokens of ours and of others, whole headers, passwords in addresses and in key=value texts.
 _SECRETS = re.compile(
     rf"cty_[\w-]{{8,}}"
+    # Links that are permissions themselves: of a confirmation, of one login.
+    rf"|(?<=/confirm/)cnf_\w+/[\w-]+|(?<=/admin/once/)[\w-]+"
     # Keys of well-known services, which are told by how they begin.
     rf"|\b(?:sk-[\w-]{{16,}}|gh[pousr]_\w{{20,}}|github_pat_\w{{20,}}|xox[abprs]-[\w-]{{10,}})"
     rf"|\bAKIA[0-9A-Z]{{16}}\b"

@@ -28,6 +28,11 @@ def written() -> Iterator[tuple[logging.Logger, io.StringIO]]:
 
 TOKEN_ID = "tok_01m81hk07saam9720p08pwkyvf"
 SECRETS = {
+    "a link that confirms": (
+        "Forbidden (Origin checking failed): /confirm/cnf_01m821/e2255a26716c1b72",
+        "e2255a26716c1b72",
+    ),
+    "a link that signs in": ("Not Found: /admin/once/Ab-9_xyz/", "Ab-9_xyz"),
     "our token": ("token cty_abcdefgh12345678 was used", "cty_abcdefgh12345678"),
     "a bearer": ("Authorization: Bearer abc.def-ghi", "abc.def-ghi"),
     "a bearer in small letters": ("authorization: bearer abc.def-ghi", "abc.def-ghi"),
