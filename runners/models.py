@@ -113,7 +113,7 @@ class ExecutionTarget(models.Model):
     probed_at = models.DateTimeField(null=True)
     probe_error = models.CharField(max_length=300, null=True)
     last_seen_at = models.DateTimeField(null=True)
-    catalogue = models.JSONField(default=list)
+    catalogue = models.JSONField(default=list, db_default=models.Value([], models.JSONField()))
     catalogue_at = models.DateTimeField(null=True)
     catalogue_error = models.CharField(max_length=300, null=True)
     created_at = models.DateTimeField(auto_now_add=True)

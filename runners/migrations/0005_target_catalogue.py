@@ -1,3 +1,5 @@
+"""What a runner published when it was probed last."""
+
 from django.db import migrations, models
 
 
@@ -10,7 +12,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="executiontarget",
             name="catalogue",
-            field=models.JSONField(default=list),
+            field=models.JSONField(
+                db_default=models.Value([], models.JSONField()), default=list
+            ),
         ),
         migrations.AddField(
             model_name="executiontarget",

@@ -77,7 +77,7 @@ def make_runner(site: Site) -> str:
     person.fill("input[name=timeout_ms]", "180000")
     person.click("button:has-text('Make it a target')")
     person.click("button:has-text('Probe')")
-    person.sees("text=It answers.")
+    person.sees("text=It answers and offers 8 tools.")
     assert TOKEN not in person.do(person.page.content())
     (target_id,) = [one for one in person.page.url.split("/") if one.startswith("target_")]
     return target_id

@@ -15,13 +15,15 @@ import pytest
 from django.test import override_settings
 
 from decisions.principals import local_principal
-from runs.models import Run
+from runs.models import Run, RunStep
 from runs.services import submit_run
 from tests.faults.world import World
+from tests.support.browsing_model import Browsing, shop
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Turn, complete, write
+from tests.support.pages import PageServer
 
-pytest_plugins = ["tests.support.model_fixtures"]
+pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixtures"]
 TURNS = [Turn("One.", [write("a.txt", "1\n", id_="c1")]),
          Turn("Two.", [write("a.txt", "2\n", id_="c2")]), complete()]  # fmt: skip
 
@@ -97,3 +99,32 @@ def test_a_call_that_was_lost_is_not_made_again_and_the_model_is_told(
     assert (tmp_path / "a.txt").read_text() == ("1\n2\n" if moment == "after_call" else "2\n")
     assert len(model.asked) == 3
     check(world, run)
+
+
+@pytest.mark.parametrize("moment", ["before_call", "after_call"])
+def test_a_click_that_was_lost_is_not_made_again_and_the_page_is_looked_at_anew(
+    world: World, model: ModelServer, tmp_path: Path, page_server: PageServer, moment: str
+) -> None:
+    start(world, model, tmp_path)
+    browsing, pressed = Browsing(shop(page_server)), threading.Event()
+
+    def answer(asked: Asked) -> Turn:
+        turn = browsing(asked)
+        if any(call.name == "browser_click" for call in turn.calls) and not pressed.is_set():
+            pressed.set()
+            world.arm(moment)
+        return turn
+
+    model.answer = answer
+    run = world.ended(go(world, tmp_path), 120)
+    assert world.was_hit(moment)
+    lost = [one for asked in model.asked for one in results(asked).values() if not one["ok"]]
+    assert lost[0]["error"]["details"]["effect"] == "unknown"
+    assert lost[0]["page"]["newTab"]["url"] == page_server.url("/shop")
+    assert lost[0]["page"]["result"]["screenshot"]["url"] == page_server.url("/shop")
+    (click, *later) = RunStep.objects.filter(run_id=run.id, name="browser_click").order_by("index")
+    assert (click.status, click.attempts) == ("failed", 1)
+    assert [one.status for one in later] == ["succeeded"] * 2  # the model's own next clicks
+    assert run.status == "succeeded", run.error
+    assert run.times_lost == 1
+    world.check()

@@ -8,8 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.principals import Principal
 from runs.models import Run, RunEvent, RunStep, Task
 from runs.worker import WorkerPlace
+from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.browsing_model import SCHEMA, WORD, Browsing, results, shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
@@ -118,3 +120,52 @@ def test_what_was_said_in_the_task_before_is_told_behind_the_system_message(
     assert said[1:] == [("user", "Two and two?"), ("assistant", "Four."), ("user", "And one?")]
     assert Task.objects.get(id=task_id).status == "completed"
     assert RunEvent.objects.filter(type="toolUsed").count() == 0
+
+
+def test_over_mcp_the_same_goal_is_a_run_of_the_template(
+    model: ModelServer, page_server: PageServer, principal: Principal, place: WorkerPlace,
+    agent_settings: Any,
+) -> None:  # fmt: skip
+    model.answer = Browsing(shop(page_server))
+    asked = {"templateId": "agent_task", "inputs": {"goal": "How many chairs are there?"},
+             "options": {"mode": "async", "outputSchema": SCHEMA}}  # fmt: skip
+    host = StdioHost(OpenDoor(principal))
+    try:
+        run_id = structured(host.call("run_task_template", asked))["runId"]
+        place.work()
+        run = structured(host.call("get_task_run", {"runId": run_id}))
+    finally:
+        host.close()
+    assert run["status"] == "succeeded", run["error"]
+    assert run["result"]["output"] == {"count": 7}
+
+
+def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
+    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    agent_settings: Any,
+) -> None:  # fmt: skip
+    url, known = shop(page_server), list[str]()
+
+    def answer(asked: Any) -> Turn:
+        told = results(asked)
+        if not told:
+            return Turn("", [Call("task_start", {"url": url}, "open")])
+        if len(told) == 1:
+            assert api.post(f"/api/v1/tasks/{known[0]}/takeover").status_code == 200
+            tab = told[0]["result"]["tabId"]
+            return Turn("", [Call("browser_dom_index", {"tabId": tab}, "index")])
+        return complete()
+
+    model.answer = answer
+    task_id = api.post("/api/v1/tasks", json={"message": "Look."}).json()["taskId"]
+    known.append(task_id)
+    place.work()
+    assert Task.objects.get().status == "takeover"
+    assert RunStep.objects.filter(name="browser_dom_index").get().status == "pending"
+    assert api.post(f"/api/v1/tasks/{task_id}/resume").status_code == 200
+    place.work()
+    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    opened, index = results(model.asked[-1])
+    assert index["ok"] is True
+    assert index["page"]["result"]["screenshot"]["url"] == url
+    assert opened["page"]["result"]["screenshot"] != index["page"]["result"]["screenshot"]

@@ -176,13 +176,19 @@ async def test_a_call_that_its_client_gives_up_leaves_the_run_going(
     env: dict[str, str], mode: str
 ) -> None:
     key = f"given up {mode}"
+    asked = job("sleep:2", "ok", mode="sync", idempotencyKey=key)
+    async with (
+        connected(env, mode=mode) as client,
+        connected(env, mode=mode) as other,
+        anyio.create_task_group() as calls,
+    ):
+        before = (await call(other, "list_task_runs"))["total"]
+        calls.start_soon(client.call_tool, "run_task_template", asked)
+        while (await call(other, "list_task_runs"))["total"] == before:
+            await anyio.sleep(0.05)
+        calls.cancel_scope.cancel()
     async with connected(env, mode=mode) as client:
-        with anyio.move_on_after(1):
-            await client.call_tool(
-                "run_task_template", job("sleep:2", "ok", mode="sync", idempotencyKey=key)
-            )
-        again = job("sleep:2", "ok", mode="sync", idempotencyKey=key)
-        run = await call(client, "run_task_template", **again)
+        run = await call(client, "run_task_template", **asked)
     assert (run["deduplicated"], run["status"]) == (True, "succeeded")
 
 

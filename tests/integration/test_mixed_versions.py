@@ -138,7 +138,11 @@ def test_migrations_leave_room_for_older_code() -> None:
                 continue
             seen += 1
             module = importlib.import_module(f"{app}.migrations.{path.stem}")
-            for operation in module.Migration.operations:
+            operations = module.Migration.operations
+            new = {one.name_lower for one in operations if isinstance(one, migrations.CreateModel)}
+            for operation in operations:
+                if getattr(operation, "model_name_lower", None) in new:
+                    continue  # a table that older code does not know
                 assert not breaks_older_code(operation), f"{path.name}: {operation.describe()}"
     assert seen
 

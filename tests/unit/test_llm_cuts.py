@@ -7,10 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal
 
+import anthropic
 import httpx2
+import openai
 import pytest
+from anthropic.types import RawMessageStreamEvent
+from openai.types.chat import ChatCompletionChunk
 
 from runners.llm.anthropic_messages import AnthropicMessages
 from runners.llm.base import Delta, Done, LlmCall, LlmSettings, Message, Part, Restarted, ToolSpec
@@ -72,8 +76,20 @@ class Scene:
         self._gateway = Gateway(settings, lambda _: self._provider)
 
     async def try_once(self, at: int, *, cleanly: bool) -> list[Delta | Closed]:
-        """Return what comes of one try at the turn that is cut there."""
-        self._transport.answers = [Cut(RECORDED[self.name][:at], cleanly=cleanly)]
+        """Return what comes of one try at the turn that is cut there: the library reads the stream,
+        of a request that was not made, which would cost more than all else.
+        """
+        answer = httpx2.Response(
+            200, request=REQUEST, stream=Cut(RECORDED[self.name][:at], cleanly=cleanly)
+        )
+        kind: Any = openai.AsyncStream if self.name == "openai" else anthropic.AsyncStream
+        chunk: Any = ChatCompletionChunk if self.name == "openai" else RawMessageStreamEvent
+        client: Any = self._provider._client
+
+        async def create(**_: Any) -> Any:
+            return kind(cast_to=chunk, response=answer, client=client)
+
+        (client.chat.completions if self.name == "openai" else client.messages).create = create
         heard: list[Delta | Closed] = []
         with suppress(CutOff):
             async for signal in self._provider.turn(ASKED):
@@ -96,6 +112,7 @@ def calls_of(heard: Sequence[LlmCall]) -> list[tuple[str, object, str]]:
 
 
 ASKED = Request([Message("user", "Go on.")], [ToolSpec("read_file", "Read.", {"type": "object"})])
+REQUEST = httpx2.Request("POST", "http://model.test/v1")
 WANTED = [(call.name, call.arguments, "") for call in CALLS]
 
 

@@ -29,11 +29,12 @@
 
   function grow(data) {
     let said = speaking.get(data.runId);
+    if (!said && !data.content) return; // a turn of calls alone
     if (!said) speaking.set(data.runId, said = bubble("assistant", "", data.runId));
     said.dataset.growing = "";
     const words = said.firstChild;
     if (said.dataset.over) { // the next turn of the same run
-      said.before = words.textContent = `${words.textContent}\n\n`;
+      said.before = words.textContent = words.textContent && `${words.textContent.trimEnd()}\n\n`;
       delete said.dataset.over;
     }
     if (data.restarted) words.textContent = said.before || ""; // what this turn said does not count
@@ -48,7 +49,8 @@
     delete said.dataset.growing;
     speaking.delete(data.runId);
     // What was said on the way stays; the answer itself is told once.
-    if (!said.firstChild.textContent.trimEnd().endsWith(data.content.trim())) said.firstChild.textContent += `\n\n${data.content}`;
+    const words = said.firstChild, told = words.textContent.trimEnd();
+    words.textContent = told.endsWith(data.content.trim()) ? told : `${told}\n\n${data.content}`.trimStart();
   }
 
   function tool(data) {

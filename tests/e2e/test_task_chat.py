@@ -1,0 +1,44 @@
+"""The chat page of a task in a real Chromium: a goal over real pages, worked at while one looks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs.models import Run, Task
+from runs.worker import WorkerPlace
+from tests.support.browsing_model import Browsing, shop
+from tests.support.model_server import ModelServer
+from tests.support.pages import PageServer
+from tests.support.visiting import Visitor
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("agent_settings")
+def test_the_chat_page_shows_what_is_said_the_tools_and_the_page_as_they_come(
+    visitor: Visitor, model: ModelServer, page_server: PageServer, place: WorkerPlace,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    model.answer = Browsing(shop(page_server))
+    visitor.open("/admin/runs/task/")
+    visitor.fill("textarea[name=content]", "How many chairs are there?")
+    visitor.click("button[type=submit]:has-text('Send'), button[type=submit]:has-text('Begin')")
+    visitor.sees("[data-chat-log] >> text=How many chairs are there?")
+    place.work()
+    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    visitor.sees("[data-chat-log] >> text=There are 7 chairs.")
+    visitor.sees("[data-chat-state] >> text=ongoing")
+    visitor.sees("[data-chat-tools] >> text=browser_type")
+    visitor.sees("[data-chat-shot] img[src]")
+    assert Task.objects.get().status == "ongoing"
+    picture = os.environ.get("CONTINUITY_TEST_PICTURES", str(tmp_path))
+    shot: Any = visitor.page.screenshot(path=f"{picture}/chat.png", full_page=True)
+    visitor.do(shot)
