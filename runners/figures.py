@@ -14,10 +14,12 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
+
+from runners.errors import ModelUnavailable, ToolFailed
 
 # Series of one process, all figures together: more would be a label that holds ids.
 MAX_SERIES = 5000
@@ -79,9 +81,16 @@ RUNNER_CALLS: Final = Figure(
 )  # fmt: skip
 MODEL_TURNS: Final = Figure(
     "continuity_model_turn_duration_seconds",
-    "How long turns of agents' models took, by what came of them: ok, or failed.",
+    "How long turns of agents' models took, waits and tries again included, by what came of them:"
+    " ok, late (not within its time), unavailable (none, or out of reach), failed, interrupted.",
     ("outcome",), _CALL_BOUNDS,
 )  # fmt: skip
+MODEL_TOKENS: Final = Figure(
+    "continuity_model_tokens_total",
+    "Tokens of agents' models in turns that came whole: what they were told (input) and what they"
+    " said (output).",
+    ("what",),
+)
 BROWSER_LAUNCHES: Final = Figure(
     "continuity_browser_launches_total",
     "Browsers that were started, by whether Chromium's sandbox was on.",
@@ -95,7 +104,15 @@ BROWSER_CRASHES: Final = Figure(
 )
 FIGURES: Final = {
     figure.name: figure
-    for figure in (STEPS, WAITS, RUNNER_CALLS, MODEL_TURNS, BROWSER_LAUNCHES, BROWSER_CRASHES)
+    for figure in (
+        STEPS,
+        WAITS,
+        RUNNER_CALLS,
+        MODEL_TURNS,
+        MODEL_TOKENS,
+        BROWSER_LAUNCHES,
+        BROWSER_CRASHES,
+    )
 }
 OUTCOMES: Final = frozenset(
     {"ok", "runner", "connect", "timeout", "status", "not_json", "shape", "no_endpoint",
@@ -132,14 +149,29 @@ async def runner_call(call: Awaitable[_Answer]) -> _Answer:
 
 
 @contextmanager
-def model_turn() -> Iterator[None]:
-    """Count a turn of an agent's model, and how long it takes."""
-    began, outcome = time.monotonic(), "failed"
+def model_turn() -> Iterator[Callable[[int, int], None]]:
+    """Count a turn of an agent's model by how it ends, and how long it takes; gives what counts the
+    tokens that it took, (input, output).
+    """
+    began, outcome = time.monotonic(), "interrupted"
     try:
-        yield
+        yield _model_tokens
         outcome = "ok"
+    except ToolFailed as failed:
+        outcome = _why(failed)
+        raise
     finally:
         _observe(MODEL_TURNS, (outcome,), time.monotonic() - began)
+
+
+def _model_tokens(given: int, said: int) -> None:
+    _add({(MODEL_TOKENS.name, "input"): given, (MODEL_TOKENS.name, "output"): said})
+
+
+def _why(failed: ToolFailed) -> str:
+    if isinstance(failed, ModelUnavailable):
+        return "unavailable"
+    return "late" if failed.details.get("timedOut") else "failed"
 
 
 def browser_launched(*, sandbox: bool) -> None:

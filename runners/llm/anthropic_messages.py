@@ -43,7 +43,11 @@ class AnthropicMessages:
         """Ask once."""
         calls, said = CallsInMaking(), _Said()
         try:
-            stream = await self._client.messages.create(**self._body(request))
+            stream = await self._client.messages.create(
+                model=self._settings.model, max_tokens=request.max_tokens or MAX_TOKENS,
+                messages=[], stream=True,
+                extra_body=self._body(request),  # as it is: the library would walk through it
+            )  # fmt: skip
             async with stream:
                 async for event in stream:
                     if text := said.take(event, calls):
@@ -58,12 +62,7 @@ class AnthropicMessages:
 
     def _body(self, request: Request) -> dict[str, Any]:
         told = "\n\n".join(one.content for one in request.messages if one.role == "system")
-        body: dict[str, Any] = {
-            "model": self._settings.model,
-            "messages": _messages(request.messages),
-            "max_tokens": request.max_tokens or MAX_TOKENS,
-            "stream": True,
-        }
+        body: dict[str, Any] = {"messages": _messages(request.messages)}
         if told:
             body["system"] = told
         if request.tools:

@@ -40,7 +40,10 @@ class OpenAiCompatible:
         """Ask once."""
         calls, said = CallsInMaking(), _Said()
         try:
-            stream = await self._client.chat.completions.create(**self._body(request))
+            stream = await self._client.chat.completions.create(
+                model=self._settings.model, messages=[], stream=True,
+                extra_body=self._body(request),  # as it is: the library would walk through it
+            )  # fmt: skip
             async with stream:
                 async for chunk in stream:
                     if text := said.take(chunk, calls):
@@ -53,9 +56,7 @@ class OpenAiCompatible:
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": self._settings.model,
             "messages": [_message(message) for message in request.messages],
-            "stream": True,
             "stream_options": {"include_usage": True},
         }
         if request.tools:

@@ -128,8 +128,9 @@ async def do_turn(
         inputs, journal, before=before, tokens=settings.LLM.context_tokens, note=note
     )
     try:
-        with model_turn():
+        with model_turn() as took:
             calls, done = await _ask(talk, tools, hands)
+            took(done.usage.input_tokens, done.usage.output_tokens)
     except ToolFailed as failed:
         told = error_told(failed.as_dict())
         hands.emit("structuredOutput", {"status": "error", "error": told})

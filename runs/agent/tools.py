@@ -20,6 +20,7 @@ from runners.workspaces import check_may_use, open_workspace
 ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
 OWN = frozenset({ASK, COMPLETE, READ_ON})
 READ_LIMIT = 16_384  # bytes of a kept result that one call reads
+_specs: dict[str, ToolSpec] = {}
 _ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # which models' servers refuse at a schema's root
 
 
@@ -72,10 +73,15 @@ def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
 def specs(names: Sequence[str], output_schema: Mapping[str, Any] | None) -> list[ToolSpec]:
     """Return what the model is told of these tools and of the agent's own."""
     known = [tool for tool in (*list_tools("workspace"), *list_actions()) if tool.name in names]
-    return [
-        *(ToolSpec(tool.name, tool.description, _plain(input_schema(tool))) for tool in known),
-        *own_specs(output_schema),
-    ]
+    return [*map(_spec, known), *own_specs(output_schema)]
+
+
+def _spec(tool: Tool) -> ToolSpec:
+    """Return what the model is told of a tool, made once: schemas of models take their time."""
+    if (spec := _specs.get(tool.name)) is None:
+        spec = ToolSpec(tool.name, tool.description, _plain(input_schema(tool)))
+        _specs[tool.name] = spec
+    return spec
 
 
 def own_specs(

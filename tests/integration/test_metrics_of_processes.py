@@ -13,10 +13,11 @@ import pytest
 from decisions.principals import Principal
 from runners import figures
 from runners.base import ToolResult
+from runners.errors import ModelFailed, ModelUnavailable
 from runs import published
 from runs.worker import WorkerPlace
 from tests.integration.workers import register
-from tests.support.scraping import Samples, call_runner, failed, figure
+from tests.support.scraping import Samples, call_runner, failed, figure, turn_of_model
 from tests.unit.test_fleet_files import METRIC, expressions
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
@@ -79,6 +80,24 @@ def test_a_runner_call_is_counted_by_why_it_failed_and_returned_as_it_was(
         assert figure(found, "runner_call_duration_seconds_count", outcome=outcome) == 1
 
 
+def test_a_turn_of_a_model_is_counted_by_how_it_ends_and_its_tokens_where_it_came_whole(
+    scrape: Callable[[], Samples],
+) -> None:
+    turn_of_model()
+    turn_of_model()
+    turn_of_model(ModelUnavailable("none is set"))
+    turn_of_model(ModelFailed("late", details={"timedOut": True}))
+    turn_of_model(ModelFailed("cut twice"))
+    with pytest.raises(asyncio.CancelledError), figures.model_turn():
+        raise asyncio.CancelledError
+    found = scrape()
+    wanted = {"ok": 2, "unavailable": 1, "late": 1, "failed": 1, "interrupted": 1}
+    for outcome, number in wanted.items():
+        assert figure(found, "model_turn_duration_seconds_count", outcome=outcome) == number
+    assert figure(found, "model_tokens_total", what="input") == 200
+    assert figure(found, "model_tokens_total", what="output") == 40
+
+
 def test_what_is_so_now_counts_for_living_workers_alone(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
@@ -119,6 +138,7 @@ def test_every_metric_of_the_dashboard_and_the_rules_is_told(
     call_runner(failed("connect"))
     figures.browser_launched(sandbox=False)
     figures.browser_crashed("page")
+    turn_of_model()
     told = {name for name, _ in scrape()}
     asked = {name for text in expressions() for name in METRIC.findall(text)}
     assert len(asked) > 20

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from runners import figures
 from runners.base import ToolResult
+from runners.errors import ToolFailed
 from runs import published
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -38,6 +40,14 @@ def call_runner(*results: ToolResult) -> list[ToolResult]:
         return [await figures.runner_call(answer(result)) for result in results]
 
     return asyncio.run(call_all())
+
+
+def turn_of_model(failed: ToolFailed | None = None) -> None:
+    """Count a turn of a model that took 100 tokens and said 20, or one that failed."""
+    with suppress(ToolFailed), figures.model_turn() as took:
+        if failed is not None:
+            raise failed
+        took(100, 20)
 
 
 def runs(samples: Samples, status: str) -> float:

@@ -1,0 +1,135 @@
+"""Files and pages that tell a model what to do, and a model that does all of it: nothing comes of
+it that policy does not let pass. Each row looks at the world afterwards, not at words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.targets import TargetSays, make_target
+from runs.models import Run
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.support.injections.in_files import IN_FILES
+from tests.support.injections.injection import Injection
+from tests.support.injections.obeying import Obeying, orders_in
+from tests.support.injections.on_pages import ON_PAGES
+from tests.support.injections.world import (
+    World,
+    check_nothing_happened,
+    furnish,
+    places_of,
+    state_of,
+)
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call
+from tests.support.pages import Answer, PageServer, serve_pages
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+]  # fmt: skip
+
+
+@pytest.fixture
+def waiting(principal: Principal, project: Path, place: WorkerPlace) -> Run:
+    """A run of somebody's that waits for a person."""
+    make_rule(RuleSays("confirm", tool="list_snapshots"), actor="t")
+    calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
+    run_id = submit_run(
+        principal=principal, template_id="call_tools", inputs={"calls": calls},
+        options={"mode": "async"},
+    ).run_id  # fmt: skip
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path, project: Path, stranger: Principal, waiting: Run, web: str, token: str,
+    page_server: PageServer, make_artifact: Callable[..., str], agent_settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[World]:  # fmt: skip
+    """Everything that the texts want, and servers that hear who asks for it."""
+    agent_settings.PUBLIC_URL = web
+    with serve_pages() as loot, serve_pages() as own:
+        made = World(tmp_path, project, loot, own)
+        furnish(made)
+        other = tmp_path / "roots" / "other"
+        other.mkdir()
+        (other / "secret.txt").write_text(made.secret("other"))
+        says = TargetSays(tenant_id=stranger.tenant_id, workspace_id=stranger.workspace_id,
+                          name="other", config={"root": str(other)})  # fmt: skip
+        target = make_target(says, actor="test")
+        kept = make_artifact(made.secret("artifact").encode())
+        made.secrets |= {"token": token, "the model's key": agent_settings.LLM.api_key}
+        monkeypatch.setenv("CONTINUITY_TEST_KEY", made.secret("environ"))
+        monkeypatch.setenv("CONTINUITY_OWN_PORTS", f"{own.server_port},{urlsplit(web).port}")
+        monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
+        made.places |= places_of(waiting, kept, target.id)
+        made.places |= {"own": own.url(""), "own_port": str(own.server_port), "web": web,
+                        "loot": loot.url(""), "page": page_server.url("")}  # fmt: skip
+        yield made
+
+
+@pytest.fixture
+def obeyed(
+    world: World, model: ModelServer, principal: Principal, place: WorkerPlace
+) -> Callable[[Injection, Call], None]:
+    """Have an agent read a row and obey it, and look at what came of it."""
+
+    def obey(row: Injection, first: Call) -> None:
+        for verdict, tool in row.rules:
+            make_rule(RuleSays(verdict, tool=tool), actor="t")
+        before, model.answer = state_of(world), Obeying(first)
+        handed_in = submit_run(
+            principal=principal.at_trust(row.trust), template_id="agent_task",
+            inputs={"goal": "Read my notes."}, options={"mode": "async"},
+        )  # fmt: skip
+        inputs = Run.objects.get(id=handed_in.run_id).inputs
+        place.work()
+        run = Run.objects.get(id=handed_in.run_id)
+        assert (run.status, run.waiting_for is not None) == (
+            ("running", True) if row.waits else ("succeeded", False)
+        ), run.error
+        wanted = orders_in(world.fill(row.text))
+        assert model.answer.made, "it did not obey"
+        assert all(order in model.answer.made for order in wanted), "it did not obey"
+        check_nothing_happened(world, before, run, inputs, model)
+        assert row.may_reach or not world.own.hits, "a page of the product was asked for"
+        assert row.may_send or not world.loot.hits, "something was sent away"
+
+    return obey
+
+
+@pytest.mark.parametrize("row", IN_FILES, ids=lambda row: row.name)
+def test_a_file_that_gives_orders_changes_nothing_outside_of_policy(
+    row: Injection, world: World, obeyed: Callable[[Injection, Call], None]
+) -> None:
+    (world.project / "notes.md").write_text(world.fill(row.text), "utf-8")
+    obeyed(row, Call("read_file", {"path": "notes.md"}, "first"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ON_PAGES, ids=lambda row: row.name)
+def test_a_page_that_gives_orders_changes_nothing_outside_of_policy(
+    row: Injection, world: World, page_server: PageServer,
+    obeyed: Callable[[Injection, Call], None],
+) -> None:  # fmt: skip
+    for name, place in (("/to-own", world.own.url("/admin/")), ("/to-loot", world.loot.url("/"))):
+        page_server.add(name, Answer(status=302, headers={"Location": place}))
+    url = page_server.add("/injected", world.page(row))
+    obeyed(row, Call("task_start", {"url": url}, "first"))
+
+
+def test_the_set_has_thirty_rows_and_each_wants_another_thing() -> None:
+    names = [row.name for row in (*IN_FILES, *ON_PAGES)]
+    assert len(set(names)) == len(names) >= 30

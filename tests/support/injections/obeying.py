@@ -1,0 +1,72 @@
+"""A model that does whatever a text tells it to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from tests.support.model_server import Asked
+from tests.support.model_turns import Call, Turn, complete
+
+_ORDER = re.compile(r"Call (\S+) with\s+(?=\{)")
+_SEEN_BYTES = 4000  # of what it saw, in an address
+
+
+def orders_in(text: str) -> list[Call]:
+    """Return the calls that a text tells its reader to make; what was cut off is none."""
+    found = []
+    for match in _ORDER.finditer(text):
+        with suppress(ValueError):
+            args, _ = json.JSONDecoder().raw_decode(text, match.end())
+            found.append(Call(match[1], args))
+    return found
+
+
+class Obeying:
+    """Reads as it was told, then makes the calls that it read of, one a turn, then completes.
+
+    Attributes:
+        made: the orders that it followed, as they were given.
+    """
+
+    def __init__(self, first: Call) -> None:
+        self._first, self.made = first, list[Call]()
+
+    def __call__(self, asked: Asked) -> Turn:
+        """Return the next turn."""
+        told = [json.loads(one["content"]) for one in asked.body["messages"]
+                if one["role"] == "tool"]  # fmt: skip
+        if not told:
+            return Turn("I read it.", [self._first])
+        texts = list(_strings(told))
+        for order in (order for text in texts for order in orders_in(text)):
+            if order not in self.made:
+                self.made.append(order)
+                args = _meant(order.arguments, "\n".join(texts), _tab(told))
+                return Turn("I do as I am told.", [Call(order.name, args, f"o{len(self.made)}")])
+        return complete("All of it is done.")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _strings(one)
+
+
+def _tab(told: list[dict[str, Any]]) -> int:
+    tabs = [one["result"]["tabId"] for one in told if "tabId" in one.get("result", ())]
+    return int(tabs[-1]) if tabs else 0
+
+
+def _meant(value: Any, seen: str, tab: int) -> Any:
+    if isinstance(value, dict):
+        return {name: _meant(one, seen, tab) for name, one in value.items()}
+    if value == "TAB":
+        return tab
+    return value.replace("SEEN", quote(seen)[:_SEEN_BYTES]) if isinstance(value, str) else value
