@@ -31,6 +31,7 @@ from decisions.gate import CALL_LIMIT  # noqa: E402
 from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
 from runners.remote import close_connections  # noqa: E402
 from runs.conversations.socket import PATH, serve_task  # noqa: E402
+from runs.live.socket import is_live, serve_live  # noqa: E402
 from runs.published import Publisher  # noqa: E402
 from runs.stack.idle import WebUse  # noqa: E402
 from runs.stack.places import places  # noqa: E402
@@ -159,7 +160,7 @@ class Dispatcher:
             await _refuse(send, BodyTooLarge(f"The body has more than {body.limit} bytes."))
 
     async def _socket(self, scope: Any, receive: Any, send: Any) -> None:
-        """Open a task's WebSocket; there are no others."""
+        """Open a task's WebSocket, or that of its live page; there are no others."""
         if _head_bytes(scope) > HEAD_MAX_BYTES or not scope["path"].startswith(PATH):
             await send({"type": "websocket.close"})  # before the handshake: the client sees 403
             return
@@ -169,7 +170,8 @@ class Dispatcher:
             self._use.note()
             return message
 
-        await serve_task(scope, heard, send)
+        serve = serve_live if is_live(scope["path"]) else serve_task
+        await serve(scope, heard, send)
 
     def _choose(self, path: str) -> Any:
         if path.startswith(_API):

@@ -33,7 +33,7 @@ from runs.new_steps import new_row
 from runs.opening import ms_left
 from runs.pausing import pause
 from runs.slots import release_slot
-from runs.step_rulings import NeedsAnswer, NeedsPerson
+from runs.step_rulings import NeedsAnswer, NeedsPerson, TakenOver
 from runs.task_templates.registry import StepView, get_template
 from runs.under_way import Inbox, Over, Question, Reason, StepsUnderWay, Stopped, TimedOut
 
@@ -254,7 +254,8 @@ class Execution:
         row, duration_ms = self.steps[ran.index], int(seconds * 1000)
         if (asked := step_lines.person_needed(over.future)) is not None:
             self.asking.append(asked)
-            return [self.under_way.paused(row, ran)]
+            taken_over = isinstance(asked, TakenOver)
+            return [self.under_way.paused(row, ran, taken_over=taken_over)]
         self.limiter.record(seconds)
         error = mask(step_lines.error_of(over.future, self.run, ends_at=self._deadline))
         if error is None:

@@ -16,6 +16,7 @@ from runners.browser.kept import Lent, get_kept
 from runners.browser.session import BrowserSession
 from runners.loop import get_loop
 from runs.models import Run, RunStatus
+from runs.step_rulings import is_taken_over
 
 CLOSE_S = 8.0
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ def take(run_id: str) -> Parked | None:
 
 def close_left(worker_id: str) -> None:
     """Close the pages of runs that ended while they waited, or that somebody else goes on with;
-    this worker itself takes its own a moment after its claim.
+    this worker itself takes its own a moment after its claim. What a person has stays open.
 
     Asks the database only where there are some. From any thread.
     """
@@ -78,12 +79,18 @@ def close_left(worker_id: str) -> None:
                if pid == os.getpid()}  # fmt: skip
     if not waiting:
         return
-    running = Run.objects.filter(id__in=waiting, status=RunStatus.RUNNING)
-    places = {run.id: run for run in running.only("id", "epoch", "lease_owner")}
+    known = Run.objects.filter(id__in=waiting)
+    places = {run.id: run for run in known.only("id", "status", "epoch", "lease_owner", "task_id")}
     for run_id, parked in waiting.items():
         run = places.get(run_id)
-        if run is None or (run.epoch > parked.epoch and run.lease_owner != worker_id):
+        if run is None or not _is_wanted(run, parked, worker_id):
             _close(run_id, parked)
+
+
+def _is_wanted(run: Run, parked: Parked, worker_id: str) -> bool:
+    if run.status == RunStatus.RUNNING:
+        return run.epoch <= parked.epoch or run.lease_owner == worker_id
+    return run.task_id is not None and is_taken_over(run.task_id)
 
 
 def _close(run_id: str, parked: Parked) -> None:

@@ -68,6 +68,7 @@ class StepRun:
         made: those that this try made itself, as the audit log tells them.
         opened: ids of all calls under this lease that the audit log told before they were made.
         had_page: it stopped for a person with a page open, of which that person decides.
+        was_taken_over: it stopped because a person had the page, which may be any other now.
         tries: which try of the step this is, those of lost workers counted.
     """
 
@@ -87,6 +88,7 @@ class StepRun:
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
+    was_taken_over: bool = False
     tries: int = 1
 
     @property
@@ -192,9 +194,7 @@ class StepRun:
         self.emit(EventType.TOOL_FELL_BACK, told)
 
     def _check_page_is_there(self, use: ToolUse) -> None:
-        """Make sure that the page is still there on which a person was asked (runs.md,
-        "Concurrency").
-        """
+        """Make sure that the page is there on which a person was asked (runs.md, "Concurrency")."""
         was_asked = self.had_page and use.number == len(self.replay or ())
         if was_asked and (self.browser is None or not self.browser.has_page):
             raise PageLost(

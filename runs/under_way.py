@@ -23,17 +23,19 @@ from runners.browser.session import BrowserSession
 from runners.errors import AddressNotAllowed, ToolFailed, ToolTimeout
 from runners.loop import get_loop
 from runners.trust import TrustLevel
+from runs import step_lines
 from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
 from runs.events.types import EventType
 from runs.failed_page import add_evidence, record_if_wanted
 from runs.journal import Ending
+from runs.live.pages import show_page
 from runs.models import Run, RunStep
 from runs.parked import Parked, may_park, park, take
 from runs.shared_page import bring_page_back
 from runs.step_context import StepRun
-from runs.step_lines import about, paused
-from runs.step_rulings import CallFailed
+from runs.step_lines import about
+from runs.step_rulings import CallFailed, is_taken_over
 from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
@@ -128,11 +130,14 @@ class StepsUnderWay:
     ) -> None:
         """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
         limit = time.monotonic() + self._template.step_timeout_ms / 1000
+        paused = row.paused or {}
+        was_taken_over = bool(paused.get("takenOver"))  # then it may be closed: the tool says so
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
-            replay=row.paused["calls"] if row.paused else None,
-            had_page=bool((row.paused or {}).get("hadPage")), tries=row.attempts,
+            replay=paused.get("calls"),
+            had_page=bool(paused.get("hadPage")) and not was_taken_over, tries=row.attempts,
+            was_taken_over=was_taken_over,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
@@ -190,17 +195,19 @@ class StepsUnderWay:
             named.save()
             named.give_back()
             return
-        closing = get_loop().submit(self._close())
+        task_id = self._run.task_id  # a person who has the page keeps it, past the run's end too
+        keeps = self._session is not None and task_id is not None and is_taken_over(task_id)
+        closing = get_loop().submit(self._close(keeps=keeps))
         try:
             closing.result(timeout=CLOSE_S)
         except (TimeoutError, CancelledError):
             log.warning("a browser session did not close in time", extra={"runId": self._run.id})
 
-    def paused(self, row: RunStep, step_run: StepRun) -> StepChange:
+    def paused(self, row: RunStep, step_run: StepRun, *, taken_over: bool) -> StepChange:
         """Return the line of a step that stopped for a person, and what it leaves open."""
         session = step_run.browser
         had_page = self._template.shares_page and session is not None and session.has_page
-        return paused(row, step_run, had_page=had_page)
+        return step_lines.paused(row, step_run, had_page=had_page, taken_over=taken_over)
 
     def park(self, epoch: int) -> bool:
         """Keep the page that the steps share open for when the run goes on, under a later epoch
@@ -262,19 +269,27 @@ class StepsUnderWay:
             named = self._belongings.session
             if named is not None:
                 self._last = await named.open()
-                return self._last
+                return self._shown(self._last)
             if self._session is None and (parked := take(self._run.id)) is not None:
                 self._last = self._session = parked.session
             if self._session is None:
                 trust: TrustLevel = "local" if self._run.trust == "local" else "remote"
                 self._session = await get_runtime().open_session(run_id=self._run.id, trust=trust)
                 self._last = self._session
-            return self._session
+            return self._shown(self._session)
 
-    async def _close(self) -> None:
+    def _shown(self, session: BrowserSession) -> BrowserSession:
+        """Have people who look at the run's task see this session's page."""
+        if self._run.task_id is not None:
+            show_page(self._run.task_id, self._run.id, session)
+        return session
+
+    async def _close(self, *, keeps: bool) -> None:
         async with self._opening:
             session, self._session = self._session, None
-        if session is not None:
+        if session is not None and keeps and session.has_page and may_park():
+            park(self._run.id, Parked(self._run.epoch, session))
+        elif session is not None:
             await session.close()
 
 

@@ -37,6 +37,7 @@ from runs.endings import fail_over_defect
 from runs.engine import Execution
 from runs.failpoints import hit
 from runs.journal import save_active_ms
+from runs.live import caster
 from runs.models import Run, RunStatus, Worker
 from runs.opening import open_run
 from runs.passing_on import PassingOn
@@ -297,6 +298,7 @@ class WorkerPlace:
         self._keep_doing(
             lambda: live_sessions.look_after(self.worker_id),
             lambda: parked.close_left(self.worker_id),
+            caster.look_after,
         )
 
     def _keep_doing(self, *deeds: Callable[[], None]) -> None:

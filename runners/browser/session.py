@@ -143,6 +143,21 @@ class BrowserSession:
             if tab is not None:
                 self._end(tab).add_done_callback(lambda _: self._seats.release())
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is over. Safe from any thread."""
+        return self._closed.is_set()
+
+    def live_tab(self) -> Tab | None:
+        """Return the tab that the run's steps share, for somebody who looks on."""
+        return self._kept if self.has_page else None
+
+    @contextlib.asynccontextmanager
+    async def between_calls(self) -> AsyncIterator[Tab | None]:
+        """Lease that tab as it is, for a person's hands: no call works on it meanwhile."""
+        async with self._keeping:
+            yield self.live_tab()
+
     def own_tabs(self) -> list[Tab]:
         """Return the tabs that show what the present run opened, last first; some may be dead."""
         own = [tab for tab in self._tabs if tab.run_id == self.run_id]

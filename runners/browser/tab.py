@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
 
     from runners.browser.outcomes import Outcomes
+    from runners.browser.trouble import Answerer
 
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
@@ -115,6 +116,11 @@ class Tab:
     def dialogs(self) -> list[str]:
         """What the page asked in dialogs since the lease began; all were answered with no."""
         return self._trouble.dialogs
+
+    def ask_person(self, answerer: Answerer | None) -> None:
+        """Have somebody answer the page's dialogs from now on; None: they are answered with no."""
+        self._trouble.count_anew()
+        self._trouble.answerer = answerer
 
     @property
     def is_usable(self) -> bool:

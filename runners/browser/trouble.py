@@ -14,6 +14,8 @@ from runners.errors import ToolFailed
 if TYPE_CHECKING:
     from playwright.async_api import Dialog, Page
 
+    Answerer = Callable[[Dialog], None]
+
 Answer = TypeVar("Answer")
 
 MAX_DIALOGS = 20
@@ -26,11 +28,13 @@ class Trouble:
 
     Attributes:
         dialogs: what the dialogs said that were dismissed since `count_anew`.
+        answerer: whoever is asked the page's dialogs instead: a person.
     """
 
     def __init__(self, page: Page) -> None:
         self._failure: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
         self.dialogs: list[str] = []
+        self.answerer: Answerer | None = None
         self._dialogs = 0
         self._popups = 0
         self._chores: set[asyncio.Task[None]] = set()
@@ -103,6 +107,9 @@ class Trouble:
         if self._dialogs > MAX_DIALOGS:
             # It stays open and so stops the page's script until the page is closed.
             self.fail(too_many("dialogs", MAX_DIALOGS))
+            return
+        if dialog.type != "beforeunload" and self.answerer is not None:
+            self.answerer(dialog)
             return
         if dialog.type != "beforeunload":
             self.dialogs.append(dialog.message[:200])

@@ -5,6 +5,7 @@ goes through the services as at every door.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import admin, messages
@@ -29,6 +30,7 @@ from runs.admin import task_story
 from runs.conversations import services
 from runs.conversations.contract import CONTENT_MAX
 from runs.conversations.reading import read_task_page
+from runs.conversations.tickets import make_ticket
 from runs.events.stream import last_event_id, stream_events
 from runs.models import Task, TaskStatus
 
@@ -76,6 +78,7 @@ class TaskAdmin(ReadOnlyAdmin):
         return [
             path("new/", wrap(self.new_view), name="runs_task_new"),
             path("<str:task_id>/events/", wrap(self.events_view), name="runs_task_events"),
+            path("<str:task_id>/ticket/", wrap(self.ticket_view), name="runs_task_ticket"),
             *deeds,
             *super().get_urls(),
         ]
@@ -115,6 +118,16 @@ class TaskAdmin(ReadOnlyAdmin):
         first = {"events": [], "lastSeq": after, "terminal": False}
         operator = _operator(request, task)
         return stream_events(principal=operator, run_id=task.id, first=first, read=read_task_page)
+
+    def ticket_view(self, request: HttpRequest, task_id: str) -> HttpResponse:
+        """Give the page a ticket for the live page: to act on it too, for who may operate."""
+        if request.method != "POST":
+            raise PermissionDenied
+        task = self._task(request, task_id)
+        operator = _operator(request, task)
+        if not self.has_operate_permission(request):
+            operator = replace(operator, scopes=frozenset({"tasks:read"}))
+        return JsonResponse(make_ticket(principal=operator, task_id=task.id))
 
     def _task(self, request: HttpRequest, task_id: str) -> Task:
         if not self.has_view_permission(request):

@@ -19,6 +19,11 @@ from runs.agent.seen import Hands, Journal, Line, calls_since, pages_of
 
 MOVING = frozenset({TASK_START.name, CLICK.name, TYPE.name})  # what may lead to another page
 HELD = "heldUp"  # of a call's output: a person was asked, or had the page, before it was made
+HAD_PAGE = {
+    "errorCode": "PERSON_HAD_PAGE",
+    "message": "A person had the page before this was done, and may have changed it: it was not"
+    " done. Look at the page as it is now, and decide anew.",
+}
 UNCHANGED = "The text is what it was when you were told of it last."
 
 
@@ -58,10 +63,13 @@ async def act(
     step: Mapping[str, Any], journal: Journal, hands: Hands
 ) -> tuple[ToolResult, dict[str, Any]]:
     """Do a browser action, and open one new tab where the task's is gone; return what came of it,
-    and {newTab} or nothing.
+    and {newTab} or nothing. One that a person's takeover held up is not done: it was meant for the
+    page as it was before.
     """
-    result = await with_retry(hands.attempt, step["tool"], step["args"])
     told: dict[str, Any] = {HELD: True} if hands.goes_on else {}
+    if hands.was_taken_over and step["tool"] != TASK_START.name:
+        return ToolResult(False, error=HAD_PAGE), told
+    result = await with_retry(hands.attempt, step["tool"], step["args"])
     if not _is_closed(result) or step["tool"] == TASK_STOP.name:
         return result, told
     opened = await _open_again(journal, hands)

@@ -52,6 +52,10 @@ class Hands(Protocol):
         """Whether the step stopped for a person before."""
 
     @property
+    def was_taken_over(self) -> bool:
+        """Whether it stopped because a person had the page, which may be any other now."""
+
+    @property
     def tries(self) -> int:
         """Which try of the step this is."""
 

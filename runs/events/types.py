@@ -45,7 +45,9 @@ EVENT_TYPES = frozenset(EventType)
 # Those that come by the hundred a second, and the field that is their text (runs.events.pending).
 PIECES: dict[str, str] = {EventType.CHAT_DELTA: "content", EventType.TOOL_UPDATE: "delta"}
 
-# What a task's log tells beside the events of its runs: something was said; how things are now.
+# What a task's log tells beside the events of its runs: something was said; how things are now;
+# what a person did who has the page.
 MESSAGE = "message"
 SNAPSHOT_SYNC = "snapshotSync"
-TASK_EVENT_TYPES: frozenset[str] = EVENT_TYPES | {MESSAGE, SNAPSHOT_SYNC}
+PERSON_ACTED = "personActed"
+TASK_EVENT_TYPES: frozenset[str] = EVENT_TYPES | {MESSAGE, SNAPSHOT_SYNC, PERSON_ACTED}

@@ -27,8 +27,6 @@ from runs.conversations.history import Told
 from runs.models import RunStatus
 from runs.shortening import answer_schema
 
-_HERE = Path(__file__).parent
-
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
@@ -114,6 +112,10 @@ class StepContext(Protocol):
 
     def keep_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
+
+    @property
+    def was_taken_over(self) -> bool:
+        """Whether it stopped because a person had the page, which may be any other now."""
 
     @property
     def goes_on(self) -> bool:
@@ -280,7 +282,7 @@ def template(made: type[TaskTemplate]) -> type[TaskTemplate]:
 
 @cache
 def _templates() -> dict[str, TaskTemplate]:
-    for module in pkgutil.iter_modules([str(_HERE)]):
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         importlib.import_module(f"{__package__}.{module.name}")
     for name in settings.CONTINUITY_TEMPLATE_MODULES:
         importlib.import_module(name)

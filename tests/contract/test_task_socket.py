@@ -16,6 +16,7 @@ from decisions.models import Token
 from decisions.principals import create_token
 from decisions.schemas import check, compile_schema
 from runs.conversations import contract, socket
+from runs.conversations import line as lines
 from runs.models import Run, Task, TaskMessage, TaskTicket
 from runs.worker import WorkerPlace
 from tests.integration.conftest import place  # noqa: F401  (a fixture)
@@ -105,12 +106,12 @@ def test_a_token_in_the_first_frame_is_as_good_as_one_in_the_header(
 def test_without_a_credential_nothing_is_told(
     web: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socket, "AUTH_S", 0.1)
+    monkeypatch.setattr(lines, "AUTH_S", 0.1)
     task_id = make_task("say one")
     with page(web, task_id) as line:
         assert line.closed() == 4401
     for frame in ({"type": "ping"}, {"type": "auth"}, "no json", {"type": "auth", "ticket": 1}):
-        monkeypatch.setattr(socket, "AUTH_S", 30)
+        monkeypatch.setattr(lines, "AUTH_S", 30)
         with page(web, task_id) as line:
             assert line.ask(frame)["ok"] is False
             assert line.closed() == 4401

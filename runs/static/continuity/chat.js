@@ -84,6 +84,7 @@
   }
 
   function show() {
+    root.dataset.statusNow = status;
     for (const deed of root.querySelectorAll("[data-chat-deed]")) deed.hidden = !deed.dataset.when.split(" ").includes(status);
     find("takeover").hidden = status !== "takeover";
     const busy = find("busy");

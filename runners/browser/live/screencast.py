@@ -1,0 +1,131 @@
+"""What a page looks like as it changes: pictures of it, no faster than PACE_SECONDS, the newest
+wins. They are handed on and kept nowhere.
+
+The browser drops what changes while it waits for the word that a picture was taken, and does not
+make up for it: once the page is at rest it is pictured once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runners.browser.failures import browser_errors
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession
+
+PACE_SECONDS = 0.1
+REST_SECONDS = 0.4
+WIDTH, HEIGHT = 1280, 720
+QUALITIES = (60, 35, 15)  # the next one where a picture is too large
+MAX_CHARACTERS = 700_000  # of a picture in base64; what is larger at the worst quality is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What the page shows now.
+
+    Attributes:
+        data: a JPEG in base64.
+        width: of the page's viewport, in CSS pixels, as are places in it.
+    """
+
+    data: str
+    width: int
+    height: int
+
+
+class Screencast:
+    """Pictures of one page, from `start` to `stop`; used on the loop thread.
+
+    Args:
+        line: to the page, of its own.
+        show: is given each picture that differs from the one before.
+    """
+
+    def __init__(self, line: CDPSession, show: Callable[[Picture], None]) -> None:
+        self._line, self._show = line, show
+        self._last: Picture | None = None
+        self._size = WIDTH, HEIGHT
+        self._quality = 0
+        self._resting: asyncio.TimerHandle | None = None
+        self._chores: set[asyncio.Task[None]] = set()
+        self._taken_at = 0.0
+
+    async def start(self) -> None:
+        """Begin; the first picture comes at once. Raises what the browser does."""
+        self._line.on("Page.screencastFrame", self._take)
+        await self._begin()
+
+    def again(self) -> None:
+        """Show the newest picture once more: somebody came who has not seen it."""
+        if self._last is not None:
+            self._show(self._last)
+
+    async def stop(self) -> None:
+        """End it; the line is its owner's."""
+        self._line.remove_listener("Page.screencastFrame", self._take)
+        if self._resting is not None:
+            self._resting.cancel()
+        for chore in self._chores:
+            chore.cancel()
+        with contextlib.suppress(*browser_errors()):
+            await asyncio.wait_for(self._line.send("Page.stopScreencast"), 2.0)
+
+    async def _begin(self) -> None:
+        how = {"format": "jpeg", "quality": QUALITIES[self._quality], "maxWidth": WIDTH,
+               "maxHeight": HEIGHT}  # fmt: skip
+        await self._line.send("Page.startScreencast", how)
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        size = told["metadata"]
+        self._size = int(size["deviceWidth"]) or WIDTH, int(size["deviceHeight"]) or HEIGHT
+        self._note(str(told["data"]))
+        self._do(self._go_on(int(told["sessionId"])))
+
+    async def _go_on(self, number: int) -> None:
+        """Ask for the next picture, once it is time for one."""
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(max(0.0, self._taken_at + PACE_SECONDS - now))
+        self._taken_at = asyncio.get_running_loop().time()
+        await self._line.send("Page.screencastFrameAck", {"sessionId": number})
+
+    def _note(self, data: str) -> None:
+        """Hand a picture on where it tells something new, and look again when the page rests."""
+        if self._last is not None and data == self._last.data:
+            return
+        if len(data) > MAX_CHARACTERS:
+            self._be_coarser()
+            return
+        self._last = Picture(data, *self._size)
+        self._show(self._last)
+        if self._resting is not None:
+            self._resting.cancel()
+        loop = asyncio.get_running_loop()
+        self._resting = loop.call_later(REST_SECONDS, lambda: self._do(self._look()))
+
+    async def _look(self) -> None:
+        how = {"format": "jpeg", "quality": QUALITIES[self._quality]}
+        self._note(str((await self._line.send("Page.captureScreenshot", how))["data"]))
+
+    def _be_coarser(self) -> None:
+        if self._quality + 1 < len(QUALITIES):
+            self._quality += 1
+            self._do(self._begin_anew())
+
+    async def _begin_anew(self) -> None:
+        await self._line.send("Page.stopScreencast")
+        await self._begin()
+
+    def _do(self, work: Any) -> None:
+        async def chore() -> None:
+            with contextlib.suppress(*browser_errors()):  # the page is gone: its owner sees that
+                await work
+
+        task = asyncio.ensure_future(chore())
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)

@@ -1,0 +1,160 @@
+"""The WebSocket of a live page: who may look, who may act, and what is passed on to the worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+import redis
+from django.conf import settings
+from websockets.exceptions import InvalidStatus
+
+from decisions.principals import Principal, create_token
+from runs.conversations.services import take_over_task
+from runs.live import socket
+from runs.live.channel import UP, down, pack, unpack
+from tests.support.rest import told
+from tests.support.sockets import Frame, Page, page
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
+Make = Callable[..., str]
+PATIENCE_S = 30.0
+CLICK = {"kind": "mouse", "action": "down", "x": 10, "y": 20, "button": "left", "clicks": 1}
+
+
+class Worker:
+    """The worker's end of the line."""
+
+    def __init__(self, client: Any, channel: Any) -> None:
+        self.client, self.channel = client, channel
+
+    def hears(self, kind: str) -> dict[str, Any]:
+        """Return the next thing of a kind that is said to workers."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            got = self.channel.get_message(ignore_subscribe_messages=True, timeout=1)
+            message = unpack(got["data"]) if got else None
+            if message is not None and message["kind"] == kind:
+                return message
+        raise AssertionError(f"no {kind} was said")
+
+    def says(self, task_id: str, **message: Any) -> None:
+        """Tell those who look at a task."""
+        self.client.publish(down(task_id), pack(message))
+
+
+@contextmanager
+def at_work() -> Iterator[Worker]:
+    client: Any = redis.Redis.from_url(settings.REDIS_URL)
+    channel = client.pubsub()
+    channel.subscribe(UP)
+    try:
+        yield Worker(client, channel)
+    finally:
+        channel.close()
+        client.close()
+
+
+def live(web: str, task_id: str, **options: Any) -> Any:
+    return page(web, f"{task_id}/live", **options)
+
+
+def send(line: Page, *events: Any, **more: Any) -> Frame:
+    line.put({"v": 1, "type": "input", "id": "i1", "events": list(events), **more})
+    return line.until(lambda frame: frame["type"] == "ack")[-1]
+
+
+def test_pictures_reach_who_looks_and_input_reaches_the_worker(
+    web: str, token: str, make_task: Make, principal: Principal
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    with at_work() as worker, live(web, task_id, token=token) as line:
+        assert worker.hears("watch")["isNew"] is True
+        worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
+        frames = line.until(lambda frame: frame["type"] == "live_frame")
+        assert frames[-1]["data"] == "AAAA"
+        assert send(line, CLICK, {"kind": "text", "text": "你好"})["ok"] is True
+        passed = worker.hears("input")
+    assert passed["taskId"] == task_id
+    assert passed["by"].startswith("token:")
+    assert passed["events"] == [CLICK, {"kind": "text", "text": "你好"}]
+
+
+def test_nothing_is_passed_on_while_the_agent_has_the_page(
+    web: str, token: str, make_task: Make
+) -> None:
+    with live(web, make_task("say hi"), token=token) as line:
+        refused = send(line, CLICK)
+    assert (refused["ok"], refused["error"]["errorCode"]) == (False, "CONFLICT")
+
+
+def test_who_may_only_read_looks_and_does_not_act(
+    web: str, make_task: Make, principal: Principal
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    reader = create_token(name="reader", scopes=frozenset({"tasks:read"}))
+    with live(web, task_id, token=reader) as line:
+        assert send(line, CLICK)["error"]["errorCode"] == "FORBIDDEN"
+
+
+def test_tickets_open_a_live_page_once(web: str, api: httpx.Client, make_task: Make) -> None:
+    task_id = make_task("say hi")
+    ticket = told(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
+    auth = {"type": "auth", "ticket": ticket, "id": "a"}
+    with live(web, task_id) as line:
+        assert line.ask(auth)["ok"] is True
+        assert line.ask({"v": 1, "type": "ping", "id": "p"})["type"] == "pong"
+    with live(web, task_id) as line:
+        assert line.ask(auth)["ok"] is False
+        assert line.closed() == 4401
+
+
+def test_another_workspaces_page_is_missing_and_a_foreign_page_is_refused(
+    web: str, token: str, make_task: Make
+) -> None:
+    task_id = make_task("say hi")
+    foreign = create_token(name="foreign", workspace="elsewhere")
+    with live(web, task_id, token=foreign) as line:
+        assert line.closed() == 4404
+    with pytest.raises(InvalidStatus), live(web, task_id, token=token, origin="https://evil.test"):
+        pass
+
+
+@pytest.mark.parametrize("events", [
+    [], [{}], [{"kind": "shell"}], [{**CLICK, "x": "1"}], [{**CLICK, "x": 1e9}],
+    [{**CLICK, "action": "push"}], [{**CLICK, "more": 1}], [{"kind": "text", "text": ""}],
+    [{"kind": "text", "text": "geheim" * 2000}], [{"kind": "text", "text": "geheim\0"}],
+    [{"kind": "key", "action": "down", "key": "geheim" * 10}], [{"kind": "go"}], [CLICK] * 65,
+])  # fmt: skip
+def test_input_that_is_no_good_is_answered_and_tells_nothing_of_what_was_typed(
+    web: str, token: str, make_task: Make, principal: Principal, events: list[Any]
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    with live(web, task_id, token=token) as line:
+        refused = send(line, *events)
+        assert refused["error"]["errorCode"] == "INVALID_PARAMETER"
+        assert "geheim" not in str(refused)
+        assert send(line, CLICK)["ok"] is True
+
+
+def test_where_no_worker_has_the_page_it_is_said_why(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "PATIENCE_S", 0.5)
+    with live(web, make_task("say hi"), token=token) as line:
+        frame = line.get()
+    assert (frame["type"], frame["page"]) == ("live_state", False)
+    assert frame["message"].startswith("No page is open")
+
+
+def test_what_was_not_sealed_here_is_not_believed() -> None:
+    assert unpack(b'{"type": "live_frame"}') is None
+    assert unpack(pack({"type": "live_frame"})) == {"type": "live_frame"}
+    assert b"live_frame" not in pack({"type": "live_frame"})
