@@ -48,7 +48,7 @@ def _appended(old: Run, run: Run) -> list[RunStep]:
     """
     rows = RunStep.objects.filter(run_id=old.id).order_by("index")
     whole = list(takewhile(lambda row: row.status == StepStatus.SUCCEEDED, rows))
-    if len(whole) == len(rows):  # it failed with what the last one left
+    if whole and len(whole) == len(rows):  # it failed with what the last one left
         whole.pop()
     return [
         RunStep(

@@ -88,6 +88,19 @@ def test_no_module_has_a_catch_all_name() -> None:
     ] == []
 
 
+def test_every_shared_fixture_has_a_name_of_its_own() -> None:
+    """Two of one name both come into a whole run, and one hides the other."""
+    where: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "tests/support").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and any(
+                "fixture" in ast.unparse(decorator) for decorator in node.decorator_list
+            ):
+                where.setdefault(node.name, []).append(name_of(path))
+    assert where
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
 def test_only_state_writes_the_status_of_a_run() -> None:
     writers = []
     for path in sources():

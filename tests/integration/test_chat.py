@@ -19,8 +19,8 @@ from tests.support.continuity import HARMLESS, KNOWN, PATH, RISKY, Say
 pytest_plugins = ["tests.support.chat_fixtures"]
 
 
-def test_a_harmless_message_with_its_slots_is_acted_on(say: Say) -> None:
-    answer = say(HARMLESS)
+def test_a_harmless_message_with_its_slots_is_acted_on(tell: Say) -> None:
+    answer = tell(HARMLESS)
     trace = answer["trace"]
     assert (trace["mode"], trace["task_type"]) == ("act", "execution")
     assert trace["l4_gate"] == {
@@ -32,8 +32,8 @@ def test_a_harmless_message_with_its_slots_is_acted_on(say: Say) -> None:
     assert not Confirmation.objects.exists()
 
 
-def test_missing_slots_are_asked_for_and_nothing_is_decided(say: Say) -> None:
-    answer = say(RISKY, slots={})
+def test_missing_slots_are_asked_for_and_nothing_is_decided(tell: Say) -> None:
+    answer = tell(RISKY, slots={})
     assert answer["trace"]["mode"] == "clarify_first"
     assert answer["trace"]["missing_slots"] == list(KNOWN)
     assert len(answer["asked_questions"]) == 3
@@ -45,11 +45,11 @@ def test_missing_slots_are_asked_for_and_nothing_is_decided(say: Say) -> None:
     assert Conversation.objects.count() == 1
 
 
-def test_answers_in_the_session_supply_the_slots_of_what_was_asked(say: Say) -> None:
-    asked = say(RISKY, slots={})
+def test_answers_in_the_session_supply_the_slots_of_what_was_asked(tell: Say) -> None:
+    asked = tell(RISKY, slots={})
     session = asked["session_id"]
-    say("1. staging 2. the orders table", slots={}, session_id=session)
-    answer = say("No row is left in it", slots={}, session_id=session)
+    tell("1. staging 2. the orders table", slots={}, session_id=session)
+    answer = tell("No row is left in it", slots={}, session_id=session)
     assert answer["trace"]["l4_gate"]["hit"]
     decision = Decision.objects.get()
     assert decision.arguments["message"] == RISKY
@@ -59,23 +59,23 @@ def test_answers_in_the_session_supply_the_slots_of_what_was_asked(say: Say) -> 
     }  # fmt: skip
 
 
-def test_a_new_request_leaves_open_questions_behind(say: Say) -> None:
-    session = say(RISKY, slots={})["session_id"]
-    answer = say("What is an index?", slots={}, session_id=session)
+def test_a_new_request_leaves_open_questions_behind(tell: Say) -> None:
+    session = tell(RISKY, slots={})["session_id"]
+    answer = tell("What is an index?", slots={}, session_id=session)
     assert answer["trace"]["task_type"] == "concept_exploration"
     assert answer["trace"]["mode"] == "act"
     assert Conversation.objects.get().asked == []
 
 
-def test_a_session_belongs_to_its_user(say: Say) -> None:
-    session = say(RISKY, slots={})["session_id"]
-    other = say("staging", slots={}, session_id=session, user_id="bob")
+def test_a_session_belongs_to_its_user(tell: Say) -> None:
+    session = tell(RISKY, slots={})["session_id"]
+    other = tell("staging", slots={}, session_id=session, user_id="bob")
     assert other["trace"]["mode"] == "clarify_first"
     assert Conversation.objects.filter(session_id=session).count() == 2
 
 
-def test_a_risky_message_waits_for_a_person(say: Say) -> None:
-    answer = say(RISKY)
+def test_a_risky_message_waits_for_a_person(tell: Say) -> None:
+    answer = tell(RISKY)
     asked = answer["trace"]["high_risk_confirmation"]
     confirmation = Confirmation.objects.get()
     assert answer["trace"]["mode"] == "confirm"
@@ -89,65 +89,65 @@ def test_a_risky_message_waits_for_a_person(say: Say) -> None:
 
 
 @override_settings(CONFIRM_DELIVERY="out_of_band")
-def test_out_of_band_no_token_passes_the_host(say: Say) -> None:
-    asked = say(RISKY)["trace"]["high_risk_confirmation"]
+def test_out_of_band_no_token_passes_the_host(tell: Say) -> None:
+    asked = tell(RISKY)["trace"]["high_risk_confirmation"]
     assert asked.keys() == {"required", "confirmation_id", "expires_at"}
 
 
-def test_the_gate_wins_over_the_score_and_slots_are_not_risky_by_themselves(say: Say) -> None:
+def test_the_gate_wins_over_the_score_and_slots_are_not_risky_by_themselves(tell: Say) -> None:
     slots = {**KNOWN, "environment": "production", "target": "delete all customers"}
-    assert say(HARMLESS, slots=slots)["trace"]["mode"] == "act"
-    deploy = say("Deploy build 42.", slots=slots)["trace"]
+    assert tell(HARMLESS, slots=slots)["trace"]["mode"] == "act"
+    deploy = tell("Deploy build 42.", slots=slots)["trace"]
     assert deploy["mode"] == "confirm"
     assert deploy["l4_gate"]["reason"].startswith("production")
 
 
-def test_an_answer_that_asks_for_something_risky_is_gated_too(say: Say) -> None:
-    session = say("Tidy up the project.", slots={})["session_id"]
-    say("1. staging 2. the project", slots={}, session_id=session)
-    answer = say("3. drop the database afterwards", slots={}, session_id=session)
+def test_an_answer_that_asks_for_something_risky_is_gated_too(tell: Say) -> None:
+    session = tell("Tidy up the project.", slots={})["session_id"]
+    tell("1. staging 2. the project", slots={}, session_id=session)
+    answer = tell("3. drop the database afterwards", slots={}, session_id=session)
     assert answer["trace"]["mode"] in ("confirm", "clarify_first")
-    say("done", slots=KNOWN, session_id=session)
+    tell("done", slots=KNOWN, session_id=session)
     assert not Decision.objects.filter(mode="act", arguments__message="Tidy up the project.")
 
 
-def test_what_is_like_a_grave_event_is_gated_and_never_by_itself(say: Say) -> None:
-    first = say(HARMLESS)
+def test_what_is_like_a_grave_event_is_gated_and_never_by_itself(tell: Say) -> None:
+    first = tell(HARMLESS)
     assert first["trace"]["l4_gate"]["top"] == 0.0
     Event.objects.filter(pk=first["trace"]["entry_id"]).update(layer="L4")
-    again = say(f"{HARMLESS} Please.")["trace"]["l4_gate"]
+    again = tell(f"{HARMLESS} Please.")["trace"]["l4_gate"]
     assert again["hit"]
     assert again["top"] >= 0.85
     assert again["reason"].startswith("similar_to_l4_event")
-    assert not say("Compile the documentation.")["trace"]["l4_gate"]["hit"]
+    assert not tell("Compile the documentation.")["trace"]["l4_gate"]["hit"]
 
 
-def test_another_users_past_is_not_seen(say: Say) -> None:
-    say(HARMLESS, user_id="bob")
+def test_another_users_past_is_not_seen(tell: Say) -> None:
+    tell(HARMLESS, user_id="bob")
     Event.objects.update(layer="L4")
-    assert say(HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
+    assert tell(HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
 
 
-def test_failures_of_its_kind_cost_a_later_message(principal: Principal, say: Say) -> None:
+def test_failures_of_its_kind_cost_a_later_message(principal: Principal, tell: Say) -> None:
     for _ in range(3):
-        failed = say(HARMLESS)["decision_id"]
+        failed = tell(HARMLESS)["decision_id"]
         call = {"decision_id": failed, "user_id": "alice", "outcome_status": "failed",
                 "outcome_note": "", "failure_type": "repeat_error"}  # fmt: skip
         report_outcome(principal=principal, call=call)
-    answer = say(HARMLESS)
+    answer = tell(HARMLESS)
     trace = answer["trace"]
     assert trace["matched_failure_types"] == ["repeat_error"]
     assert trace["feature_penalty"] == pytest.approx(9.0, abs=0.01)
     assert trace["continuity_failures"][0]["failure_type"] == "repeat_error"
     assert trace["mode"] == "clarify"
     assert answer["decision"]["score"] < 0
-    assert say("Compile the documentation.")["trace"]["matched_failure_types"] == []
+    assert tell("Compile the documentation.")["trace"]["matched_failure_types"] == []
 
 
-def test_a_path_that_worked_raises_the_gain(principal: Principal, say: Say) -> None:
-    plain = say("Read the notes of the release.")
+def test_a_path_that_worked_raises_the_gain(principal: Principal, tell: Say) -> None:
+    plain = tell("Read the notes of the release.")
     put_success_path(principal=principal, call={"user_id": "alice", **PATH})
-    answer = say("Read the notes of the release.", slots={**KNOWN, "url": "https://example.com"})
+    answer = tell("Read the notes of the release.", slots={**KNOWN, "url": "https://example.com"})
     best = answer["trace"]["best_success_path"]
     assert (plain["trace"]["best_success_path"], best["name"]) == (None, PATH["name"])
     assert best["retrieval_score"] > 4
@@ -156,9 +156,9 @@ def test_a_path_that_worked_raises_the_gain(principal: Principal, say: Say) -> N
     assert PATH["name"] in answer["response"]
 
 
-def test_the_parts_add_up_to_the_score(say: Say) -> None:
-    say(RISKY)
-    answer = say(RISKY)
+def test_the_parts_add_up_to_the_score(tell: Say) -> None:
+    tell(RISKY)
+    answer = tell(RISKY)
     parts, trace = answer["decision"], answer["trace"]
     total = parts["predicted_gain"] - parts["predicted_risk"] - parts["memory_penalty"]
     total -= parts["uncertainty_penalty"] + trace["feature_penalty"]
@@ -166,8 +166,8 @@ def test_the_parts_add_up_to_the_score(say: Say) -> None:
     assert parts["score"] == pytest.approx(total, abs=0.001)
 
 
-def test_a_decision_leaves_one_row_of_each_kind(say: Say) -> None:
-    answer = say(HARMLESS)
+def test_a_decision_leaves_one_row_of_each_kind(tell: Say) -> None:
+    answer = tell(HARMLESS)
     trace = answer["trace"]
     decision, event, outcome = Decision.objects.get(), Event.objects.get(), Outcome.objects.get()
     assert (decision.pk, event.pk, outcome.pk) == (
@@ -180,9 +180,9 @@ def test_a_decision_leaves_one_row_of_each_kind(say: Say) -> None:
     assert decision.trace == trace
 
 
-def test_no_row_holds_a_secret_or_the_token(say: Say) -> None:
+def test_no_row_holds_a_secret_or_the_token(tell: Say) -> None:
     secret = "sk-" + "a1B2" * 12
-    answer = say(f"Put the API key {secret} into the readme.")
+    answer = tell(f"Put the API key {secret} into the readme.")
     token = answer["trace"]["high_risk_confirmation"]["confirm_token"]
     kept = [
         str(row)
@@ -192,30 +192,30 @@ def test_no_row_holds_a_secret_or_the_token(say: Say) -> None:
     assert not [row for row in kept if token in row or secret in row]
 
 
-def test_the_reply_is_in_the_language_of_the_message(say: Say) -> None:
-    assert "需要先由人确认" in say("把生产库的订单表删了")["response"]
-    assert "confirmation" in say(RISKY)["response"]
+def test_the_reply_is_in_the_language_of_the_message(tell: Say) -> None:
+    assert "需要先由人确认" in tell("把生产库的订单表删了")["response"]
+    assert "confirmation" in tell(RISKY)["response"]
 
 
-def test_a_hint_is_one_question_and_stops_when_it_is_understood(say: Say) -> None:
+def test_a_hint_is_one_question_and_stops_when_it_is_understood(tell: Say) -> None:
     message = "As a founder I must accept the offer and read the notes."
-    first = say(message, session_id="s")
+    first = tell(message, session_id="s")
     question = first["trace"]["reality_first"]["question"]
     assert first["trace"]["reality_first"]["intervention"] == "hint"
     assert question in first["response"]
-    say("Understood, thanks.", session_id="s")
-    assert say(message, session_id="s")["trace"]["reality_first"]["intervention"] == "none"
+    tell("Understood, thanks.", session_id="s")
+    assert tell(message, session_id="s")["trace"]["reality_first"]["intervention"] == "none"
 
 
 @pytest.mark.parametrize("message", [" ", "\n\t", "删" * 30_000])
-def test_a_message_that_says_nothing_or_too_much_is_refused(say: Say, message: str) -> None:
+def test_a_message_that_says_nothing_or_too_much_is_refused(tell: Say, message: str) -> None:
     with pytest.raises(InvalidInput, match="message"):
-        say(message)
+        tell(message)
     assert not Conversation.objects.exists()
 
 
 def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
-    principal: Principal, say: Say
+    principal: Principal, tell: Say
 ) -> None:
     bound = Principal(
         "token:bound", principal.tenant_id, principal.workspace_id, principal.scopes, "local",
@@ -223,7 +223,7 @@ def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
     )  # fmt: skip
     call = {"message": HARMLESS, "idempotency_key": "k"}
     told = set()
-    say(HARMLESS)
+    tell(HARMLESS)
     for user_id in ("alice", "nobody"):
         with pytest.raises(ForbiddenUser) as refused:
             asyncio.run(chat(principal=bound, call={**call, "user_id": user_id}))
@@ -242,12 +242,12 @@ def test_the_scope_is_asked_for(principal: Principal) -> None:
         asyncio.run(chat(principal=reader, call=call))
 
 
-def test_an_old_failure_weighs_less(principal: Principal, say: Say) -> None:
-    failed = say(HARMLESS)["decision_id"]
+def test_an_old_failure_weighs_less(principal: Principal, tell: Say) -> None:
+    failed = tell(HARMLESS)["decision_id"]
     call = {"decision_id": failed, "user_id": "alice", "outcome_status": "failed",
             "outcome_note": "", "failure_type": "data_loss"}  # fmt: skip
     report_outcome(principal=principal, call=call)
     Outcome.objects.filter(decision_id=failed).update(
         reported_at=datetime.now(UTC) - timedelta(days=30)
     )
-    assert say(HARMLESS)["trace"]["feature_penalty"] == pytest.approx(1.5, abs=0.01)
+    assert tell(HARMLESS)["trace"]["feature_penalty"] == pytest.approx(1.5, abs=0.01)

@@ -27,7 +27,7 @@ pytest_plugins = ["tests.support.chat_fixtures"]
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Have something happen after the next message was drafted: `meanwhile(partial(say, "…"))`."""
+    """Have something happen after the next message was drafted: `meanwhile(partial(tell, "…"))`."""
     todo: list[Callable[[], object]] = []
 
     def drafted(*args: Any) -> draft.Draft:
@@ -41,47 +41,47 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
 
 
 def test_a_message_that_was_overtaken_in_its_session_is_worked_out_again(
-    say: Say, meanwhile: Callable[..., None]
+    tell: Say, meanwhile: Callable[..., None]
 ) -> None:
-    meanwhile(partial(say, "How would I empty the orders table?", session_id="s"))
-    assert say("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
+    meanwhile(partial(tell, "How would I empty the orders table?", session_id="s"))
+    assert tell("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
 
 
 def test_one_that_was_overtaken_in_a_known_session_too(
-    say: Say, meanwhile: Callable[..., None]
+    tell: Say, meanwhile: Callable[..., None]
 ) -> None:
-    say(HARMLESS, session_id="s")
-    meanwhile(partial(say, "How would I empty the orders table?", session_id="s"))
-    assert say("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
+    tell(HARMLESS, session_id="s")
+    meanwhile(partial(tell, "How would I empty the orders table?", session_id="s"))
+    assert tell("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
     assert Decision.objects.count() == 3
 
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_grave_event_of_another_session_that_came_meanwhile_counts(
-    say: Say, meanwhile: Callable[..., None], before: int
+    tell: Say, meanwhile: Callable[..., None], before: int
 ) -> None:
     def grave() -> None:
-        entry = say(HARMLESS, session_id="other")["trace"]["entry_id"]
+        entry = tell(HARMLESS, session_id="other")["trace"]["entry_id"]
         Event.objects.filter(pk=entry).update(layer="L4")
 
     for _ in range(before):
-        say("Read the notes.")
+        tell("Read the notes.")
     meanwhile(grave)
-    gate = say(HARMLESS, session_id="s")["trace"]["l4_gate"]
+    gate = tell(HARMLESS, session_id="s")["trace"]["l4_gate"]
     assert (gate["hit"], gate["top"]) == (True, 1.0)
 
 
 def test_a_key_that_was_taken_meanwhile_has_its_answer(
-    say: Say, meanwhile: Callable[..., None]
+    tell: Say, meanwhile: Callable[..., None]
 ) -> None:
     first: list[dict[str, Any]] = []
-    meanwhile(lambda: first.append(say(HARMLESS, idempotency_key="one")))
-    assert say(HARMLESS, idempotency_key="one") == first[0]
+    meanwhile(lambda: first.append(tell(HARMLESS, idempotency_key="one")))
+    assert tell(HARMLESS, idempotency_key="one") == first[0]
     assert Decision.objects.count() == ChatAnswer.objects.count() == 1
 
 
 def test_nothing_is_read_or_compared_while_the_user_is_locked(
-    say: Say, monkeypatch: pytest.MonkeyPatch
+    tell: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, bool]] = []
 
@@ -97,8 +97,8 @@ def test_nothing_is_read_or_compared_while_the_user_is_locked(
     for module, name in ((conversation, "judge"), (conversation, "redact"),
                          (retrieval, "signature"), (retrieval, "similarity")):  # fmt: skip
         watched(module, name)
-    say(HARMLESS)
-    say(HARMLESS)
+    tell(HARMLESS)
+    tell(HARMLESS)
     assert {name for name, _ in done} == {"judge", "redact", "signature", "similarity"}
     assert [one for one in done if one[1]] == []
     assert sum(name == "judge" for name, _ in done) == 2
@@ -119,9 +119,9 @@ def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Pri
     assert (len(sent), sum(sent)) == (16, 9)
 
 
-def test_many_threads_read_a_users_past_once(say: Say, principal: Principal) -> None:
+def test_many_threads_read_a_users_past_once(tell: Say, principal: Principal) -> None:
     for number in range(30):
-        say(f"Count the rows of table {number}.")
+        tell(f"Count the rows of table {number}.")
     owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), Remembered()
     wanted = signature(HARMLESS)
     before = sys.getswitchinterval()
@@ -137,16 +137,16 @@ def test_many_threads_read_a_users_past_once(say: Say, principal: Principal) -> 
 
 @pytest.mark.parametrize("intent", ["123", "[1]", "null", '{"a": 1}', "true"])
 def test_an_intent_that_looks_like_json_is_a_text(
-    say: Say, principal: Principal, intent: str
+    tell: Say, principal: Principal, intent: str
 ) -> None:
     path = {**PATH, "intent": intent, "name": "n"}
     put_success_path(principal=principal, call={"user_id": "alice", **path})
-    assert say(f"{intent} {intent}")["trace"]["best_success_path"]["name"] == "n"
+    assert tell(f"{intent} {intent}")["trace"]["best_success_path"]["name"] == "n"
 
 
-def test_of_many_paths_the_one_that_serves_best_is_named(say: Say, principal: Principal) -> None:
+def test_of_many_paths_the_one_that_serves_best_is_named(tell: Say, principal: Principal) -> None:
     for number in range(30):
         path = {**PATH, "intent": f"Count the rows of table {number}", "name": f"way {number}"}
         put_success_path(principal=principal, call={"user_id": "alice", **path})
-    best = say("Count the rows of table 17")["trace"]["best_success_path"]
+    best = tell("Count the rows of table 17")["trace"]["best_success_path"]
     assert best["name"] == "way 17"

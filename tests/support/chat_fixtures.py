@@ -15,8 +15,8 @@ from tests.support.continuity import KNOWN, Say
 
 
 @pytest.fixture
-def say(principal: Principal) -> Say:
-    """Say something as alice, who knows an execution's slots: `say("…", slots={})`."""
+def tell(principal: Principal) -> Say:
+    """Say something as alice, who knows an execution's slots: `tell("…", slots={})`."""
     count = iter(range(1000))
 
     def send(message: str, **changed: Any) -> dict[str, Any]:
