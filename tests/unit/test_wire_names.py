@@ -1,4 +1,4 @@
-"""What runners' tools are called on the wire of MCP, and which of their schemas hosts are shown."""
+"""What runners' tools are called on the wire, and which of their schemas models are shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from mcp_server.progress import JOINED_MAX, Joined
-from mcp_server.target_tools import fit_schema, wire_names
+from runners.told_tools import fit_schema, wire_names
 
 ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
 
