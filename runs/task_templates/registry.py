@@ -23,6 +23,7 @@ from decisions.masking import MASK
 from decisions.principals import Principal
 from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
 from runners.base import Effect, ToolResult
+from runners.fallback import Elsewhere
 from runs.conversations.history import Told
 from runs.models import RunStatus
 from runs.shortening import answer_schema
@@ -66,18 +67,6 @@ class Conclusion:
     summary: str = ""
     warnings: Sequence[str] = ()
     next_actions: Sequence[Mapping[str, Any]] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """That a runner performs a call which has the name of one of our tools.
-
-    Attributes:
-        fallback_target_id: where our own tool works if the runner is not reached and its target
-            falls back.
-    """
-
-    fallback_target_id: str | None = None
 
 
 class StepContext(Protocol):
