@@ -20,6 +20,7 @@ from runners.offered_tools import OfferedOn, OfferedTool
 
 TARGET = "continuityTarget"  # ours among the arguments of a tool: no runner is told of it
 _NAME_MAX = 64
+_MARK = re.compile(r"_[0-9a-f]{8}$")
 _NOT_ON_THE_WIRE = re.compile(r"[^A-Za-z0-9_-]")
 # Hosts and model providers refuse these there, some of them with every other tool.
 _NOT_AT_THE_ROOT = frozenset(
@@ -72,11 +73,15 @@ def is_usable(on: OfferedOn) -> bool:
 
 def wire_names(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str, str]:
     """Return a name on the wire for each tool (mechanisms 17): two that would be called alike both
-    bear a mark, so that neither is ever taken for the other.
+    bear a mark, so that neither is ever taken for the other; so does one that ends as if it bore
+    another's.
     """
     plain = {name: _NOT_ON_THE_WIRE.sub("_", name)[:_NAME_MAX] for name in names}
     ours, seen = set(taken), Counter(plain.values())
-    is_free = {name: name == wire or seen[wire] == 1 for name, wire in plain.items()}
+    is_free = {
+        name: (name == wire or seen[wire] == 1) and not _MARK.search(wire)
+        for name, wire in plain.items()
+    }
     return {
         name: wire if is_free[name] and wire not in ours else _marked(name)
         for name, wire in plain.items()

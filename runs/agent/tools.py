@@ -57,7 +57,9 @@ def offered(principal: Principal, target_id: str | None, wanted: Sequence[str] |
         return [*own, *elsewhere.all]
     found: dict[str, None] = {}
     for name in wanted:
-        meant = [name] if name in own else elsewhere.named(name)
+        meant = [name] if name in own else []
+        if name not in our_names():  # what is called as one of ours means ours
+            meant = elsewhere.named(name)
         if not meant:
             told = f"inputs.tools: {name[:64]} is no tool for this agent."
             raise InvalidInput(told, details={"tools": [*own, *elsewhere.all]})

@@ -148,11 +148,14 @@ def test_one_of_two_runners_may_be_named(
     assert runner.asked == []
 
 
-@pytest.mark.parametrize("name", ["deploy", "nothing", "bash.exec@target_x", "@", "read_file@"])
+@pytest.mark.parametrize(
+    "name", ["deploy", "nothing", "bash.exec@target_x", "@", "read_file@", "open_page"]
+)
 def test_what_the_caller_cannot_have_is_refused_at_submit(
     goal: Goal, target_at: MakeTarget, runner: StubRunner, name: str
 ) -> None:
-    target_at(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
+    target_at(runner.url, BASH, {"name": "deploy"}, {"name": "open_page"},
+              allow=("bash.exec", "open_page"))  # fmt: skip
     with pytest.raises(InvalidInput, match=r"inputs\.tools"):
         goal(tools=[name])
     assert not Run.objects.exists()

@@ -35,6 +35,12 @@ def test_long_names_that_begin_alike_are_told_apart() -> None:
     assert all(len(wire) == 64 for wire in names.values())
 
 
+def test_no_tool_takes_the_marked_name_of_another() -> None:
+    marked = wire_names(["a.b", "a_b"])["a.b"]
+    names = wire_names(["a.b", "a_b", marked])
+    assert (names["a.b"], len(set(names.values()))) == (marked, 3)
+
+
 def test_names_of_our_own_tools_stay_ours() -> None:
     names = wire_names(["read_file", "read.file", "list_files"], taken={"read_file"})
     assert "read_file" not in names.values()
