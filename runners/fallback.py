@@ -7,13 +7,27 @@ call of which nothing was sent falls back, or it might be done twice.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from runners.base import Tool, ToolResult
 from runners.gateway.wanted import RunnerTarget
 from runners.registry import get_tool
 
 _UNREACHED = frozenset({"connect", "timeout", "no_endpoint"})
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """That a runner performs a call, whatever it is called: its name may be that of one of ours.
+
+    Attributes:
+        fallback_target_id: where our own tool works if the runner is not reached and its target
+            falls back.
+        may_fall_back: whether our own tool may be called for whoever calls.
+    """
+
+    fallback_target_id: str | None = None
+    may_fall_back: bool = True
 
 
 def local_tool(name: str) -> Tool | None:

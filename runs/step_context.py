@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from artifacts.services import KeptBlob, keep_blob
-from decisions import deeds
 from decisions.deeds import ToolUse
 from decisions.errors import Refused
 from decisions.masking import Masker
@@ -23,8 +22,8 @@ from runners.base import ToolCall, ToolContext, ToolResult
 from runners.browser.kept_trace import keep_trace
 from runners.browser.screenshot import keep_picture
 from runners.browser.session import BrowserSession
-from runners.errors import PageLost, ToolFailed
-from runners.fallback import falls_back, local_tool
+from runners.errors import ToolFailed
+from runners.fallback import Elsewhere, falls_back, local_tool
 from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
 from runners.registry import get_tool
@@ -42,12 +41,15 @@ from runs.step_rulings import (
     NeedsPerson,
     TakenOver,
     begin_call,
+    check_page_is_there,
     record_fallback,
     remembered,
     rule_on_call,
     trust_of,
 )
-from runs.task_templates.registry import Elsewhere, StepView
+from runs.task_templates.registry import StepView
+
+Found = TypeVar("Found")
 
 
 @dataclass(slots=True)
@@ -100,9 +102,8 @@ class StepRun:
         self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
         timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
     ) -> Mapping[str, Any]:  # fmt: skip
-        """Call a tool and return its output; `target_id` is where a workspace tool works,
-        `timeout_ms` a limit below the tool's own, `elsewhere` says that a runner performs it though
-        it has the name of one of ours.
+        """Call a tool and return its output; `target_id` is where it works, `timeout_ms` a limit
+        below its own, `elsewhere` says that a runner performs it, whatever its name.
 
         Raises:
             CallFailed: The tool failed, or policy or a person denied the call.
@@ -113,7 +114,8 @@ class StepRun:
         use = self._use(tool, args, target_id, is_own=elsewhere is None)
         call = remembered(use, self.replay)
         if call is None:
-            call = {"tool": tool, "digest": use.digest, **await self._perform(use, timeout_ms)}
+            made = await self._perform(use, timeout_ms, elsewhere)
+            call = {"tool": tool, "digest": use.digest, **made}
         self.calls.append(call)
         if falls_back(ToolResult(call.get("error") is None, error=call.get("error"))):
             return await self._call_here(tool, args, elsewhere, timeout_ms)
@@ -148,17 +150,20 @@ class StepRun:
         except CallFailed as failed:
             return ToolResult(False, error=failed.error)
 
-    async def _perform(self, use: ToolUse, timeout_ms: int | None) -> dict[str, Any]:
-        ruling = await asyncio.wrap_future(self.in_engine(lambda: rule_on_call(use, self.run)))
-        if ruling is not None and ruling.decision == "deny":
-            return {"error": deeds.denial(use, ruling).as_dict()}
-        self._check_page_is_there(use)
+    async def _perform(
+        self, use: ToolUse, timeout_ms: int | None, elsewhere: Elsewhere | None
+    ) -> dict[str, Any]:
+        ruling = await self.looked_up(partial(rule_on_call, use=use))
+        if isinstance(ruling, Refused):
+            return {"error": ruling.as_dict()}
+        if self.had_page and use.number == len(self.replay or ()):
+            check_page_is_there(use, self.browser is not None and self.browser.has_page)
         if ruling is None or ruling.decision == "confirm":
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
             raise TakenOver(use) if ruling is None else NeedsPerson(use, ruling)
         call = MadeCall.of(use)
-        place = await self._place(use, call)
+        place = await self._place(use, call, elsewhere)
         if isinstance(place, ToolFailed | Refused):
             return {"error": place.as_dict()}
         self.made.append(call)
@@ -176,7 +181,7 @@ class StepRun:
         return {"output": result.output} if result.ok else {"error": result.error or {}}
 
     async def _place(
-        self, use: ToolUse, call: MadeCall
+        self, use: ToolUse, call: MadeCall, elsewhere: Elsewhere | None
     ) -> Workspace | RunnerTarget | ToolFailed | Refused | None:
         """Return where a call works, or why it cannot; None where it needs no place. A call that
         may change something is told first.
@@ -184,24 +189,16 @@ class StepRun:
         tool = get_tool(use.tool) if use.is_own else None
         if tool is not None and tool.kind != "workspace":
             return None
-        begin = partial(begin_call, self.run, self.index, tool, use, call, opened=self.opened)
-        return await asyncio.wrap_future(self.in_engine(begin))
+        begin = partial(begin_call, tool=tool, use=use, call=call, opened=self.opened)
+        place = await self.looked_up(begin)
+        if isinstance(place, RunnerTarget) and elsewhere and not elsewhere.may_fall_back:
+            return replace(place, falls_back=False)
+        return place
 
     async def _tell_fallback(self, use: ToolUse, reason: str) -> None:
-        record = partial(record_fallback, self.run, self.index, use, reason)
-        await asyncio.wrap_future(self.in_engine(record))
+        await self.looked_up(partial(record_fallback, use=use, reason=reason))
         told = {"tool": use.tool, "targetId": use.target_id, "reason": reason}
         self.emit(EventType.TOOL_FELL_BACK, told)
-
-    def _check_page_is_there(self, use: ToolUse) -> None:
-        """Make sure that the page is there on which a person was asked (runs.md, "Concurrency")."""
-        was_asked = self.had_page and use.number == len(self.replay or ())
-        if was_asked and (self.browser is None or not self.browser.has_page):
-            raise PageLost(
-                "The page was lost while the run waited for a person; nothing was done on it"
-                " since.",
-                details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": self.index},
-            )
 
     def _use(
         self, tool: str, args: Mapping[str, Any], target_id: str | None, *, is_own: bool
@@ -232,17 +229,20 @@ class StepRun:
 
     async def said_before(self) -> Sequence[Told]:
         """Return what was said in the run's task before the message that it is made for."""
-        if self.run.task_id is None:
+        task_id = self.run.task_id
+        if task_id is None:
             return ()
-        read = partial(messages_before, task_id=self.run.task_id, run_id=self.run.id)
-        said: Sequence[Told] = await asyncio.wrap_future(self.in_engine(read))
-        return said
+        return await self.looked_up(lambda run: messages_before(task_id=task_id, run_id=run.id))
 
     async def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> dict[str, Any]:
         """Return a chunk of an artifact that this run kept, or {error}."""
         where: dict[str, Any] = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
-        read = partial(read_own_chunk, self.run, trust=trust_of(self.run), **where)
-        return await asyncio.wrap_future(self.in_engine(read))
+        return await self.looked_up(partial(read_own_chunk, trust=trust_of(self.run), **where))
+
+    async def looked_up(self, look: Callable[[Run], Found]) -> Found:
+        """Return what a function finds out about the run, called on the run's database thread."""
+        found: Found = await asyncio.wrap_future(self.in_engine(partial(look, self.run)))
+        return found
 
     async def keep_picture(self, *, url: str | None) -> str | None:
         """Keep a picture of the page that the step failed on, unless it kept one itself; return

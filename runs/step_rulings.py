@@ -13,7 +13,7 @@ from decisions.deeds import Ruling, ToolUse
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.policy import Verdict
 from runners.base import Tool
-from runners.errors import ToolFailed
+from runners.errors import PageLost, ToolFailed
 from runners.gateway.wanted import RunnerTarget
 from runners.remote import find_runner, runner_of
 from runners.targets import Caller
@@ -75,12 +75,15 @@ def remembered(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict
     return call
 
 
-def rule_on_call(use: ToolUse, run: Run) -> Ruling | None:
+def rule_on_call(run: Run, use: ToolUse) -> Ruling | Refused | None:
     """Return what becomes of a step's call, on the run's database thread; an approval is used up
-    here. None: a person has the page of the run's task, and nothing is called meanwhile.
+    here. Refused: it is denied, or the runner that it names is not there; nobody is asked about
+    such a one. None: a person has the page of the run's task, and nothing is called meanwhile.
     """
     if run.task_id is not None and is_taken_over(run.task_id):
         return None
+    if (refused := _without_runner(run, use)) is not None:
+        return refused
     approved = run.options.get(APPROVED)  # the direct call that the run carries: a person let it
     ruling = deeds.rule_on(use)
     if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
@@ -90,10 +93,39 @@ def rule_on_call(use: ToolUse, run: Run) -> Ruling | None:
         return Ruling(ruling.verdict, "allow") if may else ruling
     if ruling.decision == "deny":
         deeds.record_denial(use, ruling)
+        return deeds.denial(use, ruling)
     if ruling.decision == "allow" and ruling.standing is not None:
         # False where a former worker had begun: whether the step may be done again is its effect's.
         confirmations.use(ruling.standing)
     return ruling
+
+
+def _without_runner(run: Run, use: ToolUse) -> Refused | None:
+    """Return why the runner that a call names cannot perform it; a denial is told as one."""
+    if use.is_own or use.target_id is None:
+        return None
+    try:
+        find_runner(_caller_of(run), use.target_id)
+    except PolicyDenied as denied:
+        _record_denial(run, use, denied)
+        return denied
+    except TargetNotFound as missing:
+        return missing
+    return None
+
+
+def check_page_is_there(use: ToolUse, is_there: bool) -> None:
+    """Refuse a call about which a person was asked on a page that is gone (runs.md,
+    "Concurrency").
+
+    Raises:
+        PageLost: It is gone.
+    """
+    if not is_there:
+        raise PageLost(
+            "The page was lost while the run waited for a person; nothing was done on it since.",
+            details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": use.step_index},
+        )
 
 
 def is_taken_over(task_id: str) -> bool:
@@ -102,7 +134,7 @@ def is_taken_over(task_id: str) -> bool:
 
 
 def begin_call(
-    run: Run, step: int, tool: Tool | None, use: ToolUse, call: MadeCall, *, opened: list[str]
+    run: Run, *, tool: Tool | None, use: ToolUse, call: MadeCall, opened: list[str]
 ) -> Workspace | RunnerTarget | ToolFailed | Refused:
     """Return the folder that a call of a workspace tool works in, or the runner that performs a
     call (`tool` is None), or why there is none for it; on the run's database thread. A call that
@@ -112,8 +144,7 @@ def begin_call(
     Raises:
         LeaseLost: The run is not ours any more; the call is not to be made.
     """
-    trust = trust_of(run)
-    caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
+    caller = _caller_of(run)
     place: Workspace | RunnerTarget
     try:
         if tool is None:
@@ -121,24 +152,33 @@ def begin_call(
         else:
             chosen = run.options.get(DEVELOPER_TARGET)
             place = open_workspace(caller, use.target_id, developer_target=chosen, tool=tool.name)
-            check_may_use(tool, place, trust=trust)
+            check_may_use(tool, place, trust=caller.trust)
     except PolicyDenied as denied:
-        _record_denial(run, step, use, denied)
+        _record_denial(run, use, denied)
         return denied
     except (ToolFailed, TargetNotFound) as failed:
         return failed
     if call.call_id:
-        if not open_call_of_run(call.call_id, begun(run, step, call), run):
+        if not open_call_of_run(call.call_id, begun(run, use.step_index or 0, call), run):
             raise LeaseLost(run.id)
         opened.append(call.call_id)
     return place
 
 
-def record_fallback(run: Run, step: int, use: ToolUse, reason: str) -> None:
+def record_fallback(run: Run, use: ToolUse, reason: str) -> None:
     """Tell that a call which did not reach its runner is made here instead; commits."""
-    told = {"tool": use.tool[:128], "step": step, "targetId": use.target_id, "reason": reason}
+    told = {
+        "tool": use.tool[:128],
+        "step": use.step_index,
+        "targetId": use.target_id,
+        "reason": reason,
+    }
     place = run.tenant_id, run.workspace_id
     record(Deed("tool.fell_back", run.principal_id, "run", run.id, *place, told))
+
+
+def _caller_of(run: Run) -> Caller:
+    return Caller(run.principal_id, run.tenant_id, run.workspace_id, trust_of(run))
 
 
 def trust_of(run: Run) -> TrustLevel:
@@ -146,8 +186,8 @@ def trust_of(run: Run) -> TrustLevel:
     return "local" if run.trust == "local" else "remote"
 
 
-def _record_denial(run: Run, step: int, use: ToolUse, denied: PolicyDenied) -> None:
-    told = {"tool": use.tool[:128], "step": step, "rule": denied.message[:200]}
+def _record_denial(run: Run, use: ToolUse, denied: PolicyDenied) -> None:
+    told = {"tool": use.tool[:128], "step": use.step_index, "rule": denied.message[:200]}
     told |= {"argsDigest": use.digest, **({"targetId": use.target_id} if use.target_id else {})}
     place = run.tenant_id, run.workspace_id
     record(Deed("policy.denied", run.principal_id, "run", run.id, *place, told))

@@ -4,6 +4,7 @@ offered, with arguments that fit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from decisions.errors import InvalidInput
@@ -12,16 +13,26 @@ from runners.arguments import check_args
 from runners.errors import ToolFailed
 from runners.llm.base import Done, LlmCall
 from runners.registry import get_tool
+from runners.told_tools import ToldTool
+from runs.agent.elsewhere import placed
 from runs.agent.tools import ASK, COMPLETE, OWN
 
 
-def judged(calls: list[LlmCall], done: Done, offered: set[str]) -> list[dict[str, Any]]:
-    """Return the calls as the journal keeps them, each that is not made with the reason."""
+def judged(
+    calls: list[LlmCall], done: Done, offered: set[str], elsewhere: Mapping[str, ToldTool]
+) -> list[dict[str, Any]]:
+    """Return the calls as the journal keeps them, each that is not made with the reason, each that
+    a runner performs with its place.
+    """
     kept = []
     for call in calls:
         one = {"id": call.tool_call_id, "name": call.name, "args": dict(call.arguments)}
-        if refused := _refusal(call, done, offered, is_alone=len(calls) == 1):
+        told = elsewhere.get(call.name)
+        known = offered | {call.name} if told is not None else offered
+        if refused := _refusal(call, done, known, is_alone=len(calls) == 1):
             one |= {"refused": refused}
+        elif told is not None:
+            one |= _placed(told, call)
         kept.append(storable(one))
     return kept
 
@@ -37,6 +48,13 @@ def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) ->
     if call.name == COMPLETE and not is_alone:
         return "call it alone, once the results of your other calls are there"
     return _own_refusal(call) if call.name in OWN else _wrong_arguments(call)
+
+
+def _placed(told: ToldTool, call: LlmCall) -> dict[str, Any]:
+    try:
+        return {"elsewhere": placed(told, call.arguments)}
+    except InvalidInput as wrong:
+        return {"refused": wrong.message}
 
 
 def _wrong_arguments(call: LlmCall) -> str:

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
-import orjson
 from django.conf import settings
 
 from decisions.deeds import shown_arguments
@@ -29,8 +28,10 @@ from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec,
 from runners.registry import get_tool
 from runs.agent.budget import is_over, spent
 from runs.agent.context import LAST, error_told, messages_of
+from runs.agent.elsewhere import arguments_of, stand_in, told_elsewhere
 from runs.agent.judging import judged
 from runs.agent.page import act, look, tab_to_look_at
+from runs.agent.results import fitted, read_on
 from runs.agent.seen import (
     CALL,
     PAGE,
@@ -43,12 +44,10 @@ from runs.agent.seen import (
     pages_of,
     turns_of,
 )
-from runs.agent.tools import ASK, COMPLETE, OWN, READ_LIMIT, READ_ON, own_specs, specs
+from runs.agent.tools import ASK, COMPLETE, OWN, READ_ON, our_names, own_specs, specs
 from runs.agent.verify import completion_of
 
 MAX_STEPS = 30  # turns of the model, unless the inputs say
-SHOWN_BYTES = 16 * 1024  # of a result that the model sees at once; the rest it may read on
-PREVIEW = 4000  # characters
 
 
 def first_turn(inputs: Mapping[str, Any]) -> Next:
@@ -97,11 +96,14 @@ def _turn(number: int, inputs: Mapping[str, Any], *, repairs: bool = False) -> N
 
 
 def _call(call: Mapping[str, Any], turn: int) -> Next:
-    tool = get_tool(call["name"]) if call["name"] not in OWN else None
     told = {
         "kind": CALL, "turn": turn, "tool": call["name"], "args": call["args"],
         "toolCallId": call["id"],
     }  # fmt: skip
+    if (there := call.get("elsewhere")) is not None:
+        told |= {"args": arguments_of(call), "elsewhere": there}
+        return Next(there["tool"], told, Effect.ONCE)
+    tool = get_tool(call["name"]) if call["name"] not in OWN else None
     return Next(call["name"], told, tool.effect if tool is not None else Effect.READ)
 
 
@@ -121,7 +123,9 @@ async def do_turn(
     if hands.tries > 1:  # what a lost worker told of this turn does not count
         hands.emit("chatDelta", {"content": "", "restarted": True})
     schema, is_last = inputs.get("outputSchema"), bool(step.get("last") or step.get("repairs"))
-    tools = own_specs(schema, last=True) if is_last else specs(inputs["tools"], schema)
+    named = () if is_last else inputs["tools"]
+    there = await told_elsewhere(named, hands, taken=our_names())
+    tools = own_specs(schema, last=True) if is_last else specs(named, there, schema)
     note = LAST if step.get("last") else ""
     before = await hands.said_before()
     talk = messages_of(
@@ -137,7 +141,7 @@ async def do_turn(
         raise
     said = {
         "content": done.content, "stop": done.stop, "usage": _usage(done.usage),
-        "calls": judged(calls, done, {tool.name for tool in tools}),
+        "calls": judged(calls, done, {tool.name for tool in tools}, there),
     }  # fmt: skip
     return said | _completion(said, schema, hands)
 
@@ -206,15 +210,17 @@ async def do_call(
     failure is one of its answers.
     """
     told = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
+    if "elsewhere" in step:
+        told["targetId"] = step["elsewhere"]["targetId"]
     if not hands.goes_on:
         hands.emit("toolUsed", {"phase": "start", **told, "args": _shown(step)})
     if step["tool"] == ASK:
         answer = hands.ask(step["args"]["question"])
         left = {"ok": answer is not None, **_answer(answer)}
     elif step["tool"] == READ_ON:
-        left = await _read_on(step["args"], hands)
+        left = await read_on(step["args"], hands)
     else:
-        left = await _use(step, inputs.get("targetId"), journal, hands)
+        left = await _use(step, inputs, journal, hands)
     hands.emit("toolUsed", {"phase": "end", **told, "ok": left["ok"]})
     return left
 
@@ -238,7 +244,7 @@ async def do_page(step: Mapping[str, Any], journal: Journal, hands: Hands) -> di
     found = await look(step, journal, hands)
     if not found["ok"]:
         return {**found, "error": error_told(found["error"])}
-    return {**found, **await _fitted(found["result"], hands)}
+    return {**found, **await fitted(found["result"], hands)}
 
 
 def _answer(answer: str | None) -> dict[str, Any]:
@@ -248,39 +254,27 @@ def _answer(answer: str | None) -> dict[str, Any]:
     return {"error": {"code": "NO_ANSWER", "message": told}}
 
 
-async def _read_on(args: Mapping[str, Any], hands: Hands) -> dict[str, Any]:
-    artifact_id, offset = args["artifactId"], args.get("offset", 0)
-    chunk = await hands.read_kept(artifact_id, offset=offset, limit=READ_LIMIT)
-    if "error" in chunk:
-        return {"ok": False, "error": error_told(chunk["error"])}
-    return {"ok": True, "result": chunk}
-
-
 async def _use(
-    step: Mapping[str, Any], target_id: str | None, journal: Journal, hands: Hands
-) -> dict[str, Any]:  # fmt: skip
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, hands: Hands
+) -> dict[str, Any]:
     more: dict[str, Any] = {}
-    if step["tool"] in ACTIONS:
+    if (there := step.get("elsewhere")) is not None:
+        result = await hands.attempt(
+            there["tool"], step["args"], target_id=there["targetId"],
+            elsewhere=stand_in(there["tool"], inputs),
+        )  # fmt: skip
+    elif step["tool"] in ACTIONS:
         result, more = await act(step, journal, hands)
     else:
+        target_id = inputs.get("targetId")
         result = await hands.attempt(step["tool"], step["args"], target_id=target_id)
     if not result.ok:
         return {"ok": False, "error": error_told(result.error or {}), **more}
-    output = storable(dict(result.output or {}))
+    output = storable(result.output)
+    if there is not None:  # whatever a runner answers is nothing to us but its result
+        return {"ok": True, **await fitted(output, hands, keeps=())}
     warnings = {"warnings": output["warnings"]} if output.get("warnings") else {}
-    return {"ok": True, **await _fitted(output, hands), **warnings, **more}
-
-
-async def _fitted(output: dict[str, Any], hands: Hands) -> dict[str, Any]:
-    """Return {result} as the model sees it at once; a long one is kept as an artifact."""
-    text = orjson.dumps(output)
-    if len(text) <= SHOWN_BYTES:
-        return {"result": output}
-    kept = {"artifactId": await hands.keep_output(output), "sizeBytes": len(text)}
-    told = f"Too long to show: this is its beginning; {READ_ON} reads on."
-    preview = text.decode()[:PREVIEW]
-    known = {name: output[name] for name in ("digest", "screenshot") if name in output}
-    return {"result": {**known, "preview": preview}, **kept, "truncated": True, "note": told}
+    return {"ok": True, **await fitted(output, hands), **warnings, **more}
 
 
 def last_turn(journal: Journal) -> Line:

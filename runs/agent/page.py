@@ -15,7 +15,7 @@ from runners.actions.errors import PagePrepFailed, TaskTabClosed
 from runners.actions.preparing import prepare_page
 from runners.actions.retrying import with_retry
 from runners.base import ToolResult
-from runs.agent.seen import Hands, Journal, Line, calls_since, pages_of
+from runs.agent.seen import PAGE, Hands, Journal, Line, calls_since, pages_of
 
 MOVING = frozenset({TASK_START.name, CLICK.name, TYPE.name})  # what may lead to another page
 HELD = "heldUp"  # of a call's output: a person was asked, or had the page, before it was made
@@ -118,7 +118,8 @@ async def _open_again(journal: Journal, hands: Hands) -> ToolResult:
 def _last_url(journal: Journal) -> str | None:
     for line in reversed(journal):
         result = (line.output or {}).get("result")
-        if not isinstance(result, Mapping):
+        is_of_browser = line.input["kind"] == PAGE or line.input.get("tool") in ACTIONS
+        if not is_of_browser or not isinstance(result, Mapping):
             continue
         for known in (result, result.get("screenshot") or {}):
             if isinstance(known, Mapping) and str(known.get("url", "")).startswith("http"):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from runners.base import Effect, ToolResult
+from runners.fallback import Elsewhere
 from runs.conversations.history import Told
+from runs.models import Run
 
+Found = TypeVar("Found")
 TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
 
 
@@ -60,9 +63,13 @@ class Hands(Protocol):
         """Which try of the step this is."""
 
     def attempt(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None
-    ) -> Awaitable[ToolResult]:
-        """Call a tool, policy first."""
+        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> Awaitable[ToolResult]:  # fmt: skip
+        """Call a tool, policy first; `elsewhere`: a runner performs it."""
+
+    def looked_up(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
+        """Return what a function finds out about the run, where the database may be asked."""
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
         """Tell an event."""
@@ -73,7 +80,7 @@ class Hands(Protocol):
     def ask(self, question: str) -> str | None:
         """Ask whoever handed the run in."""
 
-    def keep_output(self, output: Mapping[str, Any]) -> Awaitable[str]:
+    def keep_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered as an artifact."""
 
     def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> Awaitable[dict[str, Any]]:

@@ -1,10 +1,12 @@
-"""The tools that the agent's model sees: those of the registry that its caller may use, and three
-of its own. None of them confirms anything, and the list is fixed when the run is submitted.
+"""The tools that the agent's model sees: those of the registry that its caller may use, those of
+its runners (`elsewhere`), and three of its own. None of them confirms anything, and the list is
+fixed when the run is submitted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from decisions.errors import InvalidInput
@@ -15,7 +17,9 @@ from runners.errors import ToolFailed
 from runners.llm.base import ToolSpec
 from runners.registry import list_actions, list_tools
 from runners.targets import Caller
+from runners.told_tools import ToldTool
 from runners.workspaces import check_may_use, open_workspace
+from runs.agent.elsewhere import Offered, specs_elsewhere
 
 ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
 OWN = frozenset({ASK, COMPLETE, READ_ON})
@@ -40,19 +44,33 @@ def workspace_of(principal: Principal, target_id: str | None) -> str | None:
 
 
 def offered(principal: Principal, target_id: str | None, wanted: Sequence[str] | None) -> list[str]:
-    """Return the names of the tools that the agent may use for this caller, or of those `wanted`.
+    """Return the names of the tools that the agent may use for this caller, or of those `wanted`;
+    those of runners each with its runner.
 
     Raises:
         InvalidInput: One is wanted that is none of them.
     """
     known = [*list_tools("workspace"), *list_actions()]
-    found = [tool.name for tool in known if _may_use(tool, principal, target_id)]
-    unknown = [name for name in wanted or () if name not in found]
-    if unknown:
-        raise InvalidInput(
-            f"inputs.tools: {unknown[0][:64]} is no tool for this agent.", details={"tools": found}
-        )
-    return found if wanted is None else [name for name in found if name in wanted]
+    own = [tool.name for tool in known if _may_use(tool, principal, target_id)]
+    elsewhere = Offered(principal, taken=our_names())
+    if wanted is None:
+        return [*own, *elsewhere.all]
+    found: dict[str, None] = {}
+    for name in wanted:
+        meant = [name] if name in own else []
+        if name not in our_names():  # what is called as one of ours means ours
+            meant = elsewhere.named(name)
+        if not meant:
+            told = f"inputs.tools: {name[:64]} is no tool for this agent."
+            raise InvalidInput(told, details={"tools": [*own, *elsewhere.all]})
+        found |= dict.fromkeys(meant)
+    return list(found)
+
+
+@cache
+def our_names() -> frozenset[str]:
+    """Return the names of all tools that are ours, whether or not this agent has them."""
+    return OWN.union(tool.name for tool in (*list_tools(), *list_actions()))
 
 
 def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
@@ -70,10 +88,12 @@ def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
     return True
 
 
-def specs(names: Sequence[str], output_schema: Mapping[str, Any] | None) -> list[ToolSpec]:
-    """Return what the model is told of these tools and of the agent's own."""
+def specs(
+    names: Sequence[str], elsewhere: Mapping[str, ToldTool], output_schema: Mapping[str, Any] | None
+) -> list[ToolSpec]:
+    """Return what the model is told of these tools, of those of runners, and of the agent's own."""
     known = [tool for tool in (*list_tools("workspace"), *list_actions()) if tool.name in names]
-    return [*map(_spec, known), *own_specs(output_schema)]
+    return [*map(_spec, known), *specs_elsewhere(elsewhere), *own_specs(output_schema)]
 
 
 def _spec(tool: Tool) -> ToolSpec:

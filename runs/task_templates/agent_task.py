@@ -59,8 +59,9 @@ class AgentTaskInputs(Closed):
         description="The workspace that its tools work in; the default one unless said.",
     )  # fmt: skip
     tools: list[str] | None = Field(
-        default=None, max_length=100,
-        description="Names of the tools that it may use; all that the caller may unless said.",
+        default=None, max_length=300,
+        description="Names of the tools that it may use, those of runners as bash.exec, or as"
+        " bash.exec@TARGET for one runner; all that the caller may unless said.",
     )  # fmt: skip
     output_schema: dict[str, Any] | None = Field(
         default=None, alias="outputSchema",
@@ -150,7 +151,7 @@ class AgentTask(TaskTemplate):
             return False
         if step_input["kind"] == PAGE:
             return True
-        tool = get_tool(step_input["tool"])
+        tool = get_tool(step_input["tool"])  # runners' tools are never called as one of ours
         return tool is not None and tool.uses_browser
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:

@@ -12,13 +12,13 @@ from pydantic import BaseModel, Field
 from decisions.errors import InvalidInput
 from decisions.principals import Principal
 from runners.base import Closed, Effect
+from runners.fallback import Elsewhere
 from runners.remote_tools import names_runner
 from runs.models import RunStatus
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
 from runs.task_templates.registry import (
     Conclusion,
-    Elsewhere,
     StepContext,
     StepPlan,
     StepView,

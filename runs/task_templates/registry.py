@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from django.conf import settings
 from jsonschema_rs import Draft202012Validator
@@ -23,9 +23,12 @@ from decisions.masking import MASK
 from decisions.principals import Principal
 from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
 from runners.base import Effect, ToolResult
+from runners.fallback import Elsewhere
 from runs.conversations.history import Told
-from runs.models import RunStatus
+from runs.models import Run, RunStatus
 from runs.shortening import answer_schema
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +71,6 @@ class Conclusion:
     next_actions: Sequence[Mapping[str, Any]] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """That a runner performs a call which has the name of one of our tools.
-
-    Attributes:
-        fallback_target_id: where our own tool works if the runner is not reached and its target
-            falls back.
-    """
-
-    fallback_target_id: str | None = None
-
-
 class StepContext(Protocol):
     """What a step may use: tools, through the one door that asks policy first."""
 
@@ -106,6 +97,9 @@ class StepContext(Protocol):
         timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
     ) -> Awaitable[ToolResult]:  # fmt: skip
         """Call a tool and return what came of it, a failure too."""
+
+    def looked_up(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
+        """Return what a function finds out about the run, where the database may be asked."""
 
     def said_before(self) -> Awaitable[Sequence[Told]]:
         """Return what was said in the run's task before the message that it is made for."""

@@ -15,15 +15,20 @@ import pytest
 from django.test import override_settings
 
 from decisions.principals import local_principal
+from runners.targets import TargetSays, allow_on_target, make_target
 from runs.models import Run, RunStep
 from runs.services import submit_run
 from tests.faults.world import World
 from tests.support.browsing_model import Browsing, shop
 from tests.support.model_server import Asked, ModelServer
-from tests.support.model_turns import Turn, complete, write
+from tests.support.model_turns import Call, Turn, complete, write
 from tests.support.pages import PageServer
+from tests.support.stub_runner import saying, stub_runner
 
-pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixtures"]
+pytest_plugins = [
+    "tests.support.model_fixtures", "tests.support.browser_fixtures",
+    "tests.support.runner_fixtures",
+]  # fmt: skip
 TURNS = [Turn("One.", [write("a.txt", "1\n", id_="c1")]),
          Turn("Two.", [write("a.txt", "2\n", id_="c2")]), complete()]  # fmt: skip
 
@@ -58,12 +63,12 @@ def go(world: World, folder: Path) -> str:
         ).run_id  # fmt: skip
 
 
-def start(world: World, model: ModelServer, folder: Path) -> None:
+def start(world: World, model: ModelServer, folder: Path, **env: str) -> None:
     """Start a scheduler and two workers that know the model."""
     world.start("scheduler")
     world.workers(
         2, CONTINUITY_WORKSPACE=str(folder), CONTINUITY_WRITE_REQUIRES_DIFF="0",
-        CONTINUITY_LLM_MODEL="scripted", CONTINUITY_LLM_BASE_URL=f"{model.url}/v1",
+        CONTINUITY_LLM_MODEL="scripted", CONTINUITY_LLM_BASE_URL=f"{model.url}/v1", **env,
     )  # fmt: skip
 
 
@@ -127,4 +132,30 @@ def test_a_click_that_was_lost_is_not_made_again_and_the_page_is_looked_at_anew(
     assert [one.status for one in later] == ["succeeded"] * 2  # the model's own next clicks
     assert run.status == "succeeded", run.error
     assert run.times_lost == 1
+    world.check()
+
+
+@pytest.mark.parametrize("moment", ["before_call", "after_call"])
+def test_a_call_of_a_runner_that_was_lost_is_never_sent_again(
+    world: World, model: ModelServer, tmp_path: Path, open_loopback: None, moment: str
+) -> None:
+    me = local_principal()
+    with stub_runner(saying({"ok": True, "output": "hello"})) as runner:
+        says = TargetSays(me.tenant_id, me.workspace_id, "hands", "docker-runner",
+                          endpoint=runner.url)  # fmt: skip
+        allow_on_target(make_target(says, actor="test"), ["bash.exec"], actor="test")
+        start(world, model, tmp_path, CONTINUITY_EGRESS_ALLOW="127.0.0.1")
+
+        def answer(asked: Asked) -> Turn:
+            if results(asked):
+                return complete()
+            world.arm(moment)
+            return Turn("", [Call("bash_exec", {"cmd": "x"}, "b1")])
+
+        model.answer = answer
+        run = world.ended(go(world, tmp_path))
+        assert world.was_hit(moment)
+        assert len(runner.asked) == (1 if moment == "after_call" else 0)
+    assert results(model.asked[1])["b1"]["error"]["details"]["effect"] == "unknown"
+    assert (run.status, run.times_lost) == ("succeeded", 1)
     world.check()

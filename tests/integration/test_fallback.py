@@ -14,7 +14,13 @@ from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, allow_on_target, change_target, make_target
+from runners.targets import (
+    TargetSays,
+    allow_on_target,
+    change_target,
+    delete_target,
+    make_target,
+)
 from runs.models import Run, RunEvent
 from runs.services import submit_run
 from runs.worker import WorkerPlace
@@ -231,3 +237,20 @@ def test_a_folder_to_fall_back_to_is_checked_when_it_is_handed_in(
         with pytest.raises(InvalidInput, match="fallbackTargetId"):
             submit_run(principal=principal, template_id="call_tools", inputs={"calls": [call]})
     assert not Run.objects.exists()
+
+
+def test_nobody_is_asked_about_a_call_of_a_runner_that_is_gone(
+    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+) -> None:
+    target = target_at()
+    calls = [{"name": "bash.exec", "args": {"cmd": "x"}, "targetId": target.id}]
+    submitted = submit_run(
+        principal=principal, template_id="call_tools", options={"mode": "async"},
+        inputs={"calls": calls},
+    )  # fmt: skip
+    delete_target(target.id, actor="test")
+    place.work()
+    run = Run.objects.get(id=submitted.run_id)
+    assert (run.status, run.waiting_for) == ("failed", None)
+    assert run.error["details"]["causeCode"] == "TARGET_NOT_FOUND"
+    assert rows("tool.called") == []

@@ -1,4 +1,4 @@
-"""What runners' tools are called on the wire of MCP, and which of their schemas hosts are shown."""
+"""What runners' tools are called on the wire, and which of their schemas models are shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from mcp_server.progress import JOINED_MAX, Joined
-from mcp_server.target_tools import fit_schema, wire_names
+from runners.told_tools import fit_schema, wire_names
 
 ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
 
@@ -33,6 +33,12 @@ def test_long_names_that_begin_alike_are_told_apart() -> None:
     names = wire_names(["b" * 100 + "1", "b" * 100 + "2"])
     assert len(set(names.values())) == 2
     assert all(len(wire) == 64 for wire in names.values())
+
+
+def test_no_tool_takes_the_marked_name_of_another() -> None:
+    marked = wire_names(["a.b", "a_b"])["a.b"]
+    names = wire_names(["a.b", "a_b", marked])
+    assert (names["a.b"], len(set(names.values()))) == (marked, 3)
 
 
 def test_names_of_our_own_tools_stay_ours() -> None:

@@ -1,0 +1,234 @@
+"""The agent calls tools of runners: under policy, once, on the runner that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.confirmations import confirm, refuse
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.targets import delete_target
+from runs.models import Run, RunEvent, RunStep
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.services import free_port
+from tests.support.agent_runners import BASH, MakeTarget, heard, offered, results
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.people import say
+from tests.support.stub_runner import StubRunner, saying, stub_runner
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.runner_fixtures",
+    "tests.support.agent_runner_fixtures",
+]  # fmt: skip
+pytestmark = pytest.mark.usefixtures("open_loopback")
+Goal = Callable[..., str]
+HELLO = Call("bash_exec", {"cmd": "printf hello"}, "b1")
+READ = {"path": "game/scene/start.txt"}
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def rows(action: str) -> list[dict[str, Any]]:
+    """Return what the audit log tells of deeds of a kind."""
+    return [one.metadata for one in AuditEntry.objects.filter(action=action).order_by("id")]
+
+
+def events(run: Run, type_: str) -> list[dict[str, Any]]:
+    """Return the data of a run's events of a type."""
+    found = RunEvent.objects.filter(run_id=run.id, type=type_).order_by("seq")
+    return [dict(row.data) for row in found]
+
+
+def test_a_call_lands_on_the_runner_once_and_is_told_everywhere(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target = target_at(runner.url, BASH, allow=("bash.exec",))
+    model.script = [Turn("", [HELLO]), complete()]
+    run = ended(goal(), place)
+    assert run.status == "succeeded", run.error
+    assert heard(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
+    assert runner.asked[0].json["ctx"]["runId"] == run.id
+    assert results(model.asked[1])[0]["result"] == "hello"
+    assert "".join(one["delta"] for one in events(run, "tool.update")) == "hello"
+    for one in events(run, "toolUsed"):
+        assert (one["tool"], one["targetId"]) == ("bash_exec", target.id)
+    for one in (*rows("tool.called"), *rows("tool.succeeded")):
+        assert (one["tool"], one["targetId"]) == ("bash.exec", target.id)
+    assert len(rows("tool.called")) == len(rows("tool.succeeded")) == 1
+    assert RunStep.objects.get(run_id=run.id, index=1).effect == "once"
+
+
+def test_the_model_is_told_its_name_schema_and_runner(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target = target_at(runner.url, BASH, name="builder")
+    model.script = [complete()]
+    run = ended(goal(), place)
+    told = offered(model.asked[0])["bash_exec"]
+    assert told["parameters"] == BASH["inputSchema"]
+    assert "Run a command line. Performed by the runner builder" in told["description"]
+    assert "A person has to confirm it" in told["description"]
+    assert f"bash.exec@{target.id}" in run.inputs["tools"]
+
+
+def test_what_policy_denies_is_not_offered_and_called_anyway_is_denied(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
+    model.script = [Turn("", [Call("deploy", {}, "d")]), complete()]
+    run = ended(goal(), place)
+    assert run.status == "succeeded"
+    assert "bash_exec" in model.asked[0].tools
+    assert "deploy" not in model.asked[0].tools
+    assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert [row["tool"] for row in rows("policy.denied")] == ["deploy"]
+    assert runner.asked == []
+
+
+def test_what_is_denied_while_the_run_goes_on_is_offered_no_more(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target_at(runner.url, BASH)
+    model.script = [Turn("", [HELLO]), complete()]
+    run = ended(goal(), place)
+    assert run.waiting_for["type"] == "confirmation"
+    make_rule(RuleSays("deny", tool="bash.exec"), actor="t")
+    say(run, confirm)
+    ended(run.id, place)
+    assert ["bash_exec" in asked.tools for asked in model.asked] == [True, False]
+    assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert runner.asked == []
+
+
+@pytest.mark.parametrize(("said", "times"), [(confirm, 1), (refuse, 0)])
+def test_a_call_that_needs_a_person_waits_for_one(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner,
+    said: Callable[..., Any], times: int,
+) -> None:  # fmt: skip
+    target_at(runner.url, BASH)  # of high risk: without a rule a person is asked
+    model.script = [Turn("", [HELLO]), complete()]
+    run = ended(goal(), place)
+    assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
+    assert runner.asked == []
+    say(run, said)
+    assert ended(run.id, place).status == "succeeded"
+    assert len(runner.asked) == times
+    assert results(model.asked[1])[0]["ok"] is bool(times)
+
+
+def test_of_two_runners_with_the_same_tool_the_model_chooses(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    with stub_runner(saying({"ok": True, "output": "there"})) as second:
+        first = target_at(runner.url, BASH, allow=("bash.exec",), name="one")
+        other = target_at(second.url, BASH, allow=("bash.exec",), name="two")
+        chosen = {"cmd": "x", "continuityTarget": other.id}
+        model.script = [
+            Turn("", [Call("bash_exec", {"cmd": "x"}, "a"), Call("bash_exec", chosen, "b")]),
+            complete(),
+        ]
+        assert ended(goal(), place).status == "succeeded"
+        choice = offered(model.asked[0])["bash_exec"]["parameters"]["properties"]
+        assert set(choice["continuityTarget"]["enum"]) == {first.id, other.id}
+        none, there = results(model.asked[1])
+        assert first.id in none["error"]["message"]
+        assert there["result"] == "there"
+        assert heard(second) == [{"name": "bash.exec", "args": {"cmd": "x"}}]
+    assert runner.asked == []
+
+
+def test_a_runner_that_came_later_is_none_of_the_runs(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    run_id = goal()
+    target_at(runner.url, BASH, allow=("bash.exec",))
+    model.script = [Turn("", [HELLO]), complete()]
+    ended(run_id, place)
+    assert "bash_exec" not in model.asked[0].tools
+    assert "there is no tool" in results(model.asked[1])[0]["error"]["message"]
+    assert runner.asked == []
+
+
+def test_a_runner_that_is_gone_is_told_as_gone(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+) -> None:
+    target = target_at(runner.url, BASH, allow=("bash.exec",))
+    model.script = [Turn("", [HELLO]), complete()]
+    run_id = goal()
+    delete_target(target.id, actor="test")
+    assert ended(run_id, place).status == "succeeded"
+    assert "bash_exec" not in model.asked[0].tools
+    error = results(model.asked[1])[0]["error"]
+    assert error["code"] == "TARGET_NOT_FOUND"
+    assert target.id in error["message"]
+    assert runner.asked == []
+
+
+@pytest.mark.parametrize("own", ["read_file", "ask_followup_question", "browser_click"])
+def test_a_runners_tool_that_is_called_as_one_of_ours_is_never_taken_for_it(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner,
+    own: str,
+) -> None:  # fmt: skip
+    target_at(runner.url, {"name": own}, allow=("*",))
+
+    def answer(asked: Asked) -> Turn:
+        (theirs,) = [name for name in asked.tools if name.startswith(f"{own}_")]
+        calls = [Call(theirs, {"tabId": 1, "question": "?"}, "t"), Call("read_file", READ, "o")]
+        return Turn("", calls) if len(model.asked) == 1 else complete()
+
+    model.answer = answer
+    run = ended(goal(), place)
+    assert (run.status, run.waiting_for) == ("succeeded", None)
+    theirs, ours = results(model.asked[1])
+    assert theirs["result"] == "hello"
+    assert "changeBg" in str(ours["result"])
+    assert [one["name"] for one in heard(runner)] == [own]
+
+
+@pytest.mark.parametrize("is_ours_too", [True, False])
+def test_our_own_tool_steps_in_only_where_the_agent_has_it(
+    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, project: Path,
+    is_ours_too: bool,
+) -> None:  # fmt: skip
+    target = target_at(f"http://127.0.0.1:{free_port()}/execute", {"name": "read_file"},
+                       allow=("*",), config={"onUnreachable": "fallback_local"})  # fmt: skip
+
+    def answer(asked: Asked) -> Turn:
+        (theirs,) = [name for name in asked.tools if name.startswith("read_file_")]
+        return Turn("", [Call(theirs, READ, "t")]) if len(model.asked) == 1 else complete()
+
+    model.answer = answer
+    ours = ["read_file"] if is_ours_too else []
+    run = ended(goal(tools=[f"read_file@{target.id}", *ours]), place)
+    told = results(model.asked[1])[0]
+    assert ("changeBg" in str(told.get("result"))) is is_ours_too
+    assert len(rows("tool.fell_back")) == len(events(run, "tool.fell_back")) == int(is_ours_too)
+    if not is_ours_too:
+        assert told["error"]["details"]["effect"] == "none"
+
+
+def test_a_caller_who_may_only_read_has_no_runners(
+    model: ModelServer, project: Path, principal: Principal, place: WorkerPlace,
+    agent_settings: Any, target_at: MakeTarget, runner: StubRunner,
+) -> None:  # fmt: skip
+    target_at(runner.url, BASH, allow=("bash.exec",))
+    caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
+    model.script = [Turn("", [HELLO]), complete()]
+    submit_run(principal=caller, template_id="agent_task", inputs={"goal": "x"},
+               options={"mode": "async"})  # fmt: skip
+    place.work()
+    assert "bash_exec" not in model.asked[0].tools
+    assert runner.asked == []

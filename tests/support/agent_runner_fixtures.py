@@ -1,0 +1,42 @@
+"""Runners for runs of the agent. A test module names this one in `pytest_plugins`, with
+agent_fixtures and what that needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, allow_on_target, make_target
+from tests.support.stub_runner import StubRunner, saying, stub_runner
+
+HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
+MakeTarget = Callable[..., ExecutionTarget]
+
+
+@pytest.fixture
+def runner() -> Iterator[StubRunner]:
+    """A runner that says hello in two pieces."""
+    with stub_runner(saying(HELLO)) as made:
+        yield made
+
+
+@pytest.fixture
+def target_at(principal: Principal) -> MakeTarget:
+    """Make a runner's target that offers these tools: `target_at(url, BASH, allow=["*"])`."""
+
+    def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
+        config = {"tools": list(tools), **more.pop("config", {})}
+        says = TargetSays(
+            principal.tenant_id, principal.workspace_id, more.pop("name", "builder"),
+            "docker-runner", endpoint=endpoint, config=config, **more,
+        )  # fmt: skip
+        target = make_target(says, actor="test")
+        allow_on_target(target, allow, actor="test")
+        return target
+
+    return make

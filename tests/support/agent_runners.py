@@ -1,0 +1,34 @@
+"""What runners offer to runs of the agent, what the model was told of it, what came to a runner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from runners.models import ExecutionTarget
+from tests.support.model_server import Asked
+from tests.support.stub_runner import StubRunner
+
+SCHEMA = {
+    "type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"],
+}  # fmt: skip
+BASH = {"name": "bash.exec", "description": "Run a command line.", "inputSchema": SCHEMA}
+MakeTarget = Callable[..., ExecutionTarget]
+
+
+def results(asked: Asked) -> list[dict[str, Any]]:
+    """Return the results of tools that a request told the model."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in told]
+
+
+def offered(asked: Asked) -> dict[str, dict[str, Any]]:
+    """Return what a request told the model of each tool, by its name."""
+    told = [dict(one["function"]) for one in asked.body["tools"]]
+    return {str(one["name"]): one for one in told}
+
+
+def heard(runner: StubRunner) -> list[dict[str, Any]]:
+    """Return the calls that came to a runner."""
+    return [dict(asked.json["call"]) for asked in runner.asked]
