@@ -263,9 +263,12 @@ def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
     run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), place)
-    first, second = audited(run.id, *CALLS)
-    assert (first["ok"], first["errorCode"]) == (False, "E_NOT_FOUND")
-    assert (second["tool"], second["ok"]) == ("get_runtime_info", True)
+    rows = audited(run.id, *CALLS)
+    assert [one["action"] for one in rows] == [
+        "tool.called", "tool.failed", "tool.called", "tool.succeeded",
+    ]  # fmt: skip
+    assert (rows[1]["ok"], rows[1]["code"]) == (False, "E_NOT_FOUND")
+    assert (rows[3]["tool"], rows[3]["ok"]) == ("get_runtime_info", True)
 
 
 @pytest.mark.parametrize("stops", [True, False])
@@ -274,7 +277,8 @@ def test_a_denied_call_was_not_called(
 ) -> None:
     make_rule(RuleSays("deny", tool="write_to_file"), actor="test")
     run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), place)
-    assert [one["tool"] for one in audited(run.id, *CALLS)] == ["get_runtime_info"][stops:]
+    called = [] if stops else ["get_runtime_info"]
+    assert [one["tool"] for one in audited(run.id, "tool.called")] == called
     assert [one["tool"] for one in audited(run.id, "policy.denied")] == ["write_to_file"]
 
 
@@ -294,17 +298,28 @@ def test_a_write_is_audited_before_and_after(
     assert rows[5]["code"] == run.error["details"]["causeCode"]
 
 
-def test_a_write_whose_step_was_never_noted_is_in_the_audit_log(
-    hand_in: Callable[..., str], place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+def test_a_reading_call_is_audited_before_and_after(
+    hand_in: Callable[..., str], place: WorkerPlace
+) -> None:
+    run = ended(hand_in(call("list_files", path="game/scene")), place)
+    begun, over = audited(run.id, *CALLS)
+    assert (begun["action"], over["action"]) == ("tool.called", "tool.succeeded")
+    assert begun["callId"] == over["callId"]
+    assert (begun["path"], begun["targetId"]) == ("game/scene", ExecutionTarget.objects.get().id)
+
+
+@pytest.mark.parametrize("asked", [PREVIEW, call("read_file", path="game/scene/start.txt")])
+def test_a_call_whose_step_was_never_noted_is_in_the_audit_log(
+    hand_in: Callable[..., str], place: WorkerPlace, monkeypatch: pytest.MonkeyPatch, asked: Call
 ) -> None:
     def lose_the_lease(row: RunStep, *_: object) -> None:
         raise LeaseLost(row.run_id)
 
     monkeypatch.setattr("runs.step_lines.succeeded", lose_the_lease)
-    run = ended(hand_in(PREVIEW), place)
+    run = ended(hand_in(asked), place)
     assert run.status == "running"
     (begun,) = audited(run.id, *CALLS)
-    assert (begun["action"], begun["path"]) == ("tool.called", SCENE)
+    assert (begun["action"], begun["path"]) == ("tool.called", asked["args"]["path"])
 
 
 def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
