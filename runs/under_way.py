@@ -126,7 +126,7 @@ class StepsUnderWay:
         self, row: RunStep, *, run_deadline: float, earlier: Sequence[StepView] = ()
     ) -> None:
         """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
-        limit = time.monotonic() + self._template.step_timeout_ms / 1000
+        limit = time.monotonic() + self._template.step_limit_ms(row.input) / 1000
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,

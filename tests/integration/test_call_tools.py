@@ -21,12 +21,14 @@ from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
+from runners.registry import list_tools
 from runners.targets import TargetSays, make_target
 from runs.claims import LeaseLost
 from runs.models import Run, RunStep
 from runs.open_calls import CarriedCall
 from runs.services import retry_run, submit_run
 from runs.shortening import RESULT_BYTES
+from runs.task_templates.call_tools import CallTools
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
@@ -296,6 +298,15 @@ def test_a_write_is_audited_before_and_after(
     assert (rows[2]["step"], rows[2]["argsDigest"]) == (1, rows[3]["argsDigest"])
     assert rows[3]["snapshotId"] == run.steps.get(index=1).output["output"]["snapshotId"]
     assert rows[5]["code"] == run.error["details"]["causeCode"]
+
+
+def test_a_step_has_the_time_of_its_tool_whatever_that_is(
+    hand_in: Callable[..., str], place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tool in list_tools():
+        assert CallTools().step_limit_ms({"tool": tool.name}) > tool.timeout_ms
+    monkeypatch.setattr(CallTools, "step_timeout_ms", 1)
+    assert ended(hand_in(call("list_files", path="game/scene")), place).status == "succeeded"
 
 
 def test_a_reading_call_is_audited_before_and_after(

@@ -12,12 +12,11 @@ from decisions.errors import InvalidInput, PolicyDenied
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
-from runners.gateway.wanted import TIMEOUT_MAX_MS
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, allow_on_target, make_target
 from runs.models import Run, RunEvent, RunStep
 from runs.services import submit_run
-from runs.task_templates.call_tools import CallTools
+from runs.task_templates import tool_steps
 from runs.worker import WorkerPlace
 from tests.services import free_port
 from tests.support.rest import refusal, told
@@ -143,9 +142,8 @@ def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
     place: WorkerPlace, principal: Principal, target_at: MakeTarget,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    longer_ms = CallTools.step_timeout_ms - TIMEOUT_MAX_MS
     monkeypatch.setattr("runners.gateway.wanted.TIMEOUT_MAX_MS", 500)
-    monkeypatch.setattr(CallTools, "step_timeout_ms", 500 + longer_ms)
+    monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
     with stub_runner(Line.hang) as runner:
         target = target_at(runner.url, "echo", config={"timeoutMs": 600_000})
         run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
