@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from artifacts.selectors import CHUNK_MAX
-
-Schema = dict[str, Any]
-
-
-def _closed(properties: Schema, required: list[str] | None = None) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties) if required is None else required,
-        "additionalProperties": False,
-    }
-
+from decisions.schemas import Schema, closed
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _TEXT: Schema = {"type": "string"}
 
-GET_ARTIFACT_INPUT: Schema = _closed(
+GET_ARTIFACT_INPUT: Schema = closed(
     {
         "artifactId": _ID,
         "offset": {
@@ -36,7 +23,7 @@ GET_ARTIFACT_INPUT: Schema = _closed(
     },
     ["artifactId"],
 )
-ARTIFACT_CHUNK: Schema = _closed(
+ARTIFACT_CHUNK: Schema = closed(
     {
         "artifactId": _ID,
         "mimeType": _TEXT,
@@ -47,7 +34,7 @@ ARTIFACT_CHUNK: Schema = _closed(
         "complete": {"type": "boolean"},
     }
 )
-ARTIFACT: Schema = _closed(
+ARTIFACT: Schema = closed(
     {
         "artifactId": _ID,
         "runId": {**_TEXT, "description": "Empty for what a caller brought."},
@@ -61,8 +48,8 @@ ARTIFACT: Schema = _closed(
         "expired": {"type": "boolean"},
     }
 )
-ARTIFACT_LIST: Schema = _closed({"artifacts": {"type": "array", "items": ARTIFACT}})
-START_UPLOAD_INPUT: Schema = _closed(
+ARTIFACT_LIST: Schema = closed({"artifacts": {"type": "array", "items": ARTIFACT}})
+START_UPLOAD_INPUT: Schema = closed(
     {
         "name": {"type": "string", "minLength": 1, "maxLength": 255},
         "mimeType": {
@@ -74,7 +61,7 @@ START_UPLOAD_INPUT: Schema = _closed(
         "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
     }
 )
-UPLOAD: Schema = _closed(
+UPLOAD: Schema = closed(
     {
         "uploadId": _ID,
         "method": {"const": "PUT"},
@@ -83,4 +70,4 @@ UPLOAD: Schema = _closed(
         "expiresAt": _COUNT,
     }
 )
-UPLOAD_ID_INPUT: Schema = _closed({"uploadId": _ID})
+UPLOAD_ID_INPUT: Schema = closed({"uploadId": _ID})

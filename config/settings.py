@@ -256,6 +256,7 @@ ASGI_APPLICATION = "config.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "decisions" / "templates"],  # come before Unfold's
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

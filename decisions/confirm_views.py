@@ -11,10 +11,11 @@ from decisions.arguments import Arguments
 from decisions.confirm_tokens import confirm_decision
 from decisions.continuity_view import ContinuityView, continuity_operation
 from decisions.openapi import component
+from decisions.schemas import closed
 
 _CONFIRM = Arguments(contract.CONFIRM_INPUT_REST)
 _BODY = {
-    **contract.closed(
+    **closed(
         {name: contract.CONFIRM_INPUT["properties"][name] for name in ("user_id", "confirm_token")}
     ),
     "required": ["user_id"],

@@ -7,26 +7,12 @@ Answers are open at every level: what the back end adds later passes through eve
 
 from __future__ import annotations
 
-from typing import Any
-
 from decisions.continuity import USER_ID
 from decisions.models import Axis, ObjectType, OutcomeStatus
+from decisions.schemas import Schema, closed
 
-Schema = dict[str, Any]
 AXES = tuple(Axis.values)
 FAILURE_TYPES = ("data_loss", "repeat_error", "context_loss", "system_error", "high_risk")
-
-
-def closed(properties: Schema, required: list[str] | None = None) -> Schema:
-    """Return the schema of an object that takes these fields alone; all are required unless said
-    otherwise.
-    """
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties) if required is None else required,
-        "additionalProperties": False,
-    }
 
 
 def answer(properties: Schema, required: list[str] | None = None) -> Schema:

@@ -16,6 +16,8 @@ from decisions.wording import ago, short_id
 _MODELS = {"session": "browsersession", "operator": "", "rule": "policyrule",
            "target": "executiontarget"}  # fmt: skip
 
+TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy's words
+
 
 def moment(at: datetime | None) -> SafeString:
     """Return how long ago it was, the exact time in its title."""

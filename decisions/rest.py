@@ -5,7 +5,6 @@ before it has a view.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from decisions.arguments import read_json
 from decisions.audit import Deed, record
 from decisions.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
 from decisions.logs import redact
+from decisions.loopback import is_loopback
 from decisions.principals import Principal, authenticate, throttle_key
 from decisions.storable import storable_text
 from decisions.throttle import CallCounter, FewRows
@@ -48,20 +48,11 @@ def is_local_call(request: HttpRequest | Request) -> bool:
         name == "HTTP_FORWARDED" or name.startswith("HTTP_X_FORWARDED") for name in request.META
     )
     peer, host = request.META.get("REMOTE_ADDR", ""), request.get_host()
-    return not forwarded and _is_loopback(peer) and _is_loopback(_host_name(host))
+    return not forwarded and is_loopback(peer) and is_loopback(_host_name(host))
 
 
 def _host_name(host: str) -> str:
-    name = host.rpartition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    return "127.0.0.1" if name.lower() == "localhost" else name.strip("[")
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    return host.rpartition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 def count_call(request: HttpRequest | Request) -> None:

@@ -13,8 +13,36 @@ from pydantic import BaseModel
 
 from decisions.errors import InvalidInput
 
+Schema = dict[str, Any]
+# Of a list: which part of it, and what an answer tells of the rest beside the part.
+PART_ASKED: Schema = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
+    "offset": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
+}
+_PART_TOLD: Schema = {
+    "total": {"type": "integer", "minimum": 0},
+    "hasMore": {"type": "boolean"},
+    "nextCursor": {"type": ["string", "null"]},
+}
 MAX_TOLD = 5  # errors named in one answer
 MAX_TEXT = 300  # characters of one error; values are not echoed whole
+
+
+def closed(properties: Schema, required: list[str] | None = None) -> Schema:
+    """Return the schema of an object that takes these fields alone; all are required unless said
+    otherwise.
+    """
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties) if required is None else required,
+        "additionalProperties": False,
+    }
+
+
+def list_of(name: str, item: Schema) -> Schema:
+    """Return the schema of an answer with a part of a list, which stands under `name`."""
+    return closed({name: {"type": "array", "items": item}, **_PART_TOLD})
 
 
 def compile_schema(schema: dict[str, Any], *, mask: str | None = None) -> Draft202012Validator:

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from decisions.schemas import PART_ASKED, Schema, closed, list_of
 from runners.models import TargetKind
 from runners.runner_says import ON_UNREACHABLE
-
-Schema = dict[str, Any]
-
-
-def _object(properties: Schema, required: list[str]) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _KIND: Schema = {"type": "string", "enum": [str(kind) for kind in TargetKind.values]}
@@ -54,24 +43,17 @@ _WRITABLE: Schema = {
     "config": _CONFIG,
 }
 
-LIST_INPUT: Schema = _object(
-    {
-        "kind": _KIND,
-        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-        "offset": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
-    },
-    [],
-)
-CREATE_INPUT: Schema = _object({"kind": _KIND, **_WRITABLE}, ["kind", "name"])
-ID_INPUT: Schema = _object({"targetId": _ID}, ["targetId"])
+LIST_INPUT: Schema = closed({"kind": _KIND, **PART_ASKED}, [])
+CREATE_INPUT: Schema = closed({"kind": _KIND, **_WRITABLE}, ["kind", "name"])
+ID_INPUT: Schema = closed({"targetId": _ID}, ["targetId"])
 _VERSION: Schema = {
     "type": "integer",
     "minimum": 1,
     "maximum": 2**31 - 1,
     "description": "The version that was read; where it is another one by now, the answer is 409.",
 }
-REPLACE_BODY: Schema = _object({**_WRITABLE, "version": _VERSION}, ["name"])
-REPLACE_INPUT: Schema = _object(
+REPLACE_BODY: Schema = closed({**_WRITABLE, "version": _VERSION}, ["name"])
+REPLACE_INPUT: Schema = closed(
     {"targetId": _ID, **REPLACE_BODY["properties"]}, ["targetId", "name"]
 )
 
@@ -99,19 +81,9 @@ _FIELDS: Schema = {
     },
     "toolsError": {**_TEXT_OR_NULL, "description": "Why that probe could not learn them."},
 }
-TARGET: Schema = _object(_FIELDS, list(_FIELDS))
-TARGET_LIST: Schema = _object(
-    {
-        "targets": {"type": "array", "items": TARGET},
-        "total": {"type": "integer", "minimum": 0},
-        "hasMore": {"type": "boolean"},
-        "nextCursor": {"type": ["string", "null"]},
-    },
-    ["targets", "total", "hasMore", "nextCursor"],
-)
-DELETED: Schema = _object(
-    {"success": {"type": "boolean"}, "targetId": _ID}, ["success", "targetId"]
-)
+TARGET: Schema = closed(_FIELDS, list(_FIELDS))
+TARGET_LIST: Schema = list_of("targets", TARGET)
+DELETED: Schema = closed({"success": {"type": "boolean"}, "targetId": _ID}, ["success", "targetId"])
 NEW_EXAMPLE: dict[str, Any] = {
     "kind": "docker-runner",
     "name": "build machine",

@@ -6,24 +6,13 @@ seed's.
 
 from __future__ import annotations
 
-from typing import Any
-
 from artifacts.contract import ARTIFACT_CHUNK as ARTIFACT_CHUNK
 from artifacts.contract import GET_ARTIFACT_INPUT as GET_ARTIFACT_INPUT
+from decisions.schemas import Schema, closed, list_of
 from runs.events.types import EventType
 from runs.models import RunStatus
 
-Schema = dict[str, Any]
 WAIT_MAX_MS = 55_000  # no call but a sync run blocks longer (product.md, "MCP")
-
-
-def _object(properties: Schema, required: list[str] | None = None) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties) if required is None else required,
-        "additionalProperties": False,
-    }
 
 
 def _nullable(schema: Schema) -> Schema:
@@ -46,7 +35,7 @@ _WAIT: Schema = {
     "description": "Milliseconds to wait at most; the handle stays good afterwards.",
 }
 
-OPTIONS: Schema = _object(
+OPTIONS: Schema = closed(
     {
         "mode": {
             "type": "string",
@@ -78,7 +67,7 @@ OPTIONS: Schema = _object(
     },
     [],
 )
-RUN_TASK_TEMPLATE_INPUT: Schema = _object(
+RUN_TASK_TEMPLATE_INPUT: Schema = closed(
     {
         "templateId": {**_TEMPLATE_ID, "description": "From list_task_templates."},
         "sessionId": {
@@ -90,9 +79,9 @@ RUN_TASK_TEMPLATE_INPUT: Schema = _object(
     },
     ["templateId", "inputs"],
 )
-RUN_ID_INPUT: Schema = _object({"runId": _ID})
-WAIT_TASK_RUN_INPUT: Schema = _object({"runId": _ID, "waitMs": _WAIT}, ["runId"])
-LIST_TASK_RUNS_INPUT: Schema = _object(
+RUN_ID_INPUT: Schema = closed({"runId": _ID})
+WAIT_TASK_RUN_INPUT: Schema = closed({"runId": _ID, "waitMs": _WAIT}, ["runId"])
+LIST_TASK_RUNS_INPUT: Schema = closed(
     {
         "status": _STATUS,
         "templateId": _TEMPLATE_ID,
@@ -101,10 +90,10 @@ LIST_TASK_RUNS_INPUT: Schema = _object(
     },
     [],
 )
-ANSWER_TASK_RUN_INPUT: Schema = _object(
+ANSWER_TASK_RUN_INPUT: Schema = closed(
     {"runId": _ID, "answer": {"type": "string", "minLength": 1, "maxLength": 65_536}}
 )
-SUBSCRIBE_INPUT: Schema = _object(
+SUBSCRIBE_INPUT: Schema = closed(
     {
         "runId": _ID,
         "after": {**_OFFSET, "description": "The last seq you have; 0 (default) from the start."},
@@ -113,7 +102,7 @@ SUBSCRIBE_INPUT: Schema = _object(
     },
     ["runId"],
 )
-NO_INPUT: Schema = _object({})
+NO_INPUT: Schema = closed({})
 
 _STEP_ERROR: Schema = {"type": "object", "required": ["errorCode", "message"]}
 _RUN_FIELDS: Schema = {
@@ -122,8 +111,8 @@ _RUN_FIELDS: Schema = {
     "sessionId": _TEXT,
     "ownsSession": _BOOL,
     "status": _STATUS,
-    "progress": _object({"doneSteps": _COUNT, "totalSteps": _COUNT}),
-    "metrics": _object({"elapsedMs": _MS}),
+    "progress": closed({"doneSteps": _COUNT, "totalSteps": _COUNT}),
+    "metrics": closed({"elapsedMs": _MS}),
     "result": _nullable(_ANY_OBJECT),
     "error": _nullable(_STEP_ERROR),
     "artifactIds": {"type": "array", "items": _ID},
@@ -133,7 +122,7 @@ _RUN_FIELDS: Schema = {
 _RUN_EXTRAS: Schema = {
     "mode": {"type": "string", "enum": ["sync", "async"]},
     "templateVersion": _TEXT,
-    "queue": _object({"position": _COUNT, "reason": _TEXT}),
+    "queue": closed({"position": _COUNT, "reason": _TEXT}),
     "waitingFor": _ANY_OBJECT,
     "resultSummary": _TEXT,
     "nextActions": {"type": "array", "items": _ANY_OBJECT},
@@ -141,25 +130,18 @@ _RUN_EXTRAS: Schema = {
     "attempt": _COUNT,
     "retryOf": _TEXT,
 }
-RUN_OUTPUT: Schema = _object({**_RUN_FIELDS, **_RUN_EXTRAS}, list(_RUN_FIELDS))
+RUN_OUTPUT: Schema = closed({**_RUN_FIELDS, **_RUN_EXTRAS}, list(_RUN_FIELDS))
 # A sync answer is the Run's fields at top level, with mode and deduplicated (mechanisms 23).
-RUN_TASK_TEMPLATE_OUTPUT: Schema = _object(
+RUN_TASK_TEMPLATE_OUTPUT: Schema = closed(
     {**_RUN_FIELDS, **_RUN_EXTRAS, "deduplicated": _BOOL, "inputsMatch": _BOOL},
     ["runId", "sessionId", "status", "mode", "deduplicated"],
 )
-LIST_TASK_RUNS_OUTPUT: Schema = _object(
-    {
-        "runs": {"type": "array", "items": RUN_OUTPUT},
-        "total": _COUNT,
-        "hasMore": _BOOL,
-        "nextCursor": {"type": ["string", "null"]},
-    }
-)
-CANCEL_TASK_RUN_OUTPUT: Schema = _object(
+LIST_TASK_RUNS_OUTPUT: Schema = list_of("runs", RUN_OUTPUT)
+CANCEL_TASK_RUN_OUTPUT: Schema = closed(
     {"success": _BOOL, "runId": _ID, "status": _STATUS, "reason": _TEXT},
     ["success", "runId", "status"],
 )
-EVENT: Schema = _object(
+EVENT: Schema = closed(
     {
         "seq": {"type": "integer", "minimum": 1},
         "type": {"type": "string", "enum": list(EventType)},
@@ -167,10 +149,10 @@ EVENT: Schema = _object(
         "data": _ANY_OBJECT,
     }
 )
-SUBSCRIBE_OUTPUT: Schema = _object(
+SUBSCRIBE_OUTPUT: Schema = closed(
     {"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT, "terminal": _BOOL}
 )
-TEMPLATE: Schema = _object(
+TEMPLATE: Schema = closed(
     {
         "templateId": _TEXT,
         "version": _TEXT,
@@ -184,14 +166,14 @@ TEMPLATE: Schema = _object(
         "limits": _ANY_OBJECT,
     }
 )
-LIST_TASK_TEMPLATES_OUTPUT: Schema = _object(
+LIST_TASK_TEMPLATES_OUTPUT: Schema = closed(
     {
         "templates": {"type": "array", "items": TEMPLATE},
         "hasMore": _BOOL,
         "nextCursor": {"type": ["string", "null"]},
     }
 )
-RUNTIME_PROFILE_OUTPUT: Schema = _object(
+RUNTIME_PROFILE_OUTPUT: Schema = closed(
     {
         "maxConcurrentRuns": _COUNT,
         "maxUrls": _COUNT,

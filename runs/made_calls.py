@@ -1,9 +1,9 @@
 """Tool calls that steps made, and what the audit log tells of each.
 
-A call that may change a workspace, or that a runner performs, is told before it is made
+A call that works in a workspace, or that a runner performs, is told before it is made
 (`tool.called`) and when it is over (`tool.succeeded`, `tool.failed`), so that one whose worker was
-lost is there too (`runs.open_calls`). Of any other there is one row, `tool.called`, written with
-its step.
+lost is there too (`runs.open_calls`). Of a call of a browser's tool, which a step may make by the
+hundred, there is one row, `tool.called`, written with its step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from decisions.audit import Deed
 from decisions.deeds import ToolUse
 from decisions.ids import new_id
-from runners.base import Effect, ToolResult
+from runners.base import ToolResult
 from runners.errors import AddressNotAllowed
 from runners.registry import get_tool
 from runners.workspace.errors import PolicyViolation
@@ -51,7 +51,7 @@ class MadeCall:
         if tool is None:
             elsewhere = {"targetId": use.target_id or "", "elsewhere": True}
             return cls(use.tool, use.digest, elsewhere, call_id=new_id("call_"))
-        if tool.kind != "workspace" or tool.effect == Effect.READ:
+        if tool.kind != "workspace":
             return cls(use.tool, use.digest, {})
         about: dict[str, Any] = {}
         if use.target_id is not None:

@@ -120,9 +120,11 @@ class Publisher:
         """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Publish a last time and end; returns at once."""
+    def stop(self, wait_s: float = 0.0) -> None:
+        """Publish a last time and end; returns at once unless it is to wait for that."""
         self._stopping.set()
+        if wait_s:
+            self._thread.join(wait_s)
 
     def _run(self) -> None:
         is_over = False

@@ -184,7 +184,7 @@ class StepRun:
         self, use: ToolUse, call: MadeCall, elsewhere: Elsewhere | None
     ) -> Workspace | RunnerTarget | ToolFailed | Refused | None:
         """Return where a call works, or why it cannot; None where it needs no place. A call that
-        may change something is told first.
+        has one is told first.
         """
         tool = get_tool(use.tool) if use.is_own else None
         if tool is not None and tool.kind != "workspace":

@@ -137,9 +137,8 @@ def begin_call(
     run: Run, *, tool: Tool | None, use: ToolUse, call: MadeCall, opened: list[str]
 ) -> Workspace | RunnerTarget | ToolFailed | Refused:
     """Return the folder that a call of a workspace tool works in, or the runner that performs a
-    call (`tool` is None), or why there is none for it; on the run's database thread. A call that
-    may change something is told first, and named in `opened`; a target that is disabled is a
-    denial, and told as one.
+    call (`tool` is None), or why there is none for it; on the run's database thread. The call is
+    told first, and named in `opened`; a target that is disabled is a denial, and told as one.
 
     Raises:
         LeaseLost: The run is not ours any more; the call is not to be made.
@@ -158,10 +157,9 @@ def begin_call(
         return denied
     except (ToolFailed, TargetNotFound) as failed:
         return failed
-    if call.call_id:
-        if not open_call_of_run(call.call_id, begun(run, use.step_index or 0, call), run):
-            raise LeaseLost(run.id)
-        opened.append(call.call_id)
+    if not open_call_of_run(call.call_id, begun(run, use.step_index or 0, call), run):
+        raise LeaseLost(run.id)
+    opened.append(call.call_id)
     return place
 
 

@@ -129,7 +129,7 @@ class StepsUnderWay:
         self, row: RunStep, *, run_deadline: float, earlier: Sequence[StepView] = ()
     ) -> None:
         """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
-        limit = time.monotonic() + self._template.step_timeout_ms / 1000
+        limit = time.monotonic() + self._template.step_limit_ms(row.input) / 1000
         paused = row.paused or {}
         was_taken_over = bool(paused.get("takenOver"))  # then it may be closed: the tool says so
         step_run = StepRun(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from decisions.schemas import Schema, closed
 from runs.models import DeliveryStatus
-
-Schema = dict[str, Any]
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _MS: Schema = {"type": "integer", "minimum": 0}
@@ -14,17 +11,7 @@ _MS_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
 _TEXT: Schema = {"type": "string"}
 _BOOL: Schema = {"type": "boolean"}
 
-
-def _closed(properties: Schema, required: list[str]) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
-CREATE_WEBHOOK_INPUT = _closed(
+CREATE_WEBHOOK_INPUT = closed(
     {
         "url": {
             "type": "string",
@@ -46,8 +33,8 @@ CREATE_WEBHOOK_INPUT = _closed(
     },
     ["url"],
 )
-WEBHOOK_ID_INPUT = _closed({"webhookId": _ID}, ["webhookId"])
-LIST_DELIVERIES_INPUT = _closed(
+WEBHOOK_ID_INPUT = closed({"webhookId": _ID}, ["webhookId"])
+LIST_DELIVERIES_INPUT = closed(
     {
         "webhookId": _ID,
         "status": {"type": "string", "enum": list(DeliveryStatus.values)},
@@ -56,17 +43,17 @@ LIST_DELIVERIES_INPUT = _closed(
     },
     ["webhookId"],
 )
-DELIVERY_INPUT = _closed({"webhookId": _ID, "deliveryId": _ID}, ["webhookId", "deliveryId"])
+DELIVERY_INPUT = closed({"webhookId": _ID, "deliveryId": _ID}, ["webhookId", "deliveryId"])
 
 _WEBHOOK: Schema = {
     "webhookId": _ID, "name": _TEXT, "url": _TEXT, "everyRun": _BOOL,
     "confirmations": _BOOL, "enabled": _BOOL, "createdAt": _MS, "disabledAt": _MS, "reason": _TEXT,
 }  # fmt: skip
 _ALWAYS = ["webhookId", "name", "url", "everyRun", "confirmations", "enabled", "createdAt"]
-WEBHOOK = _closed(_WEBHOOK, _ALWAYS)
-NEW_WEBHOOK = _closed({**_WEBHOOK, "secret": _TEXT}, [*_ALWAYS, "secret"])
-WEBHOOK_LIST = _closed({"webhooks": {"type": "array", "items": WEBHOOK}}, ["webhooks"])
-DELETED_WEBHOOK = _closed({"success": _BOOL, "webhookId": _ID}, ["success", "webhookId"])
+WEBHOOK = closed(_WEBHOOK, _ALWAYS)
+NEW_WEBHOOK = closed({**_WEBHOOK, "secret": _TEXT}, [*_ALWAYS, "secret"])
+WEBHOOK_LIST = closed({"webhooks": {"type": "array", "items": WEBHOOK}}, ["webhooks"])
+DELETED_WEBHOOK = closed({"success": _BOOL, "webhookId": _ID}, ["success", "webhookId"])
 _DELIVERY: Schema = {
     "deliveryId": _ID, "webhookId": _ID, "runId": {**_ID, "type": ["string", "null"]},
     "decisionId": {"type": ["integer", "null"]}, "type": _TEXT,
@@ -75,8 +62,8 @@ _DELIVERY: Schema = {
     "statusCode": {"type": ["integer", "null"]}, "error": {"type": ["string", "null"]},
     "createdAt": _MS, "triedAt": _MS_OR_NULL, "nextTryAt": _MS_OR_NULL,
 }  # fmt: skip
-DELIVERY = _closed(_DELIVERY, list(_DELIVERY))
-DELIVERY_LIST = _closed(
+DELIVERY = closed(_DELIVERY, list(_DELIVERY))
+DELIVERY_LIST = closed(
     {
         "deliveries": {"type": "array", "items": DELIVERY},
         "hasMore": _BOOL,

@@ -18,12 +18,11 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
-from decisions.labels import code, link_to, moment, pill
+from decisions.labels import TONES, code, link_to, moment, pill
 from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, Workspace
 from decisions.policy_rules import RuleSays, change_rule, list_versions, make_rule, retire_rule
 from decisions.wording import shorten
 
-_TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}
 _LIST = "admin:decisions_policyrule_changelist"
 
 
@@ -148,10 +147,10 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         return super().change_view(request, object_id, form_url, {**told, **(extra_context or {})})
 
     def make_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form; on POST put the rule in force."""
+        """Show the form, with what the link that led here says; on POST put the rule in force."""
         if not self.has_make_permission(request):
             raise PermissionDenied
-        return self._form(request, RuleForm(request.POST or None), None)
+        return self._form(request, RuleForm(request.POST or None, initial=request.GET.dict()), None)
 
     def edit_view(self, request: HttpRequest, key: str) -> HttpResponse:
         """Show the form with what the rule says; on POST have it say something else."""
@@ -198,7 +197,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
     @admin.display(description="Says")
     def says(self, rule: PolicyRule) -> SafeString:
         """Return the verdict."""
-        return pill(rule.verdict, _TONES[rule.verdict])
+        return pill(rule.verdict, TONES[rule.verdict])
 
     @admin.display(description="Tool")
     def shown_tool(self, rule: PolicyRule) -> SafeString:
@@ -247,6 +246,6 @@ def _whose(rule: PolicyRule) -> SafeString | str:
 
 def _version(rule: PolicyRule) -> dict[str, Any]:
     return {
-        "rule": rule, "says": pill(rule.verdict, _TONES[rule.verdict]), "whose": _whose(rule),
+        "rule": rule, "says": pill(rule.verdict, TONES[rule.verdict]), "whose": _whose(rule),
         "ended": moment(rule.retired_at) if rule.retired_at else pill("in force", "succeeded"),
     }  # fmt: skip

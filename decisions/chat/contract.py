@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from decisions.continuity import USER_ID
-from decisions.contract import BOOL, NUMBER, OBJECT, TEXT, answer, closed
+from decisions.contract import BOOL, NUMBER, OBJECT, TEXT, answer
+from decisions.schemas import closed
 
 Schema = dict[str, Any]
 MESSAGE_BYTES = 64 * 1024

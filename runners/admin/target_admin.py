@@ -96,6 +96,7 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
             "is_folder": kind == TargetKind.WORKSPACE,
             "is_runner": kind == TargetKind.DOCKER_RUNNER, "probed": found,
             "offers": shown_offers(found) if found and kind == TargetKind.DOCKER_RUNNER else [],
+            "may_rule": request.user.has_perm("decisions.add_policyrule"),
             "versions": versions_of(plain_id(object_id)), "may_probe": may_edit,
             "may_edit": may_edit and found is not None and not found.is_local,
         }  # fmt: skip

@@ -97,7 +97,7 @@ class RunnerForm(TargetForm):
     auth_token = forms.CharField(
         max_length=4096, required=False, label="Token",
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="Sent to it with every call; kept encrypted and never shown. Empty: as it was.",
+        help_text="Sent to it with every call; kept encrypted and never shown.",
     )  # fmt: skip
     no_token = forms.BooleanField(
         required=False, widget=UnfoldBooleanSwitchWidget, label="Call it without a token"
@@ -113,6 +113,15 @@ class RunnerForm(TargetForm):
     field_order = ("name", "place", "endpoint", "auth_token", "no_token")
     noun = "runner"
 
+    def __init__(
+        self, data: QueryDict | None = None, *, target: ExecutionTarget | None = None
+    ) -> None:
+        super().__init__(data, target=target)
+        if target is not None and target.sealed_auth_token:
+            self.fields["auth_token"].help_text += " Empty: as it was."
+        else:
+            del self.fields["no_token"]  # it is called without one unless one is given
+
     @staticmethod
     def now(target: ExecutionTarget) -> dict[str, Any]:
         """Return what a runner is, as the form shows it: its token never."""
@@ -126,7 +135,7 @@ class RunnerForm(TargetForm):
     def own(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return where it listens; what else its config says stays."""
         config = {} if self.target is None else self.target.config
-        auth_token = "" if given["no_token"] else given["auth_token"] or None
+        auth_token = "" if given.get("no_token") else given["auth_token"] or None
         return {
             "kind": TargetKind.DOCKER_RUNNER, "auth_token": auth_token,
             "endpoint": given["endpoint"].strip() or None,

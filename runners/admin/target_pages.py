@@ -5,6 +5,7 @@ log.
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -15,7 +16,9 @@ from django.urls import reverse
 
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
+from decisions.labels import TONES, pill
 from decisions.models import AuditEntry, PolicyRule
+from decisions.policy import policy_for
 from runners.admin.target_forms import FORMS, FolderForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
 from runners.offered_tools import offers_of
@@ -24,6 +27,7 @@ from runners.remote import probe_target
 from runners.targets import change_target, make_target
 
 VERSIONS = 50
+VERDICTS = {"allow": "allowed", "deny": "denied", "confirm": "asks a person"}
 
 
 class TargetPages:
@@ -110,7 +114,12 @@ def _page_of(target: ExecutionTarget) -> str:
 
 
 def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
-    """Return the tools that a runner offers, each with where that is known from."""
+    """Return the tools that a runner offers, each with where that is known from, and with what
+    policy says now of calls from where the target is: no rule for a single agent is looked at.
+    """
+    policy = policy_for(
+        principal_id="", tenant_id=target.tenant_id, workspace_id=target.workspace_id or ""
+    )
     in_config = {offer["name"] for offer in named_offers(target.config)}
     published = {offer["name"] for offer in target.catalogue}
     shown = []
@@ -118,8 +127,18 @@ def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
         name = offer["name"]
         known = "its config" if name in in_config else "itself" if name in published else "a rule"
         arguments = ", ".join(offer["inputSchema"].get("properties", {}))
-        shown.append({**offer, "arguments": arguments, "known_from": known})
+        verdict = policy.judge(name, target.id).decision
+        shown.append({**offer, "arguments": arguments, "known_from": known, "verdict": verdict,
+                      "policy": pill(VERDICTS[verdict], TONES[verdict]),
+                      "allow_url": _form_of_a_rule(target, name)})  # fmt: skip
     return shown
+
+
+def _form_of_a_rule(target: ExecutionTarget, tool: str) -> str:
+    whose = f"workspace|{target.workspace_id}" if target.workspace_id else None
+    said = {"verdict": "allow", "tool": tool, "target_id": target.id,
+            "scope": whose or f"tenant|{target.tenant_id}"}  # fmt: skip
+    return f"{reverse('admin:decisions_policyrule_new')}?{urlencode(said)}"
 
 
 def _named_in_rules(target: ExecutionTarget) -> list[str]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ipaddress
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from decisions.loopback import is_loopback
 from runners.browser.allowed import allowed_places
 from runners.docker_runner.app import RunnerApp
 from runners.docker_runner.errors import CannotStart
@@ -137,7 +137,7 @@ def gatekeeper_of(options: dict[str, Any]) -> Gatekeeper:
             f"The token needs {TOKEN_MIN} characters or more, ASCII and without blanks. Make one:"
             " `python3 -c 'import secrets; print(secrets.token_urlsafe(32))'`."
         )
-    is_open = not _is_loopback(host)
+    is_open = not is_loopback(host)
     if is_open and token is None:
         raise CannotStart(
             f"{host} can be reached from other machines, who could then execute commands here. Set"
@@ -179,12 +179,3 @@ def _announce(options: dict[str, Any], place: Place, port: int) -> None:
         f" network {'on' if place.allow_net else 'off'}, folder {place.root}\n"
     )
     sys.stdout.flush()
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from decisions.loopback import is_loopback
 from runners.docker_runner.refusals import HeadTooLarge, NotForYou, NotJson, Unauthorized
 
 HEAD_MAX_BYTES = 64 * 1024
@@ -55,7 +56,7 @@ class Gatekeeper:
     def is_local(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
         """Tell whether the caller is a program of this machine, and no proxy speaks for another."""
         peer = (scope.get("client") or ("",))[0]
-        return _is_loopback(peer) and not any(name in headers for name in _FORWARDED)
+        return is_loopback(peer) and not any(name in headers for name in _FORWARDED)
 
     def _is_mine(self, host: str) -> bool:
         name = host.rpartition(":")[0] if _has_port(host) else host
@@ -93,11 +94,3 @@ def check_content(headers: Mapping[bytes, bytes]) -> None:
 def _has_port(host: str) -> bool:
     head, colon, port = host.rpartition(":")
     return bool(colon) and port.isdigit() and (":" not in head or head.endswith("]"))
-
-
-def _is_loopback(peer: str) -> bool:
-    try:
-        address = ipaddress.ip_address(peer)
-    except ValueError:
-        return False
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

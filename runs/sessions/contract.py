@@ -6,19 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from decisions.schemas import PART_ASKED, Schema, closed, list_of
 from runners.sessions import NAME_MAX
-
-Schema = dict[str, Any]
-
-
-def _object(properties: Schema, required: list[str]) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _NAME: Schema = {
@@ -31,17 +20,11 @@ _NAME: Schema = {
 _MS: Schema = {"type": "integer", "minimum": 0}
 _MS_OR_NULL: Schema = {"type": ["integer", "null"]}
 
-LIST_INPUT: Schema = _object(
-    {
-        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-        "offset": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
-    },
-    [],
-)
-CREATE_INPUT: Schema = _object({"name": _NAME}, [])
-ID_INPUT: Schema = _object({"sessionId": _ID}, ["sessionId"])
-RENAME_INPUT: Schema = _object({"sessionId": _ID, "name": _NAME}, ["sessionId", "name"])
-CLONE_INPUT: Schema = _object({"sessionId": _ID, "name": _NAME}, ["sessionId"])
+LIST_INPUT: Schema = closed(PART_ASKED, [])
+CREATE_INPUT: Schema = closed({"name": _NAME}, [])
+ID_INPUT: Schema = closed({"sessionId": _ID}, ["sessionId"])
+RENAME_INPUT: Schema = closed({"sessionId": _ID, "name": _NAME}, ["sessionId", "name"])
+CLONE_INPUT: Schema = closed({"sessionId": _ID, "name": _NAME}, ["sessionId"])
 
 _FIELDS: Schema = {
     "sessionId": _ID,
@@ -65,17 +48,9 @@ _FIELDS: Schema = {
     "expiresAt": {**_MS, "description": "When it is closed if no run uses it before."},
     "trustLevel": {"type": "string", "enum": ["local", "remote"]},
 }
-SESSION: Schema = _object(_FIELDS, list(_FIELDS))
-SESSION_LIST: Schema = _object(
-    {
-        "sessions": {"type": "array", "items": SESSION},
-        "total": {"type": "integer", "minimum": 0},
-        "hasMore": {"type": "boolean"},
-        "nextCursor": {"type": ["string", "null"]},
-    },
-    ["sessions", "total", "hasMore", "nextCursor"],
-)
-CLOSED: Schema = _object(
+SESSION: Schema = closed(_FIELDS, list(_FIELDS))
+SESSION_LIST: Schema = list_of("sessions", SESSION)
+CLOSED: Schema = closed(
     {"success": {"type": "boolean"}, "sessionId": _ID}, ["success", "sessionId"]
 )
 EXAMPLE: dict[str, Any] = {

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from django.conf import settings
 
+from decisions.loopback import is_loopback
 from runs.stack.errors import UnsafeStart
 
 KEY_LENGTH_MIN = 32
 _LOCAL_NAMES = {"127.0.0.1", "localhost", "[::1]"}
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address to listen on is reachable from this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def refuse_unsafe_start(host: str) -> None:

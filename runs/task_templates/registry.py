@@ -227,6 +227,10 @@ class TaskTemplate(ABC):
         """
         return True
 
+    def step_limit_ms(self, step_input: Mapping[str, Any]) -> int:
+        """Return how long a step with this input may take."""
+        return self.step_timeout_ms
+
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step with this input works with a browser, where the template has one."""
         return self.uses_browser

@@ -27,13 +27,20 @@ class ToolSteps(TaskTemplate):
 
     uses_browser = True
     shares_page = True
-    # Above the longest time of a tool: that which ends a call itself can say what came of it.
-    step_timeout_ms = TIMEOUT_MAX_MS + 10_000
+    step_timeout_ms = 10_000  # beside its calls
 
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step works on the page that steps share."""
         tool = _own_tool(step_input)
         return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
+
+    def step_limit_ms(self, step_input: Mapping[str, Any]) -> int:
+        """Return more than the longest time of whatever may perform the step's call: that which
+        ends a call itself can say what came of it. Ours may follow a runner that is not reached.
+        """
+        ours = get_tool(step_input["tool"])
+        runners_ms = TIMEOUT_MAX_MS if _own_tool(step_input) is None else 0
+        return self.step_timeout_ms + runners_ms + (0 if ours is None else ours.timeout_ms)
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step's tool needs one: those that read and write files do not, nor those

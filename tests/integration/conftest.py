@@ -25,6 +25,16 @@ def no_connection_left(django_db_setup: None) -> Iterator[None]:
 
 
 @pytest.fixture
+def idle_place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker's place in this process without threads of its own, which works when it is told
+    to.
+    """
+    made = WorkerPlace()
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def place(principal: Principal, settings: Any) -> Iterator[WorkerPlace]:
     """A worker's place in this process, with its heartbeat and its watcher, that beats quickly."""
     before = set(threading.enumerate())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -117,3 +119,46 @@ def test_probing_is_for_whoever_may_change_targets(
     assert reader.post(f"{LIST}{runner.id}/probe/").status_code == 403
     assert boss.get(f"{LIST}{runner.id}/probe/").status_code == 405
     assert not AuditEntry.objects.filter(action="target.probed").exists()
+
+
+def test_a_new_runners_form_asks_nothing_about_a_token_it_has_not(
+    boss: Client, filled_in: dict[str, Any]
+) -> None:
+    new = boss.get(LIST + "new-runner/").content.decode()
+    assert "without a token" not in new
+    assert "as it was" not in new
+    runner = make(boss, filled_in)
+    known = boss.get(f"{LIST}{runner.id}/edit/").content.decode()
+    assert "Call it without a token" in known
+    assert "Empty: as it was." in known
+
+
+def test_a_runners_page_says_what_policy_allows_on_it_and_leads_to_a_rule(
+    boss: Client, filled_in: dict[str, Any]
+) -> None:
+    tools = [{"name": name} for name in ("bash.exec", "echo", "text.upper")]
+    runner = make(boss, filled_in)
+    ExecutionTarget.objects.update(config={**runner.config, "tools": tools})
+    page = f"{LIST}{runner.id}/change/"
+    assert policy_of(boss, page) == ["asks a person", "denied", "denied"]
+    link = re.findall(r'href="([^"]*policyrule/new/[^"]*tool=echo[^"]*)"', told(boss, page))[0]
+    form = boss.get(html.unescape(link)).context["form"]
+    says = {name: form[name].value() or "" for name in form.fields}
+    assert boss.post("/admin/decisions/policyrule/new/", says).status_code == 302
+    assert policy_of(boss, page) == ["asks a person", "allowed", "denied"]
+
+
+def told(boss: Client, page: str) -> str:
+    return boss.get(page).content.decode()
+
+
+def policy_of(boss: Client, page: str) -> list[str]:
+    """Return what a runner's page says of its tools, in their order."""
+    return re.findall(r">(allowed|denied|asks a person)</span>", told(boss, page))
+
+
+def test_the_way_to_a_page_leaves_an_id_as_it_is(boss: Client, filled_in: dict[str, Any]) -> None:
+    runner = make(boss, filled_in)
+    ExecutionTarget.objects.update(name="builder")
+    way = re.findall(r"tracking-tight\">\s*([^<]+?)\s*<", told(boss, f"{LIST}{runner.id}/change/"))
+    assert way[-2:] == ["Execution targets", "builder"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,14 @@ from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
+from runners.registry import list_tools
 from runners.targets import TargetSays, make_target
 from runs.claims import LeaseLost
 from runs.models import Run, RunStep
 from runs.open_calls import CarriedCall
 from runs.services import retry_run, submit_run
 from runs.shortening import RESULT_BYTES
+from runs.task_templates.call_tools import CallTools
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
@@ -44,14 +46,6 @@ PREVIEW, WRITE = (call("write_to_file", **CONTENT, dryRun=dry) for dry in (True,
 
 
 @pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerPlace]:
-    """A worker that works when it is told to."""
-    place = WorkerPlace()
-    yield place
-    place.close()
-
-
-@pytest.fixture
 def hand_in(principal: Principal, project: Path) -> Callable[..., str]:
     """Submit calls: `hand_in(call(…), call(…), stopOnError=False)`."""
 
@@ -64,16 +58,16 @@ def hand_in(principal: Principal, project: Path) -> Callable[..., str]:
     return make
 
 
-def ended(run_id: str, place: WorkerPlace) -> Run:
+def ended(run_id: str, idle_place: WorkerPlace) -> Run:
     """Work until nothing is left to do, and return the run."""
-    place.work()
+    idle_place.work()
     return Run.objects.get(id=run_id)
 
 
 def test_calls_are_made_in_order_on_the_default_target(
-    hand_in: Callable[..., str], place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
 ) -> None:
-    run = ended(hand_in(PREVIEW, WRITE, call("validate_script", path=SCENE)), place)
+    run = ended(hand_in(PREVIEW, WRITE, call("validate_script", path=SCENE)), idle_place)
     assert run.status == "succeeded", run.error
     results = run.result["results"]
     assert [one["name"] for one in results] == ["write_to_file", "write_to_file", "validate_script"]
@@ -82,9 +76,9 @@ def test_calls_are_made_in_order_on_the_default_target(
 
 
 def test_a_failed_call_ends_the_run_with_its_own_code_beneath(
-    hand_in: Callable[..., str], place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
 ) -> None:
-    run = ended(hand_in(WRITE, PREVIEW), place)  # written without a preview
+    run = ended(hand_in(WRITE, PREVIEW), idle_place)  # written without a preview
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert run.error["details"]["causeCode"] == "E_POLICY_VIOLATION"
     assert run.error["step"] == {"step": 0, "name": "1. write_to_file"}
@@ -92,14 +86,14 @@ def test_a_failed_call_ends_the_run_with_its_own_code_beneath(
 
 
 def test_without_stop_on_error_every_call_is_made(
-    hand_in: Callable[..., str], place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerPlace
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
-    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), place)
+    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), idle_place)
     assert run.status == "partial_success"
     first, second = run.result["results"]
     assert (first["ok"], first["error"]["code"], second["ok"]) == (False, "E_NOT_FOUND", True)
-    run = ended(hand_in(absent, absent, stopOnError=False), place)
+    run = ended(hand_in(absent, absent, stopOnError=False), idle_place)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_NOT_FOUND")
     assert len(run.error["details"]["items"]) == 2
 
@@ -124,7 +118,7 @@ def test_a_run_with_a_wrong_call_is_refused_as_a_whole(
 
 
 def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
-    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
+    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path, principal: Principal
 ) -> None:
     asked = call("get_runtime_info"), call("list_files", path="absent")
     use_local_folder(LocalFolder(project, is_named=True, developer=True))
@@ -132,7 +126,7 @@ def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
         run_id = hand_in(*asked)
     finally:
         use_local_folder(None)
-    assert ended(run_id, place).status == "failed"
+    assert ended(run_id, idle_place).status == "failed"
     step = RunStep.objects.get(run_id=run_id, index=0)
     told = step.output["output"]
     assert "execution" in told
@@ -166,7 +160,7 @@ def test_pages_are_for_who_may_call_their_tools(
 
 
 def test_an_approved_call_is_carried_under_a_newer_key(
-    place: WorkerPlace, project: Path, principal: Principal, settings: Any
+    idle_place: WorkerPlace, project: Path, principal: Principal, settings: Any
 ) -> None:
     make_rule(RuleSays("confirm", tool="get_runtime_info"), actor="test")
     target_id = ExecutionTarget.objects.get().id
@@ -183,12 +177,12 @@ def test_an_approved_call_is_carried_under_a_newer_key(
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
     run_id = submit_run(**carried).run_id
     settings.CONTINUITY_SECRET_KEYS = ["n" * 40, *settings.CONTINUITY_SECRET_KEYS]
-    run = ended(run_id, place)
+    run = ended(run_id, idle_place)
     assert (run.status, run.waiting_for) == ("succeeded", None)
 
 
 def test_the_target_stays_the_one_of_the_submit(
-    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
+    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path, principal: Principal
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
     first = ExecutionTarget.objects.get()
@@ -199,33 +193,33 @@ def test_the_target_stays_the_one_of_the_submit(
         is_default=True, config={"root": str(project.parent / "other")},
     )  # fmt: skip
     make_target(says, actor="test")
-    assert ended(run_id, place).status == "succeeded"
+    assert ended(run_id, idle_place).status == "succeeded"
     assert (project / SCENE).exists()
     assert RunStep.objects.filter(run_id=run_id)[0].input["targetId"] == first.id
 
 
 def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
-    hand_in: Callable[..., str], place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
 ) -> None:
     make_rule(RuleSays("confirm", tool="replace_in_file"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
-    run = ended(hand_in(PREVIEW, WRITE, change), place)
+    run = ended(hand_in(PREVIEW, WRITE, change), idle_place)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
     (project / SCENE).unlink()
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
-    run = ended(run.id, place)
+    run = ended(run.id, idle_place)
     assert run.status == "succeeded", run.error
     assert "x.png" in (project / "game/scene/start.txt").read_text()
     assert not (project / SCENE).exists()
 
 
 def test_a_write_whose_worker_was_lost_is_not_made_again(
-    hand_in: Callable[..., str], place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
     RunStep.objects.filter(run_id=run_id, index=0).update(status="succeeded", output={"ok": True})
     RunStep.objects.filter(run_id=run_id, index=1).update(status="started", attempts=1)
-    run = ended(run_id, place)
+    run = ended(run_id, idle_place)
     assert run.error["details"]["effect"] == "unknown"
     assert not (project / SCENE).exists()
 
@@ -259,29 +253,33 @@ CALLS = ("tool.called", "tool.succeeded", "tool.failed")
 
 
 def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
-    hand_in: Callable[..., str], place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerPlace
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
-    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), place)
-    first, second = audited(run.id, *CALLS)
-    assert (first["ok"], first["errorCode"]) == (False, "E_NOT_FOUND")
-    assert (second["tool"], second["ok"]) == ("get_runtime_info", True)
+    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), idle_place)
+    rows = audited(run.id, *CALLS)
+    assert [one["action"] for one in rows] == [
+        "tool.called", "tool.failed", "tool.called", "tool.succeeded",
+    ]  # fmt: skip
+    assert (rows[1]["ok"], rows[1]["code"]) == (False, "E_NOT_FOUND")
+    assert (rows[3]["tool"], rows[3]["ok"]) == ("get_runtime_info", True)
 
 
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_denied_call_was_not_called(
-    hand_in: Callable[..., str], place: WorkerPlace, stops: bool
+    hand_in: Callable[..., str], idle_place: WorkerPlace, stops: bool
 ) -> None:
     make_rule(RuleSays("deny", tool="write_to_file"), actor="test")
-    run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), place)
-    assert [one["tool"] for one in audited(run.id, *CALLS)] == ["get_runtime_info"][stops:]
+    run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), idle_place)
+    called = [] if stops else ["get_runtime_info"]
+    assert [one["tool"] for one in audited(run.id, "tool.called")] == called
     assert [one["tool"] for one in audited(run.id, "policy.denied")] == ["write_to_file"]
 
 
 def test_a_write_is_audited_before_and_after(
-    hand_in: Callable[..., str], place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerPlace
 ) -> None:
-    run = ended(hand_in(PREVIEW, WRITE, WRITE), place)
+    run = ended(hand_in(PREVIEW, WRITE, WRITE), idle_place)
     rows = audited(run.id, *CALLS)
     assert [one["action"] for one in rows] == [
         "tool.called", "tool.succeeded", "tool.called", "tool.succeeded", "tool.called",
@@ -294,35 +292,58 @@ def test_a_write_is_audited_before_and_after(
     assert rows[5]["code"] == run.error["details"]["causeCode"]
 
 
-def test_a_write_whose_step_was_never_noted_is_in_the_audit_log(
-    hand_in: Callable[..., str], place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+def test_a_step_has_the_time_of_its_tool_whatever_that_is(
+    hand_in: Callable[..., str], idle_place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tool in list_tools():
+        assert CallTools().step_limit_ms({"tool": tool.name}) > tool.timeout_ms
+    monkeypatch.setattr(CallTools, "step_timeout_ms", 1)
+    assert ended(hand_in(call("list_files", path="game/scene")), idle_place).status == "succeeded"
+
+
+def test_a_reading_call_is_audited_before_and_after(
+    hand_in: Callable[..., str], idle_place: WorkerPlace
+) -> None:
+    run = ended(hand_in(call("list_files", path="game/scene")), idle_place)
+    begun, over = audited(run.id, *CALLS)
+    assert (begun["action"], over["action"]) == ("tool.called", "tool.succeeded")
+    assert begun["callId"] == over["callId"]
+    assert (begun["path"], begun["targetId"]) == ("game/scene", ExecutionTarget.objects.get().id)
+
+
+@pytest.mark.parametrize("asked", [PREVIEW, call("read_file", path="game/scene/start.txt")])
+def test_a_call_whose_step_was_never_noted_is_in_the_audit_log(
+    hand_in: Callable[..., str],
+    idle_place: WorkerPlace,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: Call,
 ) -> None:
     def lose_the_lease(row: RunStep, *_: object) -> None:
         raise LeaseLost(row.run_id)
 
     monkeypatch.setattr("runs.step_lines.succeeded", lose_the_lease)
-    run = ended(hand_in(PREVIEW), place)
+    run = ended(hand_in(asked), idle_place)
     assert run.status == "running"
     (begun,) = audited(run.id, *CALLS)
-    assert (begun["action"], begun["path"]) == ("tool.called", SCENE)
+    assert (begun["action"], begun["path"]) == ("tool.called", asked["args"]["path"])
 
 
 def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
-    hand_in: Callable[..., str], place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerPlace
 ) -> None:
     run_id = hand_in(PREVIEW)
     ExecutionTarget.objects.update(enabled=False)
-    run = ended(run_id, place)
+    run = ended(run_id, idle_place)
     assert run.error["details"]["causeCode"] == "E_TOOL_DISABLED"
     assert not audited(run_id, *CALLS)
 
 
 def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
-    hand_in: Callable[..., str], place: WorkerPlace, project: Path, principal: Principal
+    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path, principal: Principal
 ) -> None:
     text = "海:b;\n" * 50_000
     (project / "game/scene/long.txt").write_text(text)
-    run = ended(hand_in(*[call("read_file", path="game/scene/long.txt")] * 3), place)
+    run = ended(hand_in(*[call("read_file", path="game/scene/long.txt")] * 3), idle_place)
     assert run.status == "succeeded", run.error
     for step in run.steps.all():
         kept = step.output
@@ -334,7 +355,7 @@ def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
 
 
 def test_a_success_path_may_have_steps_of_workspace_tools(
-    place: WorkerPlace, project: Path, principal: Principal
+    idle_place: WorkerPlace, project: Path, principal: Principal
 ) -> None:
     kept = put_success_path(principal=principal, call={
         "user_id": "ann", "name": "new scene", "intent": "write a scene",
@@ -350,5 +371,5 @@ def test_a_success_path_may_have_steps_of_workspace_tools(
         principal=principal, template_id="replay_success_path", options={"mode": "async"},
         inputs={"objectId": kept["item"]["object_id"], "slots": {"scene": SCENE}},
     ).run_id  # fmt: skip
-    assert ended(run_id, place).status == "succeeded"
+    assert ended(run_id, idle_place).status == "succeeded"
     assert (project / SCENE).read_text() == "a:b;\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,6 @@ pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 MakeTarget = Callable[..., ExecutionTarget]
-
-
-@pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerPlace]:
-    """A worker that works when it is told to."""
-    place = WorkerPlace()
-    yield place
-    place.close()
 
 
 @pytest.fixture
@@ -73,12 +65,12 @@ def target_at(principal: Principal) -> MakeTarget:
     return make
 
 
-def done(place: WorkerPlace, principal: Principal, name: str, **call: Any) -> Run:
+def done(idle_place: WorkerPlace, principal: Principal, name: str, **call: Any) -> Run:
     submitted = submit_run(
         principal=principal, template_id="call_tools", options={"mode": "async"},
         inputs={"calls": [{"name": name, **call}]},
     )  # fmt: skip
-    place.work()
+    idle_place.work()
     return Run.objects.get(id=submitted.run_id)
 
 
@@ -90,14 +82,14 @@ READ = {"path": "here.txt"}
 
 
 def test_a_runner_performs_what_has_the_name_of_one_of_our_tools(
-    api: httpx.Client, place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
     target_at: MakeTarget,
 ) -> None:  # fmt: skip
     with stub_runner(saying({"ok": True, "output": "from there"})) as runner:
         target = target_at(runner.url)
         body = {"args": READ, "targetId": target.id}
         assert told(api.post("/api/v1/tools/read_file/call", json=body))["output"] == "from there"
-        run = done(place, principal, "read_file", args=READ, targetId=target.id)
+        run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
     assert run.result["results"][0]["output"] == "from there"
     assert [asked.json["call"] for asked in runner.asked] == [
         {"name": "read_file", "args": READ}
@@ -122,10 +114,10 @@ def test_a_direct_call_falls_back_to_our_own_tool(
 
 
 def test_a_run_falls_back_and_says_so(
-    place: WorkerPlace, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
 ) -> None:
     target = target_at()
-    run = done(place, principal, "read_file", args=READ, targetId=target.id)
+    run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
     assert run.status == "succeeded"
     assert "from here" in str(run.result["results"][0]["output"])
     assert run.inputs["calls"][0]["fallbackTargetId"] == folder.id
@@ -136,14 +128,14 @@ def test_a_run_falls_back_and_says_so(
 
 
 def test_a_call_that_may_have_arrived_does_not_fall_back(
-    api: httpx.Client, place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
     target_at: MakeTarget,
 ) -> None:  # fmt: skip
     with stub_runner(Line.reset) as runner:
         target = target_at(runner.url)
         body = {"args": READ, "targetId": target.id}
         problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
-        run = done(place, principal, "read_file", args=READ, targetId=target.id)
+        run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
     assert problem["errorCode"] == "TOOL_EXEC_FAILED"
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
     assert rows("tool.fell_back") == []
@@ -151,7 +143,7 @@ def test_a_call_that_may_have_arrived_does_not_fall_back(
 
 @pytest.mark.parametrize(("tool", "fallback"), [("bash.exec", "none"), ("read_page", "none")])
 def test_what_only_runners_have_does_not_fall_back_and_says_so(
-    api: httpx.Client, place: WorkerPlace, principal: Principal, target_at: MakeTarget,
+    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget,
     tool: str, fallback: str,
 ) -> None:  # fmt: skip
     target = target_at()
@@ -159,7 +151,7 @@ def test_what_only_runners_have_does_not_fall_back_and_says_so(
     problem = refusal(answer, 502)
     assert problem["details"]["fallback"] == fallback
     assert "fall back to" in problem["message"]
-    run = done(place, principal, tool, targetId=target.id)
+    run = done(idle_place, principal, tool, targetId=target.id)
     assert (run.status, run.error["details"]["fallback"]) == ("failed", fallback)
     assert rows("tool.fell_back") == []
 
@@ -174,14 +166,14 @@ def test_deny_is_the_default_and_stays_a_failure(
 
 
 def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
-    api: httpx.Client, place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
     target_at: MakeTarget,
 ) -> None:  # fmt: skip
     target = target_at()
-    run = done(place, principal, "read_file", args={"nope": 1}, targetId=target.id)
+    run = done(idle_place, principal, "read_file", args={"nope": 1}, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
     make_rule(RuleSays("deny", tool="read_file", target_id=folder.id), actor="test")
-    run = done(place, principal, "read_file", args=READ, targetId=target.id)
+    run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     body = {"args": READ, "targetId": target.id}
     answer = api.post("/api/v1/tools/read_file/call", json=body)
@@ -189,7 +181,7 @@ def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
 
 
 def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
-    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": 1})) as runner:
         target = target_at(runner.url)
@@ -200,7 +192,7 @@ def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
         off = TargetSays(target.tenant_id, target.workspace_id, "off", "docker-runner",
                          endpoint=runner.url, enabled=False)  # fmt: skip
         change_target(target.id, off, actor="test")
-        place.work()
+        idle_place.work()
     run = Run.objects.get(id=submitted.run_id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     (row,) = rows("policy.denied")

@@ -12,11 +12,11 @@ import pytest
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import DEFAULT_SCOPES, Principal
-from runners.models import ExecutionTarget
 from runners.remote import probe_target
-from runners.targets import TargetSays, allow_on_target, change_target, make_target
+from runners.targets import TargetSays, allow_on_target, change_target
 from tests.services import free_port
 from tests.support.rest import told
+from tests.support.runner_fixtures import MakeRunner
 from tests.support.stub_runner import Answering, Line, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
@@ -24,22 +24,6 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": SCHEMA, "risk": "low"}
-ENDPOINT = "http://127.0.0.1:18081/execute"
-MakeRunner = Callable[..., ExecutionTarget]
-
-
-@pytest.fixture
-def make_runner(principal: Principal) -> MakeRunner:
-    """Make a runner of the caller's workspace: `make_runner(name="a", is_default=True)`."""
-
-    def make(**more: Any) -> ExecutionTarget:
-        says: dict[str, Any] = {
-            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
-            "name": "runner", "kind": "docker-runner", "endpoint": ENDPOINT, **more,
-        }  # fmt: skip
-        return make_target(TargetSays(**says), actor="test")
-
-    return make
 
 
 def publishing(*tools: Any, status: int = 200) -> Answering:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,27 +16,11 @@ from decisions.principals import Principal
 from runners.errors import RunnerFailed
 from runners.models import ExecutionTarget
 from runners.remote import find_runner, runner_of
-from runners.targets import Caller, TargetSays, change_target, make_target
+from runners.targets import Caller, TargetSays, change_target
+from tests.support.runner_fixtures import ENDPOINT, MakeRunner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
-
-ENDPOINT = "http://127.0.0.1:18081/execute"
-MakeRunner = Callable[..., ExecutionTarget]
-
-
-@pytest.fixture
-def make_runner(principal: Principal) -> MakeRunner:
-    """Make a runner of the caller's workspace: `make_runner(name="a", is_default=True)`."""
-
-    def make(**more: Any) -> ExecutionTarget:
-        says: dict[str, Any] = {
-            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
-            "name": "runner", "kind": "docker-runner", "endpoint": ENDPOINT, **more,
-        }  # fmt: skip
-        return make_target(TargetSays(**says), actor="test")
-
-    return make
 
 
 def test_the_named_one_goes_before_the_workspaces_and_that_before_the_tenants(

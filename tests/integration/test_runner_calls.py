@@ -12,12 +12,11 @@ from decisions.errors import InvalidInput, PolicyDenied
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
-from runners.gateway.wanted import TIMEOUT_MAX_MS
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, allow_on_target, make_target
 from runs.models import Run, RunEvent, RunStep
 from runs.services import submit_run
-from runs.task_templates.call_tools import CallTools
+from runs.task_templates import tool_steps
 from runs.worker import WorkerPlace
 from tests.services import free_port
 from tests.support.rest import refusal, told
@@ -27,14 +26,6 @@ pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
-
-
-@pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerPlace]:
-    """A worker that works when it is told to."""
-    place = WorkerPlace()
-    yield place
-    place.close()
 
 
 @pytest.fixture
@@ -63,13 +54,13 @@ def target_at(principal: Principal) -> MakeTarget:
     return make
 
 
-def done(place: WorkerPlace, principal: Principal, *calls: dict[str, Any], **more: Any) -> Run:
+def done(idle_place: WorkerPlace, principal: Principal, *calls: dict[str, Any], **more: Any) -> Run:
     """Return the run of these calls once a worker is done with it."""
     submitted = submit_run(
         principal=principal, template_id="call_tools", inputs={"calls": list(calls), **more},
         options={"mode": "async"},
     )  # fmt: skip
-    place.work()
+    idle_place.work()
     return Run.objects.get(id=submitted.run_id)
 
 
@@ -78,11 +69,11 @@ def told_of(action: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
-    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "bash.exec")
     call = {"name": "bash.exec", "args": {"cmd": "printf hello"}, "targetId": target.id}
-    run = done(place, principal, call)
+    run = done(idle_place, principal, call)
     assert (run.status, run.result["results"]) == (
         "succeeded", [{"name": "bash.exec", "ok": True, "output": "hello"}],
     )  # fmt: skip
@@ -99,30 +90,30 @@ def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
 
 
 def test_policy_comes_first_and_nothing_is_sent(
-    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
-    run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+    run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert runner.asked == []
 
 
 def test_a_high_risk_tool_waits_for_a_person(
-    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
-    run = done(place, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
+    run = done(idle_place, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
     assert (run.status, run.waiting_for is not None) == ("running", True)
     assert runner.asked == []
 
 
 def test_a_failure_of_the_runner_is_the_runs_with_its_cause(
-    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
 ) -> None:
     error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
     with stub_runner(saying({"ok": False, "error": error})) as runner:
         target = target_at(runner.url, "echo")
-        run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
     assert (run.status, details["causeCode"]) == ("failed", "TOOL_EXEC_FAILED")
     assert (details["reason"], details["runnerCode"]) == ("runner", "EXIT_1")
@@ -130,45 +121,44 @@ def test_a_failure_of_the_runner_is_the_runs_with_its_cause(
 
 
 def test_a_runner_that_breaks_off_is_not_asked_again(
-    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(Line.reset) as runner:
         target = target_at(runner.url, "echo")
-        run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
     assert len(runner.asked) == 1
 
 
 def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
-    place: WorkerPlace, principal: Principal, target_at: MakeTarget,
+    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    longer_ms = CallTools.step_timeout_ms - TIMEOUT_MAX_MS
     monkeypatch.setattr("runners.gateway.wanted.TIMEOUT_MAX_MS", 500)
-    monkeypatch.setattr(CallTools, "step_timeout_ms", 500 + longer_ms)
+    monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
     with stub_runner(Line.hang) as runner:
         target = target_at(runner.url, "echo", config={"timeoutMs": 600_000})
-        run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
     assert (details["causeCode"], details["reason"]) == ("TOOL_EXEC_FAILED", "timeout")
 
 
 def test_a_large_output_is_whole_in_an_artifact(
-    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
         target = target_at(runner.url, "echo")
-        run = done(place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
     (result,) = run.result["results"]
     assert (result["truncated"], len(result["output"]) < 70_000) == (True, True)
     assert result["artifactId"].startswith("art_")
 
 
 def test_a_default_runner_performs_what_is_none_of_our_tools(
-    place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "*", is_default=True)
-    run = done(place, principal, {"name": "echo", "args": {"a": 1}})
+    run = done(idle_place, principal, {"name": "echo", "args": {"a": 1}})
     assert run.status == "succeeded"
     step = RunStep.objects.get(run_id=run.id)
     assert (step.input["targetId"], step.effect) == (target.id, "once")

@@ -22,14 +22,6 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 
 
 @pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerPlace]:
-    """A worker that works when it is told to."""
-    place = WorkerPlace()
-    yield place
-    place.close()
-
-
-@pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """A runner that is content with everything."""
     with stub_runner(saying({"ok": True, "output": 1})) as made:
@@ -46,12 +38,12 @@ def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
     return target
 
 
-def done(place: WorkerPlace, principal: Principal, *calls: Any) -> str:
+def done(idle_place: WorkerPlace, principal: Principal, *calls: Any) -> str:
     submitted = submit_run(
         principal=principal, template_id="call_tools", inputs={"calls": list(calls)},
         options={"mode": "async"},
     )  # fmt: skip
-    place.work()
+    idle_place.work()
     return submitted.run_id
 
 
@@ -63,13 +55,13 @@ def traces(runner: StubRunner) -> list[str]:
 
 
 def test_a_run_is_part_of_the_trace_that_its_request_brought(
-    api: httpx.Client, place: WorkerPlace, runner: StubRunner, target: ExecutionTarget
+    api: httpx.Client, idle_place: WorkerPlace, runner: StubRunner, target: ExecutionTarget
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
     body = {"templateId": "call_tools", "inputs": {"calls": [call, call]},
             "options": {"mode": "async"}}  # fmt: skip
     run_id = told(api.post("/api/v1/runs", json=body, headers={"traceparent": TRACE}), 202)["runId"]
-    place.work()
+    idle_place.work()
     first, second = traces(runner)
     assert first[:36] == second[:36] == TRACE[:36]
     assert len({first, second, TRACE}) == 3
@@ -78,13 +70,13 @@ def test_a_run_is_part_of_the_trace_that_its_request_brought(
 
 @pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
 def test_a_run_without_a_trace_gets_one_of_its_own(
-    place: WorkerPlace, principal: Principal, runner: StubRunner, target: ExecutionTarget,
+    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target: ExecutionTarget,
     brought: str | None,
 ) -> None:  # fmt: skip
     call = {"name": "echo", "args": {}, "targetId": target.id}
     with trace.brought(brought):
-        first = done(place, principal, call, call)
-    done(place, principal, call)
+        first = done(idle_place, principal, call, call)
+    done(idle_place, principal, call)
     one, two, other = traces(runner)
     assert one[:36] == two[:36] == trace.made_for(first)[:36] != other[:36]
     assert one != two

@@ -5,10 +5,34 @@ A test module names this one in `pytest_plugins`, and `open_loopback` in its `py
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, make_target
+
+ENDPOINT = "http://127.0.0.1:18081/execute"
+MakeRunner = Callable[..., ExecutionTarget]
 
 
 @pytest.fixture
 def open_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the operator open this machine to servers' requests."""
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", "127.0.0.1,::1")
+
+
+@pytest.fixture
+def make_runner(principal: Principal) -> MakeRunner:
+    """Make a runner of the caller's workspace: `make_runner(name="a", is_default=True)`."""
+
+    def make(**more: Any) -> ExecutionTarget:
+        says: dict[str, Any] = {
+            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
+            "name": "runner", "kind": "docker-runner", "endpoint": ENDPOINT, **more,
+        }  # fmt: skip
+        return make_target(TargetSays(**says), actor="test")
+
+    return make

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import platform
 import shutil
 import socket
 import subprocess
@@ -117,6 +119,89 @@ def test_there_are_no_capabilities_and_no_further_namespaces(
     )
     assert ran.stdout.split() == ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
     assert ran.status != 0
+
+
+def test_the_kernels_settings_are_read_and_not_written(bubblewrap: BubblewrapIsolation) -> None:
+    setting = "/proc/sys/kernel/core_pattern"  # what the kernel starts outside, as root
+    ran = run_line(bubblewrap, f'v=$(cat {setting}) && echo read && echo "$v" > {setting}')
+    assert (ran.status, ran.stdout) == (1, "read\n")
+    assert "Read-only file system" in ran.stderr or os.getuid() != 0
+
+
+def python_says(isolation: BubblewrapIsolation, lines: str) -> str:
+    """Run Python inside, and return what it printed."""
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None:
+        pytest.skip("the machine has no Python below /usr")
+    ran = run_line(isolation, f"{python} - <<'END'\n{lines}\nEND")
+    assert ran.status == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_only_sockets_of_its_own_network_can_be_had(root: Path) -> None:
+    for allow_net in (False, True):
+        said = python_says(isolation_at(root, allow_net=allow_net), _SOCKETS)
+        assert said == "1 2 10 16"
+
+
+_SOCKETS = """
+import socket
+found = []
+for family in range(1, 46):
+    try:
+        socket.socket(family, socket.SOCK_RAW if family == 16 else socket.SOCK_STREAM).close()
+    except OSError:
+        continue
+    found.append(family)
+print(*found)
+"""
+
+
+def test_keyrings_and_io_uring_are_not_there(bubblewrap: BubblewrapIsolation) -> None:
+    codes = "(425, 250)" if platform.machine() == "x86_64" else "(425, 219)"
+    said = python_says(bubblewrap, _ABSENT.replace("CODES", codes))
+    assert said == f"{errno.ENOSYS} {errno.ENOSYS}"
+
+
+_ABSENT = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(code):
+    assert libc.syscall(code, 0, -3, 0, 0, 0) == -1
+    return ctypes.get_errno()
+print(*map(tried, CODES))
+"""
+
+
+@pytest.mark.parametrize("way", [
+    "cp /bin/true it && chmod 4755 it", "cp /bin/true it && chmod g+s it",
+    "install -m 6755 /bin/true it",
+])  # fmt: skip
+def test_no_program_with_the_runners_rights_is_left_behind(
+    bubblewrap: BubblewrapIsolation, root: Path, way: str
+) -> None:
+    assert run_line(bubblewrap, way).status != 0
+    assert not any(path.stat().st_mode & 0o6000 for path in root.iterdir())
+    assert run_line(bubblewrap, "cp /bin/true well && chmod 755 well && ./well").status == 0
+
+
+def test_no_file_is_made_with_the_runners_rights(
+    bubblewrap: BubblewrapIsolation, root: Path
+) -> None:
+    said = python_says(bubblewrap, _SET_ID)
+    assert said == "PermissionError PermissionError"
+    assert list(root.iterdir()) == []
+
+
+_SET_ID = """
+import os, stat
+def tried(make, *args):
+    try:
+        make(*args)
+    except OSError as error:
+        return type(error).__name__
+print(tried(os.open, "a", os.O_CREAT | os.O_WRONLY, 0o4755), tried(os.mknod, "b", 0o104755))
+"""
 
 
 def reaches(isolation: BubblewrapIsolation) -> tuple[bool, bool]:

@@ -6,10 +6,11 @@ import socket
 
 import pytest
 
+from decisions.loopback import is_loopback
 from runs.stack import listen as listening
 from runs.stack.errors import PortTaken, UnsafeStart
 from runs.stack.listen import listen
-from runs.stack.safety import is_loopback, refuse_unsafe_start
+from runs.stack.safety import refuse_unsafe_start
 from tests.services import free_port
 
 
@@ -39,7 +40,9 @@ def test_the_port_of_a_server_that_just_closed_can_be_had() -> None:
     listen(port).close()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "::ffff:127.0.0.1", "[::1]"]
+)
 def test_loopback_is_known(host: str) -> None:
     assert is_loopback(host)
 

@@ -21,6 +21,9 @@ from mcp_server.tools import UnknownToolset, check_toolsets
 from mcp_server.wire import Wire, claim_wire
 from runners.local_folder import LocalFolder, is_folder, use_local_folder
 from runners.remote import close_connections
+from runs.published import Publisher
+
+LAST_FIGURES_S = 1.5  # a host that closed stdin kills what does not end soon
 
 
 class Command(BaseCommand):
@@ -97,6 +100,11 @@ async def serve(wire: Wire, toolsets: Sequence[str]) -> None:
         gc.enable()
         door.open()
 
-    async with gated_stdio(wire, after_first_answer=after_first_answer) as (inbox, outbox):
-        await server.run(inbox, outbox, server.stream_options())
+    publisher = Publisher()  # of the calls that are made here
+    publisher.start()
+    try:
+        async with gated_stdio(wire, after_first_answer=after_first_answer) as (inbox, outbox):
+            await server.run(inbox, outbox, server.stream_options())
+    finally:
+        await asyncio.to_thread(publisher.stop, LAST_FIGURES_S)
     await close_connections()

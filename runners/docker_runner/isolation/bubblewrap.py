@@ -13,11 +13,13 @@ import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from platform import machine
 
 from runners.docker_runner.errors import IsolationMissing
 from runners.docker_runner.isolation.base import INSIDE, Command, Place, inside
 from runners.docker_runner.isolation.control_groups import find_control_groups
 from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
+from runners.docker_runner.isolation.system_calls import filter_of_calls
 
 USER = 1000  # within; outside it is whoever started the runner
 SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -33,7 +35,8 @@ class BubblewrapIsolation:
     """Commands in a namespace each.
 
     Raises:
-        IsolationMissing: A program is missing, or root may make no control group.
+        IsolationMissing: A program is missing, root may make no control group, or there is no
+            filter of system calls for this kind of machine.
     """
 
     def __init__(self, place: Place) -> None:
@@ -42,6 +45,7 @@ class BubblewrapIsolation:
         self._shell = shutil.which("bash", path=ENV["PATH"]) or "/bin/sh"
         # The kernel exempts root from the limit of processes, in whatever namespace.
         self._groups = find_control_groups(place.limits) if os.getuid() == 0 else None
+        self._filter = _filter()
 
     async def check(self) -> None:
         """Run a command that does nothing; see `Isolation`."""
@@ -72,6 +76,7 @@ class BubblewrapIsolation:
                 env={},
                 hidden=[*self._world(), *_variables({**ENV, **command.env}),
                         "--chdir", inside(command.folder)],
+                filter=self._filter.hex(),
                 groups=self._groups.new() if self._groups is not None else {},
             )
         )  # fmt: skip
@@ -103,7 +108,9 @@ class BubblewrapIsolation:
             shown = any(folder.is_relative_to(one) for one in _shown_folders())
             if shown and folder.is_dir():
                 yield from ("--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder))
-        yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+        # /proc/sys is the machine's: root may write it without any capability, and with it say
+        # what the kernel starts outside when a program crashes.
+        yield from ("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/")
 
     def _etc(self) -> Iterator[str]:
         yield from ("--perms", "755", "--dir", "/etc")
@@ -119,6 +126,16 @@ def _program(name: str, package: str) -> str:
         raise IsolationMissing(
             f"{name} is not installed, and --isolation bubblewrap needs it (Debian:"
             f" `apt-get install {package or 'util-linux'}`). Or choose --isolation docker."
+        )
+    return found
+
+
+def _filter() -> bytes:
+    found = filter_of_calls()
+    if found is None:
+        raise IsolationMissing(
+            f"bubblewrap needs a filter of system calls, and there is none for {machine()}."
+            " Choose --isolation docker."
         )
     return found
 

@@ -28,6 +28,7 @@ class Order:
 
     Attributes:
         hidden: arguments that come before the others and that no list of processes shows.
+        filter: of system calls, in hexadecimal digits, for bubblewrap.
         limits: resource limits by name; see supervisor.py.
         groups: control groups to make, with what is written into their files.
     """
@@ -36,6 +37,7 @@ class Order:
     env: Mapping[str, str]
     cwd: str = "/"
     hidden: Sequence[str] = ()
+    filter: str = ""
     limits: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

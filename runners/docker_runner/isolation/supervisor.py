@@ -78,12 +78,19 @@ def become(order: dict[str, Any], groups: list[Path]) -> NoReturn:
     os.chdir(order["cwd"])
     argv = list(order["argv"])
     if order["hidden"]:  # arguments that no list of processes shows
-        told = os.memfd_create("arguments")
-        os.set_inheritable(told, True)
-        os.write(told, b"\0".join(os.fsencode(one) for one in order["hidden"]) + b"\0")
-        os.lseek(told, 0, os.SEEK_SET)
-        argv[1:1] = ["--args", str(told)]
+        argv[1:1] = ["--args", in_memory(b"\0".join(map(os.fsencode, order["hidden"])) + b"\0")]
+    if order["filter"]:
+        argv[1:1] = ["--seccomp", in_memory(bytes.fromhex(order["filter"]))]
     os.execve(argv[0], argv, order["env"])  # noqa: S606  (the order is the runner's own)
+
+
+def in_memory(data: bytes) -> str:
+    """Return the number of an open file, which the program inherits, that holds this."""
+    held = os.memfd_create("order")
+    os.set_inheritable(held, True)
+    os.write(held, data)
+    os.lseek(held, 0, os.SEEK_SET)
+    return str(held)
 
 
 def make_groups(order: dict[str, Any], made: list[Path]) -> None:
