@@ -116,5 +116,6 @@ def _depth(value: object) -> int:
 
 def count_of(value: object) -> int | None:
     """Return how many tokens a server says; None where that is no such number."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= MAX_TOKENS else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= MAX_TOKENS else None

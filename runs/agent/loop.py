@@ -20,7 +20,7 @@ import orjson
 from django.conf import settings
 
 from decisions.deeds import shown_arguments
-from decisions.storable import storable
+from decisions.storable import storable, storable_text
 from runners.actions.catalogue import ACTIONS, TYPE
 from runners.base import Effect
 from runners.errors import ToolFailed
@@ -28,7 +28,7 @@ from runners.figures import model_turn
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
 from runners.registry import get_tool
 from runs.agent.budget import is_over, spent
-from runs.agent.context import LAST, error_told, messages_of
+from runs.agent.context import LAST, error_told, messages_of, room_beside, shown_bytes
 from runs.agent.judging import judged
 from runs.agent.page import act, look, tab_to_look_at
 from runs.agent.seen import (
@@ -43,11 +43,10 @@ from runs.agent.seen import (
     pages_of,
     turns_of,
 )
-from runs.agent.tools import ASK, COMPLETE, OWN, READ_LIMIT, READ_ON, own_specs, specs
+from runs.agent.tools import ASK, COMPLETE, OWN, READ_ON, own_specs, specs
 from runs.agent.verify import completion_of
 
 MAX_STEPS = 30  # turns of the model, unless the inputs say
-SHOWN_BYTES = 16 * 1024  # of a result that the model sees at once; the rest it may read on
 PREVIEW = 4000  # characters
 
 
@@ -77,12 +76,15 @@ def next_step(inputs: Mapping[str, Any], journal: Journal) -> Next | None:
 
 def _next_turn(last: Line, journal: Journal, inputs: Mapping[str, Any]) -> Next | None:
     turns, said = turns_of(journal), last.output or {}
-    if (completion := said.get("completion")) is not None:
+    completion = said.get("completion")
+    if said["stop"] == "refusal" or is_over(spent(journal)):
+        return None
+    if completion is not None:
         is_repaired = any(turn.input.get("repairs") for turn in turns)
         if completion["verification"]["pass"] or is_repaired:
             return None
         return _turn(len(turns) + 1, inputs, repairs=True)
-    if said["stop"] == "refusal" or last.input.get("last") or is_over(spent(journal)):
+    if last.input.get("last"):
         return None
     return _turn(len(turns) + 1, inputs)
 
@@ -124,9 +126,7 @@ async def do_turn(
     tools = own_specs(schema, last=True) if is_last else specs(inputs["tools"], schema)
     note = LAST if step.get("last") else ""
     before = await hands.said_before()
-    talk = messages_of(
-        inputs, journal, before=before, tokens=settings.LLM.context_tokens, note=note
-    )
+    talk = messages_of(inputs, journal, before=before, size=room_beside(tools), note=note)
     try:
         with model_turn() as took:
             calls, done = await _ask(talk, tools, hands)
@@ -136,7 +136,7 @@ async def do_turn(
         hands.emit("structuredOutput", {"status": "error", "error": told})
         raise
     said = {
-        "content": done.content, "stop": done.stop, "usage": _usage(done.usage),
+        "content": storable_text(done.content), "stop": done.stop, "usage": _usage(done.usage),
         "calls": judged(calls, done, {tool.name for tool in tools}),
     }  # fmt: skip
     return said | _completion(said, schema, hands)
@@ -250,7 +250,7 @@ def _answer(answer: str | None) -> dict[str, Any]:
 
 async def _read_on(args: Mapping[str, Any], hands: Hands) -> dict[str, Any]:
     artifact_id, offset = args["artifactId"], args.get("offset", 0)
-    chunk = await hands.read_kept(artifact_id, offset=offset, limit=READ_LIMIT)
+    chunk = await hands.read_kept(artifact_id, offset=offset, limit=shown_bytes())
     if "error" in chunk:
         return {"ok": False, "error": error_told(chunk["error"])}
     return {"ok": True, "result": chunk}
@@ -274,11 +274,11 @@ async def _use(
 async def _fitted(output: dict[str, Any], hands: Hands) -> dict[str, Any]:
     """Return {result} as the model sees it at once; a long one is kept as an artifact."""
     text = orjson.dumps(output)
-    if len(text) <= SHOWN_BYTES:
+    if len(text) <= shown_bytes():
         return {"result": output}
     kept = {"artifactId": await hands.keep_output(output), "sizeBytes": len(text)}
     told = f"Too long to show: this is its beginning; {READ_ON} reads on."
-    preview = text.decode()[:PREVIEW]
+    preview = text.decode()[: min(PREVIEW, shown_bytes() // 2)]
     known = {name: output[name] for name in ("digest", "screenshot") if name in output}
     return {"result": {**known, "preview": preview}, **kept, "truncated": True, "note": told}
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from config.model import dollars, llm_settings
+from config.model import dollars, llm_settings, most_dollars
 from runners.llm.base import LlmSettings, Price
 from runs.stack.checkup import check_llm
 from tests.support.model_server import ModelServer
@@ -58,6 +58,15 @@ def test_a_limit_of_money_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("CONTINUITY_OF_A_TEST", "two")
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_OF_A_TEST"):
         dollars(Env(), "CONTINUITY_OF_A_TEST")
+
+
+def test_a_limit_of_money_needs_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTINUITY_OF_A_TEST", "2.50")
+    assert most_dollars(Env(), "CONTINUITY_OF_A_TEST", LlmSettings()) == 2.5  # there is no model
+    priced = LlmSettings(model="m", price=Price(1, 2))
+    assert most_dollars(Env(), "CONTINUITY_OF_A_TEST", priced) == 2.5
+    with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_PRICE"):
+        most_dollars(Env(), "CONTINUITY_OF_A_TEST", LlmSettings(model="m"))
 
 
 def test_no_model_is_no_reason_to_worry(settings: Any) -> None:
