@@ -22,6 +22,20 @@ def dollars(env: Env, name: str) -> float | None:
     return _amount(name, text) if text else None
 
 
+def most_dollars(env: Env, name: str, model: LlmSettings) -> float | None:
+    """Return the most that a run may cost, None where there is no limit.
+
+    Raises:
+        ImproperlyConfigured: It is no amount, or nobody could tell when it is reached.
+    """
+    most = dollars(env, name)
+    if most is not None and model.model and model.price is None:
+        raise ImproperlyConfigured(
+            f"{name} is set, but not CONTINUITY_LLM_PRICE: without it no cost is known."
+        )
+    return most
+
+
 def _amount(name: str, text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text, re.ASCII):
         raise ImproperlyConfigured(f"{name} has to be an amount such as 2.50, not {text[:64]!r}.")

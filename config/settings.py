@@ -15,7 +15,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config import home
-from config.model import dollars, llm_settings
+from config.model import llm_settings, most_dollars
 from runners.browser.allowed import parse_places
 from runners.workspace.place import WorkspacePolicy
 
@@ -175,7 +175,7 @@ LLM = llm_settings(
 )
 # What one agent run may use of it: tokens in and out together, and US dollars ("" is no limit).
 AGENT_MAX_TOKENS = home.whole(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, least=1)
-AGENT_MAX_COST_USD = dollars(env, "CONTINUITY_AGENT_MAX_COST_USD")
+AGENT_MAX_COST_USD = most_dollars(env, "CONTINUITY_AGENT_MAX_COST_USD", LLM)
 
 # --- artifacts -----------------------------------------------------------------------------------
 # A folder, or s3://bucket/prefix?endpoint=https://…&region=…&public_endpoint=https://…; credentials

@@ -8,9 +8,9 @@ from typing import Any
 import anthropic
 import httpx2
 
-from runners.llm.base import Delta, LlmSettings, Message, Stop, ToolSpec
-from runners.llm.calls import CallsInMaking
-from runners.llm.failures import NO_KEY, judge
+from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
+from runners.llm.calls import CallsInMaking, count_of
+from runners.llm.failures import judge
 from runners.llm.signals import Closed, Request
 
 MAX_TOKENS = 8192  # of one answer, where no setting says: the API wants a number
@@ -58,7 +58,9 @@ class AnthropicMessages:
             if not said.is_closed:
                 raise judge(error, self._settings) from None
         if said.is_closed:
-            yield Closed(said.stop, calls.whole(), said.input_tokens, said.output_tokens)
+            is_without = said.stop == "tool_calls" and not calls
+            stop: Stop = "stop" if is_without else said.stop
+            yield Closed(stop, calls.whole(), said.input_tokens, said.output_tokens)
 
     def _body(self, request: Request) -> dict[str, Any]:
         told = "\n\n".join(one.content for one in request.messages if one.role == "system")
@@ -104,12 +106,12 @@ class _Said:
         if usage is None:
             return
         # What was read from a cache or written to one counts beside input_tokens, not in it.
-        parts = [getattr(usage, name, None) for name in (
+        parts = [count_of(getattr(usage, name, None)) for name in (
             "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")]  # fmt: skip
-        if isinstance(parts[0], int):
-            self.input_tokens = sum(part for part in parts if isinstance(part, int))
-        if isinstance(usage.output_tokens, int):
-            self.output_tokens = usage.output_tokens
+        if parts[0] is not None:
+            self.input_tokens = sum(part or 0 for part in parts)
+        if (made := count_of(usage.output_tokens)) is not None:
+            self.output_tokens = made
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:

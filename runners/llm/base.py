@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
 Stop = Literal["stop", "tool_calls", "length", "refusal"]
+NO_KEY = "none"  # what is sent where no key is set: the libraries want one, local servers do not
 
 
 @dataclass(frozen=True, slots=True)

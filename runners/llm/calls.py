@@ -12,10 +12,13 @@ import orjson
 from runners.llm.base import LlmCall
 from runners.llm.signals import Cut
 
-MAX_CALLS = 64  # of one turn
+MAX_CALLS = 64  # of one turn that are made; what comes behind them is told
+MAX_KEPT = 512  # of one turn: a server that runs away is cut off
+MAX_TOKENS = 10**12  # more than that nobody has counted
 MAX_TEXT = 4 * 1024 * 1024  # characters of one turn: a server that runs away is cut off
 MAX_DEPTH = 32
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_ID = re.compile(r"[!-~]{1,128}")  # others are not sent back as they came by every server
 
 
 @dataclass(slots=True)
@@ -45,14 +48,16 @@ class CallsInMaking:
         call.name = call.name or (name or "")
         call.pieces.append(piece)
         self._size += len(piece)
-        if len(self._calls) > MAX_CALLS or self._size > MAX_TEXT:
-            raise Cut(f"the answer has over {MAX_CALLS} calls or {MAX_TEXT} characters")
+        if len(self._calls) > MAX_KEPT or self._size > MAX_TEXT:
+            raise Cut(f"the answer has over {MAX_KEPT} calls or {MAX_TEXT} characters")
 
-    def key_of(self, index: int | None, id_: str | None) -> object:
+    def key_of(self, index: int | None, id_: str | None, name: str | None = None) -> object:
         """Return what tells a call apart: its index, or where a server gives none, the id that it
-        begins with; pieces without either belong to the call before.
+        begins with; pieces without either belong to the call before. Some servers give every call
+        of a turn the index 0: a name under another id begins another call.
         """
-        if index is not None:
+        call = self._calls.get(index)
+        if index is not None and (call is None or not (id_ and name) or call.id in ("", id_)):
             return index
         if id_ and all(call.id != id_ for call in self._calls.values()):
             return len(self._calls), id_
@@ -73,10 +78,13 @@ class CallsInMaking:
 
 def _made(call: _Call, number: int, taken: set[str]) -> LlmCall:
     name = _NOT_OF_A_NAME.sub("_", call.name)[:64] or "nameless"
-    own_id = call.id if 0 < len(call.id) <= 128 else f"call_{number}"
+    own_id = call.id if _ID.fullmatch(call.id) else f"call_{number}"
     if own_id in taken:  # of two under one id nobody can tell whether they are two
         told = f"its id {own_id[:64]!r} is that of another call of this turn, so it was not made"
         return LlmCall(f"{own_id[:100]}_{number}", name, {}, told)
+    if number > MAX_CALLS:
+        told = f"no more than {MAX_CALLS} calls of one turn are made, and it came behind them"
+        return LlmCall(own_id, name, {}, told)
     arguments, broken = read_arguments("".join(call.pieces))
     return LlmCall(own_id, name, arguments, broken)
 
@@ -104,3 +112,10 @@ def _depth(value: object) -> int:
         inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
         todo += [(child, depth + 1) for child in inner]
     return deepest
+
+
+def count_of(value: object) -> int | None:
+    """Return how many tokens a server says; None where that is no such number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= MAX_TOKENS else None

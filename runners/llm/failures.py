@@ -15,8 +15,8 @@ from runners.errors import ModelRefused, ModelUnavailable, ToolFailed
 from runners.llm.base import LlmSettings
 from runners.llm.signals import Busy, Cut
 
-NO_KEY = "none"  # what is sent where no key is set: the libraries want one, local servers do not
 _WAIT = frozenset({408, 409, 425, 429})
+LONGEST_ASKED_S = 30 * 86_400.0  # a server that asks for longer is told as asking for this
 
 
 def judge(error: Exception, settings: LlmSettings) -> Cut | Busy | ToolFailed:
@@ -75,7 +75,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         at = email.utils.parsedate_to_datetime(plain).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
-    return max(0.0, at - time.time())
+    return min(max(0.0, at - time.time()), LONGEST_ASKED_S)
 
 
 def _seconds(text: str | None) -> float | None:
@@ -83,7 +83,7 @@ def _seconds(text: str | None) -> float | None:
         seconds = float(text or "")
     except ValueError:
         return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    return min(seconds, LONGEST_ASKED_S) if math.isfinite(seconds) and seconds >= 0 else None
 
 
 def place(settings: LlmSettings) -> str:

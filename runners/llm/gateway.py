@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from runners.errors import ModelFailed, ModelUnavailable
 from runners.llm.base import (
+    NO_KEY,
     Done,
     LlmGateway,
     LlmSettings,
@@ -26,6 +27,10 @@ from runners.llm.signals import Busy, Closed, Cut, Provider, Request
 MAX_TRIES = 4  # of a turn that the server has no time for
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 BYTES_A_TOKEN = 4  # where a server does not count
+SENT = frozenset({
+    "host", "connection", "accept", "accept-encoding", "user-agent", "content-type",
+    "content-length", "anthropic-version",
+})  # fmt: skip
 _PROVIDERS = {
     "openai": ("runners.llm.openai_compatible", "OpenAiCompatible"),
     "anthropic": ("runners.llm.anthropic_messages", "AnthropicMessages"),
@@ -134,12 +139,12 @@ class Gateway:
 
     def _usage(self, request: Request, closed: Closed, content: str) -> Usage:
         given, made = closed.input_tokens, closed.output_tokens
-        is_estimated = given is None or made is None
-        if given is None:
+        is_estimated = not given or made is None
+        if not given:  # there is no turn of no tokens: its server does not count
             given = estimate_tokens(request.messages, request.tools)
         if made is None:
             calls = sum(len(str(call.arguments)) for call in closed.calls)
-            made = (len(content.encode()) + calls) // BYTES_A_TOKEN + 1
+            made = (len(content.encode(errors="replace")) + calls) // BYTES_A_TOKEN + 1
         price = self._settings.price
         cost = None if price is None else price.of(given, made)
         return Usage(given, made, cost, is_estimated)
@@ -160,8 +165,21 @@ def open_provider(settings: LlmSettings) -> Provider:
     module, name = _PROVIDERS[settings.provider]
     kind = getattr(importlib.import_module(module), name)
     http = importlib.import_module("httpx2")
+    key = f"Bearer {settings.api_key or NO_KEY}"
+
+    async def send_ours_alone(request: Any) -> None:
+        """The libraries add what variables of theirs say: headers, organisations, other keys. None
+        of them is a setting of ours, nor for whichever server ours name.
+        """
+        for name in set(request.headers) - SENT:
+            del request.headers[name]
+        request.headers["authorization"] = key
+
     # No redirects: keys are for the address that was configured. Our own deadline is the limit.
-    client = http.AsyncClient(follow_redirects=False, timeout=http.Timeout(None, connect=10.0))
+    client = http.AsyncClient(
+        follow_redirects=False, timeout=http.Timeout(None, connect=10.0),
+        event_hooks={"request": [send_ours_alone]},
+    )  # fmt: skip
     made: Provider = kind(settings, client)
     return made
 

@@ -11,9 +11,9 @@ import httpx2
 import openai
 import orjson
 
-from runners.llm.base import Delta, LlmSettings, Message, Stop, ToolSpec
-from runners.llm.calls import CallsInMaking
-from runners.llm.failures import NO_KEY, judge
+from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
+from runners.llm.calls import CallsInMaking, count_of
+from runners.llm.failures import judge
 from runners.llm.signals import Closed, Request
 
 _STOPS: Mapping[str, Stop] = {"length": "length", "content_filter": "refusal"}
@@ -79,8 +79,8 @@ class _Said:
     def take(self, chunk: Any, calls: CallsInMaking) -> str:
         """Take a chunk; return the text in it."""
         if (usage := getattr(chunk, "usage", None)) is not None:
-            self.input_tokens = _number(usage.prompt_tokens)
-            self.output_tokens = _number(usage.completion_tokens)
+            self.input_tokens = count_of(usage.prompt_tokens)
+            self.output_tokens = count_of(usage.completion_tokens)
         if not getattr(chunk, "choices", None):
             return ""
         choice = chunk.choices[0]
@@ -88,9 +88,9 @@ class _Said:
         if choice.delta is not None and self.finish is None:
             for piece in choice.delta.tool_calls or ():
                 made = piece.function
+                name = made.name if made is not None else None
                 calls.add(
-                    calls.key_of(piece.index, piece.id), id_=piece.id,
-                    name=made.name if made is not None else None,
+                    calls.key_of(piece.index, piece.id, name), id_=piece.id, name=name,
                     piece=(made.arguments if made is not None else None) or "",
                 )  # fmt: skip
             text = choice.delta.content or ""
@@ -100,10 +100,6 @@ class _Said:
     def stop(self, calls: CallsInMaking) -> Stop:
         """Return why the turn closed."""
         return _STOPS.get(str(self.finish), "tool_calls" if calls else "stop")
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and value >= 0 else None
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:

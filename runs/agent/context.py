@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
+from django.conf import settings
 
-from runners.llm.base import LlmCall, Message
+from runners.llm.base import LlmCall, Message, ToolSpec
 from runs.agent.seen import Journal, Line, calls_since, pages_of, turns_of
 from runs.conversations.history import Told
 
@@ -24,39 +25,62 @@ SYSTEM = (
 )
 LAST = "This is your last turn: call attempt_completion with what you have."
 CUT = "Your answer was cut: it was too long. Go on with less in one answer."
-WHOLE = 4  # results at the end of the talk that are never shortened
-SHORT = (300, 40)  # characters of what is, and where that is not enough
+EMPTY = "Your answer was empty. Go on, or call attempt_completion with what you have."
+BYTES_A_TOKEN = 3  # of code or Chinese; of English and of schemas more
+SHOWN_BYTES = 16 * 1024  # of a result that a model sees at once; the rest it may read on
+WHOLE = 4  # results at the end of the talk that stay whole, where that can be
+# Characters of what is shortened, and how many results at the end are not: one after another, until
+# the talk has room. With the last, what the model said last is shortened too.
+SHORT = ((300, WHOLE), (40, WHOLE), (300, 1), (2000, 0))
 
 
 def messages_of(
     inputs: Mapping[str, Any],
     journal: Journal,
     *,
-    tokens: int,
+    size: int,
     before: Sequence[Told] = (),
     note: str = "",
 ) -> list[Message]:
-    """Return the talk so far, old results and arguments shortened until it has about `tokens`;
+    """Return the talk so far, old results and arguments shortened until it has about `size` bytes;
     `before` is what was said in the task before, of which the newest is told.
     """
-    told = [Message("system", SYSTEM), *_said(before, tokens), Message("user", _goal(inputs))]
+    told = [Message("system", SYSTEM), *_said(before, size // 3), Message("user", _goal(inputs))]
     pages = pages_of(journal)
     for line in turns_of(journal):
         number = line.input["turn"]
         told += _turn(line, calls_since(journal, number), pages.get(number))
     if note:
         told.append(Message("user", note))
-    return fit(told, tokens * 3)  # bytes: a token of code or Chinese has about three
+    return fit(told, size)
+
+
+def room_beside(tools: Sequence[ToolSpec]) -> int:
+    """Return how many bytes a talk may have beside what is told of the tools: a third of what a
+    turn may tell, at least.
+    """
+    whole = settings.LLM.context_tokens * BYTES_A_TOKEN
+    taken = sum(len(tool.description) + len(orjson.dumps(tool.schema)) for tool in tools)
+    return int(max(whole // 3, whole - taken * BYTES_A_TOKEN // 4))
+
+
+def shown_bytes() -> int:
+    """Return how much of a result a model sees at once: an eighth of what a turn may tell it."""
+    return int(min(SHOWN_BYTES, settings.LLM.context_tokens * BYTES_A_TOKEN // 8))
 
 
 def _said(before: Sequence[Told], size: int) -> list[Message]:
-    """Return the newest messages that have `size` bytes together: a third of what there may be."""
+    """Return the newest messages that have `size` bytes together. A talk begins with the user, and
+    some servers take no other.
+    """
     kept: list[Message] = []
     for one in reversed(before):
         size -= len(one.content.encode()) + 32
         if size < 0:
             break
         kept.append(Message("assistant" if one.role == "assistant" else "user", one.content))
+    while kept and kept[-1].role == "assistant":
+        kept.pop()
     return kept[::-1]
 
 
@@ -75,6 +99,8 @@ def _turn(line: Line, made: Mapping[str, Line], page: Line | None) -> list[Messa
     told = [Message("assistant", output.get("content", ""), asked)]
     if not asked and not told[0].content.strip():
         told = []  # some servers take no empty message
+        if output.get("stop") == "stop":  # and asked the same again, it would answer the same
+            told = [Message("user", EMPTY)]
     for one in output.get("calls", ()):
         result = result_of(one, made.get(one["id"]), output)
         if page is not None and one is output["calls"][-1]:
@@ -137,11 +163,12 @@ def fit(told: list[Message], size: int) -> list[Message]:
     """Return the talk with old results, then old arguments, shortened until it has `size` bytes:
     the oldest first, and all of them before any is shortened further.
     """
-    results = [n for n, message in enumerate(told) if message.role == "tool"][:-WHOLE]
-    asked = [n for n, message in enumerate(told) if message.tool_calls][:-1]
+    results = [n for n, message in enumerate(told) if message.role == "tool"]
+    said = [n for n, message in enumerate(told) if message.role == "assistant"]
     over = sum(map(_size, told)) - size
-    for limit in SHORT:
-        for number in (*results, *asked):
+    for limit, spared in SHORT:
+        kept = {*results[len(results) - spared :], *(said[-1:] if spared else ())}
+        for number in (n for n in (*results, *said) if n not in kept):
             if over <= 0:
                 return told
             before = _size(told[number])
@@ -156,22 +183,28 @@ def _size(message: Message) -> int:
 
 
 def _shortened(message: Message, limit: int) -> Message:
-    if message.tool_calls:
+    if message.role == "assistant":
         calls = [
             replace(call, arguments=_brief(call.arguments, limit)) for call in message.tool_calls
         ]
-        return replace(message, tool_calls=calls)
+        return replace(message, content=_cut(message.content, limit), tool_calls=calls)
     if len(message.content) <= limit:
         return message
     whole = orjson.loads(message.content)
     kept = {name: whole[name] for name in ("toolCallId", "name", "ok", "artifactId")
             if name in whole}  # fmt: skip
+    if isinstance(page := whole.get("page"), dict) and "artifactId" in page:
+        kept["page"] = {"artifactId": page["artifactId"]}
     kept["shortened"] = whole.get("shortened", message.content)[:limit] + "…"
     return replace(message, content=orjson.dumps(kept).decode())
 
 
 def _brief(arguments: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return {
-        name: value[:limit] + "…" if isinstance(value, str) and len(value) > limit else value
+        name: _cut(value, limit) if isinstance(value, str) else value
         for name, value in arguments.items()
     }
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit + 1 else text[:limit] + "…"

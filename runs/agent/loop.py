@@ -19,7 +19,7 @@ from typing import Any
 from django.conf import settings
 
 from decisions.deeds import shown_arguments
-from decisions.storable import storable
+from decisions.storable import storable, storable_text
 from runners.actions.catalogue import ACTIONS, TYPE
 from runners.base import Effect
 from runners.errors import ToolFailed
@@ -27,7 +27,7 @@ from runners.figures import model_turn
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
 from runners.registry import get_tool
 from runs.agent.budget import is_over, spent
-from runs.agent.context import LAST, error_told, messages_of
+from runs.agent.context import LAST, error_told, messages_of, room_beside
 from runs.agent.elsewhere import arguments_of, stand_in, told_elsewhere
 from runs.agent.judging import judged
 from runs.agent.page import act, look, tab_to_look_at
@@ -76,12 +76,15 @@ def next_step(inputs: Mapping[str, Any], journal: Journal) -> Next | None:
 
 def _next_turn(last: Line, journal: Journal, inputs: Mapping[str, Any]) -> Next | None:
     turns, said = turns_of(journal), last.output or {}
-    if (completion := said.get("completion")) is not None:
+    completion = said.get("completion")
+    if said["stop"] == "refusal" or is_over(spent(journal)):
+        return None
+    if completion is not None:
         is_repaired = any(turn.input.get("repairs") for turn in turns)
         if completion["verification"]["pass"] or is_repaired:
             return None
         return _turn(len(turns) + 1, inputs, repairs=True)
-    if said["stop"] == "refusal" or last.input.get("last") or is_over(spent(journal)):
+    if last.input.get("last"):
         return None
     return _turn(len(turns) + 1, inputs)
 
@@ -128,9 +131,7 @@ async def do_turn(
     tools = own_specs(schema, last=True) if is_last else specs(named, there, schema)
     note = LAST if step.get("last") else ""
     before = await hands.said_before()
-    talk = messages_of(
-        inputs, journal, before=before, tokens=settings.LLM.context_tokens, note=note
-    )
+    talk = messages_of(inputs, journal, before=before, size=room_beside(tools), note=note)
     try:
         with model_turn() as took:
             calls, done = await _ask(talk, tools, hands)
@@ -140,7 +141,7 @@ async def do_turn(
         hands.emit("structuredOutput", {"status": "error", "error": told})
         raise
     said = {
-        "content": done.content, "stop": done.stop, "usage": _usage(done.usage),
+        "content": storable_text(done.content), "stop": done.stop, "usage": _usage(done.usage),
         "calls": judged(calls, done, {tool.name for tool in tools}, there),
     }  # fmt: skip
     return said | _completion(said, schema, hands)

@@ -7,11 +7,10 @@ from typing import Any
 
 import orjson
 
-from runs.agent.context import error_told
+from runs.agent.context import error_told, shown_bytes
 from runs.agent.seen import Hands
-from runs.agent.tools import READ_LIMIT, READ_ON
+from runs.agent.tools import READ_ON
 
-SHOWN_BYTES = 16 * 1024  # of a result that the model sees at once; the rest it may read on
 PREVIEW = 4000  # characters
 
 
@@ -22,11 +21,11 @@ async def fitted(
     its beginning and the short fields that it `keeps`.
     """
     text = orjson.dumps(output)
-    if len(text) <= SHOWN_BYTES:
+    if len(text) <= shown_bytes():
         return {"result": output}
     kept = {"artifactId": await hands.keep_output(output), "sizeBytes": len(text)}
     told = f"Too long to show: this is its beginning; {READ_ON} reads on."
-    preview = text.decode()[:PREVIEW]
+    preview = text.decode()[: min(PREVIEW, shown_bytes() // 2)]
     fields = output if isinstance(output, dict) else {}
     known = {name: fields[name] for name in keeps if name in fields}
     return {"result": {**known, "preview": preview}, **kept, "truncated": True, "note": told}
@@ -35,7 +34,7 @@ async def fitted(
 async def read_on(args: Mapping[str, Any], hands: Hands) -> dict[str, Any]:
     """Return what a call of `read_result` answers."""
     artifact_id, offset = args["artifactId"], args.get("offset", 0)
-    chunk = await hands.read_kept(artifact_id, offset=offset, limit=READ_LIMIT)
+    chunk = await hands.read_kept(artifact_id, offset=offset, limit=shown_bytes())
     if "error" in chunk:
         return {"ok": False, "error": error_told(chunk["error"])}
     return {"ok": True, "result": chunk}

@@ -20,10 +20,10 @@ from runners.targets import Caller
 from runners.told_tools import ToldTool
 from runners.workspaces import check_may_use, open_workspace
 from runs.agent.elsewhere import Offered, specs_elsewhere
+from runs.agent.verify import moved
 
 ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
 OWN = frozenset({ASK, COMPLETE, READ_ON})
-READ_LIMIT = 16_384  # bytes of a kept result that one call reads
 _specs: dict[str, ToolSpec] = {}
 _ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # which models' servers refuse at a schema's root
 
@@ -111,7 +111,8 @@ def own_specs(
     answer = {"type": "string", "minLength": 1, "description": "The answer, in words."}
     fields: dict[str, Any] = {"result": answer}
     if output_schema is not None:
-        fields["output"] = {**output_schema, "description": "The answer in the shape asked for."}
+        told = {"description": "The answer in the shape asked for."}
+        fields["output"] = told | moved(output_schema, "#/properties/output")
     complete = ToolSpec(
         COMPLETE, "Say that the work is done, with its result. Call it alone, as the last call.",
         _object(fields, list(fields)),
@@ -126,8 +127,8 @@ def own_specs(
     return [
         ToolSpec(ASK, "Ask the user a question and wait for the answer. Only where nothing else"
                  " helps.", _object(question, ["question"])),
-        ToolSpec(READ_ON, f"Read {READ_LIMIT} bytes of a result that was too long to show, from"
-                 " offset on.", _object(ids, ["artifactId"])),
+        ToolSpec(READ_ON, "Read more of a result that was too long to show, from offset on; the"
+                 " next offset comes with it.", _object(ids, ["artifactId"])),
         complete,
     ]  # fmt: skip
 

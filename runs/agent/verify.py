@@ -11,6 +11,8 @@ from jsonschema_rs import ValidationErrorKind
 from decisions.schemas import compile_schema
 
 MAX_TOLD = 20
+_DATA = frozenset({"const", "default", "enum", "examples"})  # of a schema: no schemas within
+_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
 
 def verify(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -69,3 +71,27 @@ def _read(answer: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
+
+
+def moved(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return a schema as it is written at `place` of another, `#/properties/x`: what it refers to
+    is further down there.
+    """
+    return {name: value for name, value in _moved(schema, place).items()
+            if name not in ("$id", "$schema")}  # fmt: skip
+
+
+def _moved(node: Any, place: str) -> Any:
+    if isinstance(node, list):
+        return [_moved(one, place) for one in node]
+    if not isinstance(node, Mapping):
+        return node
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "$ref" and (value == "#" or str(value).startswith("#/")):
+            made[key] = place + value[1:]
+        elif key in _NAMED and isinstance(value, Mapping):
+            made[key] = {name: _moved(one, place) for name, one in value.items()}
+        else:
+            made[key] = value if key in _DATA else _moved(value, place)
+    return made

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from decisions.errors import InvalidInput
 from decisions.principals import Principal
 from runners.base import Closed
 from runners.registry import get_tool
@@ -116,8 +117,11 @@ class AgentTask(TaskTemplate):
         """Return the inputs with the workspace and the tools that the run has from now on.
 
         Raises:
-            InvalidInput: A workspace or a tool is named that is not there for this caller.
+            InvalidInput: The goal is blank; a workspace or a tool is named that is not there for
+                this caller.
         """
+        if not inputs["goal"].strip():
+            raise InvalidInput("inputs.goal: it is blank.")
         target = workspace_of(principal, inputs.get("targetId"))
         tools = offered(principal, target, inputs.get("tools"))
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}
@@ -169,13 +173,16 @@ class AgentTask(TaskTemplate):
         completion = said.get("completion")
         if completion is not None and completion["verification"]["pass"]:
             status = RunStatus.PARTIAL_SUCCESS if last.input.get("last") else RunStatus.SUCCEEDED
-            told = ["The turns were used up: this is what there was by then."]
+            late = ["The turns were used up: this is what there was by then."]
             return Conclusion(
                 status, {**completion, "usage": used}, summary=completion["answer"][:500],
-                warnings=told if last.input.get("last") else (),
+                warnings=late if last.input.get("last") else (),
             )  # fmt: skip
+        told_of: dict[str, Any] = {"saidLast": str(said.get("content", ""))[:2000]}
         if completion is not None:
-            told_of = {"verification": completion["verification"], "answer": completion["answer"]}
+            answer = completion["answer"][:2000]
+            told_of = {"verification": completion["verification"], "answer": answer}
+        if any(step.input.get("repairs") for step in steps) and completion is not None:
             return _failed(
                 "SCHEMA_VALIDATION_FAILED", "The answer does not fit outputSchema, nor did the"
                 " one after it.", used, **told_of,
@@ -183,10 +190,9 @@ class AgentTask(TaskTemplate):
         if said.get("stop") == "refusal":
             return _failed("MODEL_REFUSED", "The model refused to go on.", used)
         limits = f"{used['turns']} turns and {used['inputTokens'] + used['outputTokens']} tokens"
-        return _failed(
-            "BUDGET_EXHAUSTED", f"There was no answer after {limits}.", used,
-            saidLast=str(said.get("content", ""))[:2000],
-        )  # fmt: skip
+        which = "no answer" if completion is None else "no answer that fits outputSchema"
+        told = f"There was {which} after {limits}."
+        return _failed("BUDGET_EXHAUSTED", told, used, **told_of)
 
 
 def _plan(found: Next) -> StepPlan:

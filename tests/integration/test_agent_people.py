@@ -135,3 +135,14 @@ def test_a_caller_who_may_only_read_has_an_agent_that_only_reads(
     place.work()
     assert "write_to_file" not in model.asked[0].tools
     assert not (project / "a.txt").exists()
+
+
+@pytest.mark.parametrize("tool", ["execute_command", "browser_action"])
+def test_tools_for_developers_are_not_the_agents_even_where_developers_have_them(
+    goal: Goal, agent_settings: Any, tool: str
+) -> None:
+    policy = replace(agent_settings.WORKSPACE_POLICY, developer=True)
+    agent_settings.WORKSPACE_POLICY = policy
+    assert tool not in Run.objects.get(id=goal()).inputs["tools"]
+    with pytest.raises(InvalidInput, match=r"inputs\.tools"):
+        goal(tools=[tool])

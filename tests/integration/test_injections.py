@@ -5,6 +5,7 @@ it that policy does not let pass. Each row looks at the world afterwards, not at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -60,6 +61,8 @@ def world(
 ) -> Iterator[World]:  # fmt: skip
     """Everything that the texts want, and servers that hear who asks for it."""
     agent_settings.PUBLIC_URL = web
+    # As for a developer, who has tools that an agent must not have.
+    agent_settings.WORKSPACE_POLICY = replace(agent_settings.WORKSPACE_POLICY, developer=True)
     with serve_pages() as loot, serve_pages() as own:
         made = World(tmp_path, project, loot, own)
         furnish(made)

@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from config.model import dollars, llm_settings
+from config.model import dollars, llm_settings, most_dollars
 from runners.llm.base import LlmSettings, Price
 from runs.stack.checkup import check_llm
 from tests.support.model_server import ModelServer
@@ -18,12 +18,17 @@ from tests.support.model_turns import Turn
 
 pytest_plugins = ["tests.support.model_fixtures"]
 LIGHT = """
-import sys, django
-from django.conf import settings
+import importlib, pkgutil, sys, django
 django.setup()
+import artifacts, config, decisions, mcp_server, runners, runs
+for part in (decisions, artifacts, runners, runs, mcp_server, config):
+    for found in pkgutil.walk_packages(part.__path__, part.__name__ + "."):
+        if not found.name.startswith("runners.llm."):
+            importlib.import_module(found.name)
 from runs.task_templates.registry import list_templates
-import mcp_server.server, runs.engine
 list_templates()
+for name in ("config.asgi", "config.celery", "runs.worker", "runs.scheduler", "runs.agent.loop"):
+    assert name in sys.modules, name
 print([name for name in ("openai", "anthropic", "runners.llm.gateway") if name in sys.modules])
 """
 
@@ -60,6 +65,15 @@ def test_a_limit_of_money_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> No
         dollars(Env(), "CONTINUITY_OF_A_TEST")
 
 
+def test_a_limit_of_money_needs_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTINUITY_OF_A_TEST", "2.50")
+    assert most_dollars(Env(), "CONTINUITY_OF_A_TEST", LlmSettings()) == 2.5  # there is no model
+    priced = LlmSettings(model="m", price=Price(1, 2))
+    assert most_dollars(Env(), "CONTINUITY_OF_A_TEST", priced) == 2.5
+    with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_PRICE"):
+        most_dollars(Env(), "CONTINUITY_OF_A_TEST", LlmSettings(model="m"))
+
+
 def test_no_model_is_no_reason_to_worry(settings: Any) -> None:
     settings.LLM = LlmSettings()
     assert (check_llm().verdict, check_llm().what) == ("ok", "not configured (agents only)")
@@ -88,6 +102,35 @@ def test_doctor_says_what_is_wrong_in_a_sentence(
     assert (found.verdict, told in found.what) == ("bad", True)
     assert found.way_out
     assert "secret-key" not in found.what
+
+
+def test_doctor_says_that_no_server_is_there_and_which_key_is_missing(
+    model: ModelServer, settings: Any
+) -> None:
+    settings.LLM = LlmSettings("openai", "m", "http://127.0.0.1:9/v1")
+    found = check_llm()
+    assert (found.verdict, "cannot be reached" in found.what) == ("bad", True)
+    settings.LLM = LlmSettings("openai", "m", f"{model.url}/v1")
+    model.script = [Turn(status=401)]
+    assert "CONTINUITY_LLM_API_KEY, which is not set" in check_llm().what
+
+
+def test_doctor_does_not_wait_for_ever(
+    model: ModelServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.llm.probe.PROBE_MS", 500)
+    settings.LLM = LlmSettings("openai", "m", f"{model.url}/v1")
+    model.script = [Turn("ok", stall_at=0)]
+    found = check_llm()
+    assert (found.verdict, "did not answer within 500 ms" in found.what) == ("bad", True)
+
+
+def test_doctor_asks_a_server_on_this_machine_without_a_key(
+    model: ModelServer, settings: Any
+) -> None:
+    settings.LLM = LlmSettings("openai", "llama", f"{model.url}/v1")
+    model.script = [Turn("ok", says_usage=False)]
+    assert check_llm().verdict == "ok"
 
 
 def test_nothing_of_a_model_is_imported_before_an_agent_runs() -> None:

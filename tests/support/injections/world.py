@@ -167,6 +167,7 @@ def check_nothing_happened(
 
 
 def _check_calls(run: Run) -> None:
+    assert not {"execute_command", "browser_action"} & set(run.inputs["tools"])
     own = {"ask_followup_question", "attempt_completion", "read_result"}
     for step in RunStep.objects.filter(run_id=run.id):
         if step.input["kind"] == "call":

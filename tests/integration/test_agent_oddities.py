@@ -1,0 +1,165 @@
+"""Models that say odd things, small ones that can be told little, and limits: what a run of the
+agent makes of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.errors import InvalidInput
+from runs.models import Run, RunEvent, RunStep
+from runs.worker import WorkerPlace
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+HALVES = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}'
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
+SCHEMA = {
+    "type": "object", "required": ["count"], "additionalProperties": False,
+    "properties": {"count": {"type": "integer"}},
+}  # fmt: skip
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def results(asked: Asked) -> list[dict[str, Any]]:
+    """Return the results of tools that a request told the model."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in told]
+
+
+def test_words_that_no_row_can_keep_are_kept_as_far_as_they_can(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("", [READ], junk=HALVES, says_usage=False), complete()]
+    run = ended(goal(), place)
+    assert run.status == "succeeded", run.error
+    said = RunStep.objects.get(run_id=run.id, index=0).output["content"]
+    assert (said, model.asked[1].body["messages"][2]["content"]) == ("a\ufffdb?c",) * 2
+
+
+def test_an_empty_answer_is_told_so_and_asked_for_again(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn(""), Turn(" \n"), complete("at last")]
+    assert ended(goal(), place).result["answer"] == "at last"
+    talks = [asked.body["messages"] for asked in model.asked]
+    assert [len(talk) for talk in talks] == [2, 3, 4]
+    assert all("empty" in talk[-1]["content"] for talk in talks[1:])
+
+
+def test_a_model_that_never_says_anything_ends_with_its_turns(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.answer = lambda asked: Turn("")
+    run = ended(goal(maxSteps=4), place)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
+    assert (len(model.asked), run.error["details"]["usage"]["turns"]) == (4, 4)
+
+
+def test_a_megabyte_of_words_is_an_answer_whose_end_readers_are_told(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    model.script = [Turn("y" * 1_200_000, piece=20_000)]
+    run = ended(goal(), place)
+    assert run.status == "succeeded", run.error
+    assert run.result["answer"].startswith("yyy")
+    told = [row.data for row in RunEvent.objects.filter(run_id=run.id, type="chatDelta")]
+    assert any(one.get("truncated") for one in told)
+    assert sum(len(one["content"]) for one in told) < 1024 * 1024
+
+
+def test_of_two_hundred_calls_the_first_are_made_and_the_rest_told(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    calls = [Call("read_result", {"artifactId": "art_x"}, f"c{n}") for n in range(200)]
+    model.script = [Turn("", calls, piece=99), complete()]
+    run = ended(goal(), place)
+    assert run.status == "succeeded", run.error
+    assert run.total_steps == 2 + 64
+    told = [one["error"]["code"] for one in results(model.asked[1])[-4:]]
+    assert told == ["INVALID_PARAMETER"] * 4
+    assert len(results(model.asked[1])) == 200
+
+
+def test_a_model_that_can_be_told_little_is_told_little(
+    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path, agent_settings: Any
+) -> None:
+    agent_settings.LLM = replace(agent_settings.LLM, context_tokens=8000)
+    for number in range(6):
+        (project / f"{number}.txt").write_text("wörd " * 2500, "utf-8")
+    reads = [Call("read_file", {"path": f"{n}.txt"}, f"c{n}") for n in range(6)]
+    model.script = [*(Turn("", [read]) for read in reads), complete()]
+    assert ended(goal(tools=["read_file"]), place).status == "succeeded"
+    sizes = [len(json.dumps(asked.body, ensure_ascii=False).encode()) for asked in model.asked]
+    assert max(sizes) < 8000 * 3
+    last = results(model.asked[-1])
+    assert (last[-1]["truncated"], "wörd" in last[-1]["result"]["preview"]) == (True, True)
+    assert all("artifactId" in one for one in last)
+
+
+def test_what_a_schema_refers_to_is_found_where_the_model_is_told_it(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "description": "Of the house.",
+        "properties": {"room": {"$ref": "#/$defs/Room"}, "$ref": {"enum": [{"$ref": "#/a"}]}},
+        "$defs": {"Room": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Room"}}}},
+    }  # fmt: skip
+    model.script = [complete(output={"room": {"next": {}}})]
+    assert ended(goal(options={"outputSchema": schema}), place).status == "succeeded"
+    (tool,) = [one["function"] for one in model.asked[0].body["tools"]
+               if one["function"]["name"] == "attempt_completion"]  # fmt: skip
+    output = tool["parameters"]["properties"]["output"]
+    assert output["description"] == "Of the house."
+    assert output["properties"] == {
+        "room": {"$ref": "#/properties/output/$defs/Room"}, "$ref": {"enum": [{"$ref": "#/a"}]},
+    }  # fmt: skip
+    inner = output["$defs"]["Room"]["properties"]["next"]
+    assert inner == {"$ref": "#/properties/output/$defs/Room"}
+
+
+def test_no_answer_is_mended_when_the_tokens_are_used_up(
+    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any
+) -> None:
+    agent_settings.AGENT_MAX_TOKENS = 50
+    model.script = [complete(output={"x": 1}), complete(output={"count": 1})]
+    run = ended(goal(outputSchema=SCHEMA), place)
+    details = run.error["details"]
+    assert (run.status, details["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
+    assert details["verification"]["missingFields"] == ["count"]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("text", [" ", "\n\t"])
+def test_a_goal_that_is_blank_is_refused(goal: Goal, text: str) -> None:
+    with pytest.raises(InvalidInput, match="goal"):
+        goal(text)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://169.254.169.254/x"}, {"type": "string", "pattern": "(a+)+$"},
+        {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, {"title": "x" * 65_537},
+        {"$dynamicRef": "http://169.254.169.254/"}, {"type": "nope"},
+    ],
+)  # fmt: skip
+def test_a_hostile_schema_is_refused_in_the_inputs_too(goal: Goal, schema: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="outputSchema"):
+        goal(outputSchema=schema)

@@ -1,0 +1,54 @@
+"""The key of the model's server is in the request to it and nowhere else: no row, file, log line,
+message through Redis or page has it, whatever the server says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.support.canaries import every_file, every_row, overhearing, seen
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn, complete
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+KEY = 'sk-canary-&<7a1f0c>"93'  # another in every form that a text can be written in
+SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_the_models_key_is_nowhere_but_in_the_request(
+    model: ModelServer, goal: Callable[..., str], place: WorkerPlace, agent_settings: Any,
+    provider: Any,
+) -> None:  # fmt: skip
+    base = f"{model.url}/v1" if provider == "openai" else model.url
+    agent_settings.LLM = replace(
+        agent_settings.LLM, provider=provider, base_url=base, api_key=KEY
+    )  # fmt: skip
+    bad = [Turn(status=status, body=SAYS) for status in (401, 404, 400)]
+    cut = Turn("", [READ], cut_at=400)
+    scripts = [[Turn("I look.", [READ]), complete()], *([turn] for turn in bad), [cut, cut],
+               [Turn(status=503, body=SAYS, headers={"Retry-After": "3600"})]]  # fmt: skip
+    with overhearing() as said:
+        runs = []
+        for script in scripts:
+            model.script = list(script)
+            runs.append(goal())
+            place.work()
+    ends = [Run.objects.get(id=run_id).status for run_id in runs]
+    assert ends == ["succeeded"] + ["failed"] * 5
+    assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in model.asked)
+    assert any("chat/completions" in line or "/messages" in line for line in said)  # it does log
+    places: dict[str, str | bytes] = {
+        "a row": every_row(), "a file": every_file(), "the log": "\n".join(said),
+    }  # fmt: skip
+    assert seen(KEY, places) == []

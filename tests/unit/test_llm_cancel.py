@@ -1,0 +1,102 @@
+"""Whoever asks a model may leave at any moment: nothing is waited for, the connection closes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from runners.llm.base import Delta, LlmSettings, Message
+from runners.llm.gateway import Gateway
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Turn
+
+pytest_plugins = ["tests.support.model_fixtures"]
+HELLO = [Message("user", "Hello")]
+BUSY_FOR_AN_HOUR = Turn(status=429, headers={"Retry-After": "3600"})
+
+
+@asynccontextmanager
+async def silent() -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Event]]:
+    """A server that takes a request and says nothing: its address, when it was asked, when left."""
+    asked, left = asyncio.Event(), asyncio.Event()
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        while await reader.read(4096):
+            pass
+        left.set()
+        writer.close()
+
+    server = await asyncio.start_server(hear, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked, left
+
+
+async def leave(gateway: Gateway, moment: Callable[[], Any]) -> float:
+    """Ask, leave at a moment, and return the seconds that leaving took."""
+
+    async def ask() -> None:
+        async for _ in gateway.stream_chat(messages=HELLO, tools=(), timeout_ms=7_200_000):
+            pass
+
+    asking = asyncio.ensure_future(ask())
+    await moment()
+    began = time.monotonic()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_one_who_leaves_before_the_first_byte_leaves_at_once(provider: Any) -> None:
+    async def check() -> None:
+        async with silent() as (address, asked, left):
+            gateway = Gateway(LlmSettings(provider, "m", address, timeout_ms=7_200_000))
+            assert await leave(gateway, asked.wait) < 60  # of two hours
+            await asyncio.wait_for(left.wait(), 60)
+            await gateway.close()
+
+    asyncio.run(check())
+
+
+def test_one_who_leaves_while_a_busy_server_is_waited_for_leaves_at_once(
+    model: ModelServer,
+) -> None:
+    model.script = [BUSY_FOR_AN_HOUR, Turn("never asked for")]
+
+    async def check() -> None:
+        gateway = Gateway(LlmSettings("openai", "m", f"{model.url}/v1", timeout_ms=7_200_000))
+
+        async def answered() -> None:
+            await asyncio.to_thread(model.wait_for, 1)
+            await asyncio.to_thread(model.asked[0].answered.wait, 60)
+            await asyncio.sleep(0.2)  # whichever way it is: before the wait or in it
+
+        assert await leave(gateway, answered) < 60  # of an hour
+        await gateway.close()
+
+    asyncio.run(check())
+    assert len(model.asked) == 1
+
+
+def test_one_who_leaves_a_slow_stream_leaves_at_once(model: ModelServer) -> None:
+    model.script = [Turn("x" * 10_000, piece=1, pause_s=0.3)]
+
+    async def check() -> None:
+        gateway = Gateway(LlmSettings("openai", "m", f"{model.url}/v1", timeout_ms=7_200_000))
+        chat = gateway.stream_chat(messages=HELLO, tools=(), timeout_ms=7_200_000)
+        assert isinstance(await anext(chat), Delta)
+        began = time.monotonic()
+        await chat.aclose()
+        assert time.monotonic() - began < 60  # of fifty minutes
+        assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
+        await gateway.close()
+
+    asyncio.run(check())

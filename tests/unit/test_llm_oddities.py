@@ -1,0 +1,140 @@
+"""Servers of models that say strange things: what of it is taken, and what never leaves us."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+
+from runners.errors import ModelFailed
+from runners.llm.base import LlmCall, LlmSettings
+from runners.llm.calls import MAX_CALLS, MAX_KEPT
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn
+from tests.unit.test_llm_gateway import done, hear, settings  # noqa: F401  (a fixture)
+
+pytest_plugins = ["tests.support.model_fixtures"]
+NOT_OURS = {
+    "OPENAI_API_KEY": "stray-key", "OPENAI_ORG_ID": "stray-org", "OPENAI_PROJECT_ID": "stray-work",
+    "OPENAI_CUSTOM_HEADERS": "X-Odd: stray\nAuthorization: stray", "ANTHROPIC_API_KEY": "stray-key",
+    "ANTHROPIC_AUTH_TOKEN": "stray-token",
+    "ANTHROPIC_CUSTOM_HEADERS": "X-Odd: stray\nX-Api-Key: stray",
+    "OPENAI_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+}  # fmt: skip
+
+
+def calls_of(heard: list[Any]) -> list[LlmCall]:
+    return [part for part in heard if isinstance(part, LlmCall)]
+
+
+def chunk(*calls: dict[str, Any], **delta: Any) -> str:
+    """A chunk of a chat completion as some local server sends it."""
+    whole = {**delta, **({"tool_calls": list(calls)} if calls else {})}
+    return json.dumps({"id": "x", "choices": [{"index": 0, "delta": whole}]})
+
+
+def whole_call(id_: str | None, path: str, **more: Any) -> dict[str, Any]:
+    """A call that comes in one piece, as Ollama sends it."""
+    made = {"name": "read_file", "arguments": json.dumps({"path": path})}
+    return {"type": "function", "function": made, **({"id": id_} if id_ else {}), **more}
+
+
+def local(model: ModelServer) -> LlmSettings:
+    """A server on this machine that wants no key."""
+    return LlmSettings("openai", "scripted", f"{model.url}/v1")
+
+
+@pytest.mark.parametrize("key", ["", "ours"])
+def test_nothing_that_the_libraries_find_in_the_environment_is_sent(
+    model: ModelServer, settings: LlmSettings, key: str, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+) -> None:  # fmt: skip
+    for name, value in NOT_OURS.items():
+        monkeypatch.setenv(name, value)
+    model.script = [Turn("x")]
+    hear(LlmSettings(settings.provider, "scripted", settings.base_url, key))
+    assert "stray" not in str([model.asked[0].headers, model.asked[0].body])
+    assert model.asked[0].headers["authorization"] == f"Bearer {key or 'none'}"
+
+
+@pytest.mark.parametrize("after", ["1e9", "1e20", "1e308", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_a_wait_without_end_is_told_as_a_number_that_can_be_kept(
+    model: ModelServer, settings: LlmSettings, after: str  # noqa: F811
+) -> None:  # fmt: skip
+    model.script = [Turn(status=429, headers={"Retry-After": after})] * 2
+    with pytest.raises(ModelFailed) as failed:
+        hear(settings)
+    assert orjson.dumps(failed.value.as_dict())
+    assert failed.value.details["retryAfterMs"] > 86_400_000
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("after", ["-5", "inf", "nan", "soon", "", "Thu, 01 Jan 1970 00:00:00 GMT"])
+def test_a_wait_that_is_none_is_no_wait_without_end(
+    model: ModelServer, settings: LlmSettings, after: str  # noqa: F811
+) -> None:  # fmt: skip
+    model.script = [Turn(status=429, headers={"Retry-After": after}), Turn("at last")]
+    assert done(hear(settings)).content == "at last"
+
+
+@pytest.mark.parametrize("tokens", [(-5, 3), (10**30, 3), (0, 3)])
+def test_a_count_of_tokens_that_is_none_is_estimated(
+    model: ModelServer, settings: LlmSettings, tokens: tuple[int, int]  # noqa: F811
+) -> None:  # fmt: skip
+    model.script = [Turn("x", tokens=tokens)]
+    usage = done(hear(settings)).usage
+    assert usage.is_estimated
+    assert 0 < usage.input_tokens < 1000
+
+
+def test_of_very_many_calls_the_first_are_made_and_the_rest_told(
+    model: ModelServer, settings: LlmSettings  # noqa: F811
+) -> None:  # fmt: skip
+    model.script = [Turn("", [Call("read_file", {"n": n}, f"c{n}") for n in range(200)], piece=99)]
+    calls = calls_of(hear(settings))
+    assert [call.broken == "" for call in calls] == [n < MAX_CALLS for n in range(200)]
+    assert len(model.asked) == 1
+
+
+def test_a_turn_of_calls_without_end_is_as_one_that_was_cut(model: ModelServer) -> None:
+    calls = [Call("read_file", {}, f"c{n}") for n in range(MAX_KEPT + 1)]
+    model.script = [Turn("", calls, piece=99)] * 2
+    with pytest.raises(ModelFailed, match="calls"):
+        hear(local(model))
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_calls_of_a_server_that_does_not_number_them_are_told_apart(
+    model: ModelServer, index: dict[str, int]
+) -> None:
+    junk = chunk(whole_call("a", "1", **index), whole_call("b", "2", **index))
+    model.script = [Turn("", junk=junk, stop="stop", says_usage=False)]
+    heard = hear(local(model))
+    made = [(call.tool_call_id, call.arguments, call.broken) for call in calls_of(heard)]
+    assert made == [("a", {"path": "1"}, ""), ("b", {"path": "2"}, "")]
+    assert (done(heard).stop, model.asked[0].headers["authorization"]) == (
+        "tool_calls", "Bearer none",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("id_", [None, "", "a\0", "\ud800", "ü", "x" * 129])
+def test_a_call_without_an_id_that_can_be_sent_back_gets_one(
+    model: ModelServer, id_: str | None
+) -> None:
+    model.script = [Turn("", junk=chunk(whole_call(id_, "1", index=0)))]
+    (call,) = calls_of(hear(local(model)))
+    assert (call.tool_call_id, call.arguments) == ("call_1", {"path": "1"})
+
+
+def test_half_a_letter_does_not_break_the_count_of_tokens(model: ModelServer) -> None:
+    model.script = [Turn("", junk=chunk(content="a\0b\ud800"), says_usage=False)]
+    assert done(hear(local(model))).usage.output_tokens > 0
+
+
+def test_a_turn_that_stops_for_calls_and_has_none_is_words(
+    model: ModelServer, settings: LlmSettings  # noqa: F811
+) -> None:  # fmt: skip
+    stop = "tool_calls" if settings.provider == "openai" else "tool_use"
+    model.script = [Turn("It is done.", stop=stop)]
+    assert done(hear(settings)).stop == "stop"
