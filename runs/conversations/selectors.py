@@ -86,7 +86,8 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
 
 def _what_goes_on(task: Task) -> dict[str, Any]:
     """Return the run whose turn it is, what it waits for, and how many wait behind it."""
-    runs = list(unfinished_runs(task.id).order_by("created_at", "id"))
+    known = unfinished_runs(task.id).only("id", "status", "ready", "waiting_for")
+    runs = list(known.order_by("created_at", "id"))
     under_way = next((run for run in runs if is_under_way(run)), None)
     shown: dict[str, Any] = {"queued": len(runs) - (under_way is not None)}
     if under_way is not None:

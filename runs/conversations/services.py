@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit import Deed, record
 from decisions.deeds import admit_call, begin, use_of
-from decisions.errors import Conflict
+from decisions.errors import Conflict, InvalidInput
 from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
@@ -23,6 +23,7 @@ from runs.conversations.state import move_task, settled
 from runs.conversations.turns import (
     begin_next,
     hold,
+    ids_to_end,
     is_under_way,
     lock_runs,
     lock_task,
@@ -147,17 +148,29 @@ def add_message(
 
 def _place(said: Said) -> None:
     """Write the message, as the answer to a run that asked or with a run of its own."""
-    asks = next((run for run in unfinished_runs(said.task_id) if _asks(run)), None)
-    if asks is not None and said.on_busy == "queue":
-        _answer(said, asks)
-        return
+    asks = _asking_run(said)
+    while asks is not None:
+        try:
+            services.answer_run(
+                principal=_talker(said.principal), run_id=asks.id, answer=said.content,
+                beside=said.answer,
+            )  # fmt: skip
+        except InvalidInput:  # somebody else answered, or it ended: look again
+            before, asks = asks.epoch, _asking_run(said)
+            if asks is not None and asks.epoch == before:
+                raise
+        else:
+            return
     _submit(said)
     if said.on_busy == "interrupt":
         _stop_runs(said.ahead, by=said.principal.id, reason="Interrupted by a message.")
 
 
-def _asks(run: Run) -> bool:
-    return (run.waiting_for or {}).get("type") == "answer"
+def _asking_run(said: Said) -> Run | None:
+    """Return the run that the message answers, which does not wait for it then."""
+    if said.on_busy == "interrupt":
+        return None
+    return unfinished_runs(said.task_id).filter(waiting_for__type="answer").first()
 
 
 def _submit(said: Said) -> None:
@@ -165,22 +178,6 @@ def _submit(said: Said) -> None:
         principal=_talker(said.principal), template_id=saying.TEMPLATE, inputs=said.inputs,
         options=said.options, turn=said,
     )  # fmt: skip
-
-
-def _answer(said: Said, run: Run) -> None:
-    """Have the message be the answer to the run's question."""
-
-    def write(answered: Run) -> None:
-        task = lock_task(said.task_id)
-        known = said.known()
-        if known is not None:
-            raise SaidAlready(known)
-        if task is not None:
-            said.write(task, answered)
-
-    services.answer_run(
-        principal=_talker(said.principal), run_id=run.id, answer=said.content, beside=write
-    )
 
 
 def _talker(principal: Principal) -> Principal:
@@ -214,13 +211,11 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
         begin(approval)
         place = task.tenant_id, task.workspace_id
         record(Deed("task.stopped", principal.id, "task", task.id, *place))
-    # What waits first, or the end of one run would begin the next.
-    runs = sorted(unfinished_runs(task.id), key=lambda run: (is_under_way(run), run.id))
-    _stop_runs([run.id for run in runs], by=principal.id, reason="The task was stopped.")
+    _stop_runs(ids_to_end(task.id), by=principal.id, reason="The task was stopped.")
     with transaction.atomic():
         left, locked = lock_runs(task.id), lock_task(task.id)
         if locked is not None and locked.status == TaskStatus.TAKEOVER and not left:
-            move_task(locked, settled(locked), actor=principal.id)
+            move_task(locked, _at_rest(locked), actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 
 
@@ -284,5 +279,14 @@ def go_on(task: Task, runs: list[Run], *, actor: str) -> None:
     """
     for run in runs:
         give_back(run)
-    move_task(task, TaskStatus.RUNNING if runs else settled(task), actor=actor)
+    waits = any(run.waiting_for and not run.ready for run in runs)  # for its user
+    under_way = TaskStatus.ONGOING if waits else TaskStatus.RUNNING
+    move_task(task, under_way if runs else _at_rest(task), actor=actor)
     begin_next(task)
+
+
+def _at_rest(task: Task) -> TaskStatus:
+    """Return where a task is in which nothing is under way, by how its last run ended."""
+    ends = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
+    failed = ends.values_list("status", flat=True).first() == RunStatus.FAILED
+    return TaskStatus.ERROR if failed else settled(task)
