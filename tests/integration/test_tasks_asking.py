@@ -13,6 +13,7 @@ from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
+from runs.conversations.turns import wake
 from runs.models import Run, Task, TaskMessage
 from runs.services import answer_run
 from runs.worker import WorkerPlace
@@ -150,9 +151,12 @@ def test_an_interrupt_begins_nothing_that_it_then_ends(
     for n in range(5):
         say(task_id, f"say more {n}")
     woken: list[str] = []
-    wake = "runs.conversations.turns.wake"
-    real = __import__("runs.conversations.turns", fromlist=["wake"]).wake
-    monkeypatch.setattr(wake, lambda run: (woken.append(run.id), real(run)))
+
+    def note(run: Run) -> None:
+        woken.append(run.id)
+        wake(run)
+
+    monkeypatch.setattr("runs.conversations.turns.wake", note)
     told = say(task_id, "say last", on_busy="interrupt")
     assert woken == [told["runId"]]
 
