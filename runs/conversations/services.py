@@ -19,7 +19,7 @@ from runs import services
 from runs.conversations import said as saying
 from runs.conversations.said import OnBusy, Said, SaidAlready, title_of, write_new
 from runs.conversations.selectors import message_object, task_object, visible_task
-from runs.conversations.state import move_task, settled
+from runs.conversations.state import at_rest, move_task
 from runs.conversations.turns import (
     begin_next,
     hold,
@@ -49,11 +49,13 @@ def create_task(
     Returns the task and whether it is new: the same key again gives the same task.
 
     Raises:
+        Conflict: The key is that of a task that begins with another message.
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
         Refused: As `services.submit_run`, where there is a message.
     """
     principal.require("tasks:write")
-    known = _task_of_key(principal, key)
+    first = message, output_schema
+    known = _task_of_key(principal, key, first)
     if known is not None:
         return task_object(known, messages=1), False
     asked = {"title": title, "message": message, "targetId": target_id}
@@ -63,7 +65,7 @@ def create_task(
     try:
         _write_task(task, principal, message, output_schema, approval)
     except IntegrityError:
-        known = _task_of_key(principal, key)  # somebody was first with it at the same moment
+        known = _task_of_key(principal, key, first)  # somebody was first with it at this moment
         if known is None:
             raise
         return task_object(known, messages=1), False
@@ -86,11 +88,24 @@ def _write_task(
     _submit(first)
 
 
-def _task_of_key(principal: Principal, key: str | None) -> Task | None:
+def _task_of_key(
+    principal: Principal, key: str | None, first: tuple[str | None, Mapping[str, Any] | None]
+) -> Task | None:
+    """Return the task that has this key and begins with this message, if any.
+
+    Raises:
+        Conflict: It begins with another: nobody would ever answer this one.
+    """
     if key is None:
         return None
     mine = Task.objects.filter(principal_id=principal.id, workspace_id=principal.workspace_id)
-    return mine.filter(key=key).first()
+    task, (message, schema) = mine.filter(key=key).first(), first
+    if task is not None and message is not None:
+        said = Said(principal, task.id, message, key=key, output_schema=schema)
+        if said.known() is None:
+            raise Conflict("idempotencyKey: the task that has it begins without this message.",
+                           details={"taskId": task.id})  # fmt: skip
+    return task
 
 
 def _new_task(
@@ -215,7 +230,7 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
     with transaction.atomic():
         left, locked = lock_runs(task.id), lock_task(task.id)
         if locked is not None and locked.status == TaskStatus.TAKEOVER and not left:
-            move_task(locked, _at_rest(locked), actor=principal.id)
+            move_task(locked, at_rest(locked), actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 
 
@@ -281,12 +296,5 @@ def go_on(task: Task, runs: list[Run], *, actor: str) -> None:
         give_back(run)
     waits = any(run.waiting_for and not run.ready for run in runs)  # for its user
     under_way = TaskStatus.ONGOING if waits else TaskStatus.RUNNING
-    move_task(task, under_way if runs else _at_rest(task), actor=actor)
+    move_task(task, under_way if runs else at_rest(task), actor=actor)
     begin_next(task)
-
-
-def _at_rest(task: Task) -> TaskStatus:
-    """Return where a task is in which nothing is under way, by how its last run ended."""
-    ends = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
-    failed = ends.values_list("status", flat=True).first() == RunStatus.FAILED
-    return TaskStatus.ERROR if failed else settled(task)

@@ -172,6 +172,15 @@ def test_the_same_key_makes_one_task(make_task: Make) -> None:
     assert (Task.objects.count(), Run.objects.count()) == (1, 1)
 
 
+def test_a_key_of_a_task_is_no_good_for_one_that_begins_otherwise(make_task: Make) -> None:
+    make_task("say one", key="k")
+    make_task(key="silent")
+    for key in ("k", "silent"):
+        with pytest.raises(Conflict):
+            make_task("say two", key=key)
+    assert (Task.objects.count(), Run.objects.count()) == (2, 1)
+
+
 def test_stop_ends_what_is_under_way_and_what_waits(
     place: WorkerPlace, principal: Principal, make_task: Make, say: Say
 ) -> None:
