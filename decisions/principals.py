@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
 
 from decisions.audit import Deed, record
@@ -219,6 +220,17 @@ def authenticate(secret: str) -> Principal:
         trust="local" if trust == "local" else "remote",
         acts_for=frozenset(json.loads(acts_for)) or None,
     )
+
+
+def still_may(principal: Principal) -> bool:
+    """Tell whether what a principal came with is still good: its token was not revoked since, or
+    its login was not closed. Who keeps a line open asks now and then.
+    """
+    kind, _, name = principal.id.partition(":")
+    if kind == "token":
+        return Token.objects.filter(id=name, revoked_at__isnull=True).exists()
+    logins = get_user_model().objects
+    return kind != "admin" or logins.filter(username=name, is_active=True).exists()
 
 
 def throttle_key(secret: str) -> str:

@@ -12,12 +12,19 @@ def check_retriable(old: Run) -> None:
     """Refuse what cannot be retried.
 
     Raises:
-        Conflict: It has not ended, or has nothing to retry.
+        Conflict: It has not ended, has nothing to retry, or is a turn in a task: tried again it
+            would be outside of it, beside the runs that take turns there, and know nothing of what
+            was said.
         InvalidInput: It held credentials.
     """
     if old.status not in RETRIABLE:
         raise Conflict(
             f"Only a run that failed or was canceled can be retried; this one is {old.status}."
+        )
+    if old.task_id is not None:
+        raise Conflict(
+            "This run is the answer to a message of a task: say it there again.",
+            details={"taskId": old.task_id},
         )
     if old.holds_secrets:
         raise InvalidInput(

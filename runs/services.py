@@ -28,6 +28,7 @@ from runs.retrying import check_retriable, take_over
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
 from runs.sessions import services as sessions
+from runs.signals import run_of_task_answered
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Submission, Submitted, Turn, judge_submission, use_of_submission
@@ -279,6 +280,8 @@ def answer_run(
             raise InvalidInput("runId: somebody else answered first.")
         if beside is not None:
             beside(run)
+        elif run.task_id is not None:
+            run_of_task_answered.send(Run, run=run, answer=answer, principal=principal)
         record(Deed("run.answered", principal.id, "run", run.id, run.tenant_id, run.workspace_id))
         outbox.put(run)
     return {"success": True, "runId": run.id, "status": run.status}

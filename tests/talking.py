@@ -27,7 +27,8 @@ PICTURE = base64.b64decode(  # one red pixel
 
 class TalkInputs(Closed):
     """What the user said, parted by `;`, each part a verb and what with: `say`, `use`, `output`,
-    `picture`, `note FILE TEXT`, `until FILE`, `fail`, `recall`; what is none of these is said.
+    `picture`, `note FILE TEXT`, `until FILE`, `ask`, `fail`, `recall`; what is none of these is
+    said, as is what was answered.
     """
 
     goal: str
@@ -61,6 +62,8 @@ class Talk(TaskTemplate):
             await ctx.call("test_note", {"file": file, "text": text})
         elif verb == "recall":
             self._say(ctx, ", ".join(one.content for one in await ctx.said_before()))
+        elif verb == "ask":
+            self._say(ctx, f"you said {ctx.ask(what)}")
         elif verb == "until":
             while not Path(what).exists():
                 await asyncio.sleep(0.02)

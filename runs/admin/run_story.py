@@ -79,7 +79,7 @@ def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         "workspace": workspace_label(place) if place else run.workspace_id,
         "retried_as": Run.objects.filter(retry_of=run.id).values_list("id", flat=True).first(),
         "may_cancel": run.status in ACTIVE,
-        "may_retry": run.status in RETRIABLE and not run.holds_secrets,
+        "may_retry": run.status in RETRIABLE and not (run.holds_secrets or run.task_id),
         "error": _error(run),
         "actions": [
             {"tool": action.get("tool", ""), "args": one_line(action.get("args") or {}),

@@ -12,7 +12,7 @@ from decisions.labels import pill
 from runs.conversations.selectors import task_object
 from runs.conversations.turns import unfinished_runs
 from runs.events.types import MESSAGE, EventType
-from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage
+from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage, Worker
 
 MESSAGES_SHOWN, TOOLS_SHOWN = 200, 30
 # The colour of each status: how it feels to who waits for it.
@@ -36,12 +36,14 @@ def tell(task: Task) -> dict[str, Any]:
     if first is not None:
         said = said.filter(number__lte=first.number)
     shown = list(reversed(said[:MESSAGES_SHOWN]))
+    failures = _failures(shown)
     return {
         "task": task,
         "goes_on": task_object(task, messages=0),
         "pill": task_pill(task.status),
         "tones": TONES,
-        "talk": [{"said": one, "failed": _failure(one)} for one in shown],
+        "talk": [{"said": one, "failed": failures.get(one.id)} for one in shown],
+        "nobody_works": not Worker.objects.filter(lost_at__isnull=True).exists(),
         "tools": _tools(task),
         "picture": _picture(task),
         "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
@@ -60,13 +62,15 @@ def _seq_of(message: TaskMessage) -> int:
     return told.filter(data__messageId=message.id).values_list("seq", flat=True)[0]
 
 
-def _failure(message: TaskMessage) -> dict[str, Any] | None:
-    """Return why there is no answer to a message of the user."""
-    if message.role != MessageRole.USER or message.run_id is None:
-        return None
-    run = Run.objects.filter(id=message.run_id, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
-    error = run.values_list("error", flat=True).first() or {}
-    return {"code": error.get("errorCode"), "message": error.get("message")} if error else None
+def _failures(shown: list[TaskMessage]) -> dict[str, dict[str, Any]]:
+    """Return why there is no answer, by the last message of its run."""
+    last = {one.run_id: one.id for one in shown if one.run_id is not None}
+    ends = Run.objects.filter(id__in=last, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
+    return {
+        last[run_id]: {"code": error.get("errorCode"), "message": error.get("message")}
+        for run_id, error in ends.values_list("id", "error")
+        if error
+    }
 
 
 def _tools(task: Task) -> list[dict[str, Any]]:

@@ -74,8 +74,10 @@ def delete_old_tasks() -> int:
     )
 
     def delete_some() -> int:
-        ids = list(old.order_by("updated_at").values_list("id", flat=True)[:AT_ONCE])
-        Task.objects.filter(id__in=ids).delete()
+        with transaction.atomic():  # locked: who says something now is first, or finds none
+            rows = old.select_for_update(skip_locked=True).order_by("updated_at")
+            ids = list(rows.values_list("id", flat=True)[:AT_ONCE])
+            Task.objects.filter(id__in=ids).delete()
         return len(ids)
 
     return until_done(delete_some, full=AT_ONCE)

@@ -39,7 +39,7 @@ def follow(change: Transition, **_signal: Any) -> None:
     if task is None:
         return
     task.used_browser = values.get("used_browser", task.used_browser)
-    said = _answer(task, change) if change.ended else None
+    said = _message(task, change)
     if said is not None:
         told.append(said)
         values["messages_count"] = task.messages_count
@@ -86,11 +86,9 @@ def _uses_browser(event: NewEvent) -> bool:
     return tool is not None and tool.uses_browser
 
 
-def _answer(task: Task, change: Transition) -> NewEvent | None:
-    """Write what the agent answered as a message of the task; return its event."""
-    if change.values.get("status") not in (RunStatus.SUCCEEDED, RunStatus.PARTIAL_SUCCESS):
-        return None
-    content = _words_of(change.values.get("result"), str(change.values.get("result_summary") or ""))
+def _message(task: Task, change: Transition) -> NewEvent | None:
+    """Write what the agent answered or asked as a message of the task; return its event."""
+    content = _words_of(change)
     if not content:
         return None
     task.messages_count += 1
@@ -101,7 +99,13 @@ def _answer(task: Task, change: Transition) -> NewEvent | None:
     return message_event(message)
 
 
-def _words_of(result: Any, summary: str) -> str:
+def _words_of(change: Transition) -> str:
+    waiting_for = change.values.get("waiting_for") or {}
+    if waiting_for.get("type") == "answer":
+        return storable_text(str(waiting_for["question"]))
+    if change.values.get("status") not in (RunStatus.SUCCEEDED, RunStatus.PARTIAL_SUCCESS):
+        return ""
+    result, summary = change.values.get("result"), str(change.values.get("result_summary") or "")
     named = [result.get(name) for name in _ANSWER_IN] if isinstance(result, Mapping) else []
     words = next((text for text in named if isinstance(text, str) and text), summary)
     return storable_text(words)[:CONTENT_MAX]

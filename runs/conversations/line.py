@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from io import BytesIO
 from typing import Any
@@ -33,6 +34,7 @@ SEND_S = 30.0  # a reader that takes nothing for this long is cut off
 CHECK_S = 15.0  # how often a token is asked whether it is still good
 # Close codes: RFC 6455's, and 4000 + the HTTP status of the reason.
 GOING_AWAY, NO_BYTES, TOO_SLOW = 1001, 1003, 4408
+log = logging.getLogger(__name__)
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -67,12 +69,19 @@ async def open_line(
         return
     await send({"type": "websocket.accept"})
     line = Line(request, task_id, receive, send)
-    with contextlib.suppress(Gone):
+    with contextlib.suppress(Gone, OSError):
         try:
             await serve(line, principal or await line.authenticated())
         except Over as over:
-            told = {"type": "websocket.close", "code": over.code, "reason": over.reason[:120]}
-            await send(told)
+            await send(_goodbye(over))
+        except Error as error:
+            log.warning("a line is closed: %s", error, extra={"taskId": task_id})
+            await send(_goodbye(Over(GOING_AWAY, "the database is away; come back")))
+
+
+def _goodbye(over: Over) -> Message:
+    reason = over.reason.encode()[:120].decode(errors="ignore")  # 123 bytes at most: RFC 6455
+    return {"type": "websocket.close", "code": over.code, "reason": reason}
 
 
 def _check_origin(request: ASGIRequest) -> None:

@@ -20,7 +20,7 @@ from runs.changes import NewEvent
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.following import message_event
 from runs.conversations.state import move_task
-from runs.conversations.turns import lock_task, unfinished_runs
+from runs.conversations.turns import ids_to_end, lock_task
 from runs.events.types import EventType
 from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus
 
@@ -45,7 +45,7 @@ class Said:
         new_task: the task that is made with it, unsaved.
         approval: a person's yes to making that one.
         message: once it was written.
-        ahead: the runs that were before it then.
+        ahead: the runs that were before it then, that whose turn it was last.
     """
 
     principal: Principal
@@ -112,16 +112,24 @@ class Said:
             TaskNotFound: The task is gone.
         """
         task = self._locked_task()
-        self.ahead = [one.id for one in unfinished_runs(task.id)]
+        self.ahead = ids_to_end(task.id)
         if self.ahead and self.on_busy == "refuse":
-            raise TaskBusy("A run of this task is under way.", details={"runId": self.ahead[0]})
+            raise TaskBusy("A run of this task is under way.", details={"runId": self.ahead[-1]})
         run.task_id = task.id
         run.ready = not self.ahead and task.status != TaskStatus.TAKEOVER
         queued = {"templateId": run.template_id, "mode": run.mode, "runId": run.id}
-        self.write(task, run, NewEvent(EventType.RUN_QUEUED, queued))
+        self._write(task, run, NewEvent(EventType.RUN_QUEUED, queued))
 
-    def write(self, task: Task, run: Run, *more: NewEvent) -> None:
-        """Write the message into a task whose row is locked, with these events behind it."""
+    def answer(self, run: Run) -> None:
+        """Write the message as the answer to a run that asked and goes on now.
+
+        Raises:
+            SaidAlready, TaskNotFound: As `take`.
+        """
+        run.ready = True
+        self._write(self._locked_task(), run)
+
+    def _write(self, task: Task, run: Run, *more: NewEvent) -> None:
         principal = self.principal
         self.message = TaskMessage.objects.create(
             id=new_id("tmsg_"), task_id=task.id, number=task.messages_count + 1,
@@ -134,9 +142,12 @@ class Said:
         place = task.tenant_id, task.workspace_id
         record(Deed("task.message_added", principal.id, "task", task.id, *place, told))
         trust = "remote" if principal.trust == "remote" else task.trust
-        stays = task.status == TaskStatus.TAKEOVER
+        waits = (
+            task.status == TaskStatus.ONGOING and not run.ready
+        )  # the run before it, for a person
+        stays = waits or task.status == TaskStatus.TAKEOVER
         move_task(
-            task, TaskStatus.TAKEOVER if stays else TaskStatus.RUNNING, actor=principal.id,
+            task, TaskStatus(task.status) if stays else TaskStatus.RUNNING, actor=principal.id,
             events=[message_event(self.message), *more],
             values={"messages_count": task.messages_count, "trust": trust}, data={"runId": run.id},
         )  # fmt: skip
@@ -153,6 +164,13 @@ class Said:
         if said is not None:
             raise SaidAlready(said)
         return task
+
+
+def note_answer(*, run: Run, answer: str, principal: Principal, **_signal: Any) -> None:
+    """Write what was answered at the run's own door into its task (receiver of
+    `run_of_task_answered`).
+    """
+    Said(principal, str(run.task_id), answer).answer(run)
 
 
 def write_new(task: Task) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from decisions.principals import Principal
+from decisions.storable import storable_text
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.turns import is_under_way, unfinished_runs
 from runs.models import Task, TaskEvent, TaskMessage
@@ -21,7 +22,8 @@ def visible_task(principal: Principal, task_id: str) -> Task:
     Raises:
         TaskNotFound: Unknown, or another workspace's: both read the same.
     """
-    task = Task.objects.filter(id=task_id, workspace_id=principal.workspace_id).first()
+    known = Task.objects.filter(id=storable_text(task_id), workspace_id=principal.workspace_id)
+    task = known.first()
     if task is None:
         raise TaskNotFound(f"There is no task {task_id[:64]}.")
     return task
@@ -86,7 +88,8 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
 
 def _what_goes_on(task: Task) -> dict[str, Any]:
     """Return the run whose turn it is, what it waits for, and how many wait behind it."""
-    runs = list(unfinished_runs(task.id).order_by("created_at", "id"))
+    known = unfinished_runs(task.id).only("id", "status", "ready", "waiting_for")
+    runs = list(known.order_by("created_at", "id"))
     under_way = next((run for run in runs if is_under_way(run)), None)
     shown: dict[str, Any] = {"queued": len(runs) - (under_way is not None)}
     if under_way is not None:

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit import Deed, record
 from decisions.deeds import admit_call, begin, use_of
-from decisions.errors import Conflict
+from decisions.errors import Conflict, InvalidInput
 from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
@@ -19,10 +19,11 @@ from runs import services
 from runs.conversations import said as saying
 from runs.conversations.said import OnBusy, Said, SaidAlready, title_of, write_new
 from runs.conversations.selectors import message_object, task_object, visible_task
-from runs.conversations.state import move_task, settled
+from runs.conversations.state import at_rest, move_task
 from runs.conversations.turns import (
     begin_next,
     hold,
+    ids_to_end,
     is_under_way,
     lock_runs,
     lock_task,
@@ -48,11 +49,13 @@ def create_task(
     Returns the task and whether it is new: the same key again gives the same task.
 
     Raises:
+        Conflict: The key is that of a task that begins with another message.
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
         Refused: As `services.submit_run`, where there is a message.
     """
     principal.require("tasks:write")
-    known = _task_of_key(principal, key)
+    first = message, output_schema
+    known = _task_of_key(principal, key, first)
     if known is not None:
         return task_object(known, messages=1), False
     asked = {"title": title, "message": message, "targetId": target_id}
@@ -62,7 +65,7 @@ def create_task(
     try:
         _write_task(task, principal, message, output_schema, approval)
     except IntegrityError:
-        known = _task_of_key(principal, key)  # somebody was first with it at the same moment
+        known = _task_of_key(principal, key, first)  # somebody was first with it at this moment
         if known is None:
             raise
         return task_object(known, messages=1), False
@@ -85,11 +88,24 @@ def _write_task(
     _submit(first)
 
 
-def _task_of_key(principal: Principal, key: str | None) -> Task | None:
+def _task_of_key(
+    principal: Principal, key: str | None, first: tuple[str | None, Mapping[str, Any] | None]
+) -> Task | None:
+    """Return the task that has this key and begins with this message, if any.
+
+    Raises:
+        Conflict: It begins with another: nobody would ever answer this one.
+    """
     if key is None:
         return None
     mine = Task.objects.filter(principal_id=principal.id, workspace_id=principal.workspace_id)
-    return mine.filter(key=key).first()
+    task, (message, schema) = mine.filter(key=key).first(), first
+    if task is not None and message is not None:
+        said = Said(principal, task.id, message, key=key, output_schema=schema)
+        if said.known() is None:
+            raise Conflict("idempotencyKey: the task that has it begins without this message.",
+                           details={"taskId": task.id})  # fmt: skip
+    return task
 
 
 def _new_task(
@@ -147,17 +163,29 @@ def add_message(
 
 def _place(said: Said) -> None:
     """Write the message, as the answer to a run that asked or with a run of its own."""
-    asks = next((run for run in unfinished_runs(said.task_id) if _asks(run)), None)
-    if asks is not None and said.on_busy == "queue":
-        _answer(said, asks)
-        return
+    asks = _asking_run(said)
+    while asks is not None:
+        try:
+            services.answer_run(
+                principal=_talker(said.principal), run_id=asks.id, answer=said.content,
+                beside=said.answer,
+            )  # fmt: skip
+        except InvalidInput:  # somebody else answered, or it ended: look again
+            before, asks = asks.epoch, _asking_run(said)
+            if asks is not None and asks.epoch == before:
+                raise
+        else:
+            return
     _submit(said)
     if said.on_busy == "interrupt":
         _stop_runs(said.ahead, by=said.principal.id, reason="Interrupted by a message.")
 
 
-def _asks(run: Run) -> bool:
-    return (run.waiting_for or {}).get("type") == "answer"
+def _asking_run(said: Said) -> Run | None:
+    """Return the run that the message answers, which does not wait for it then."""
+    if said.on_busy == "interrupt":
+        return None
+    return unfinished_runs(said.task_id).filter(waiting_for__type="answer").first()
 
 
 def _submit(said: Said) -> None:
@@ -165,22 +193,6 @@ def _submit(said: Said) -> None:
         principal=_talker(said.principal), template_id=saying.TEMPLATE, inputs=said.inputs,
         options=said.options, turn=said,
     )  # fmt: skip
-
-
-def _answer(said: Said, run: Run) -> None:
-    """Have the message be the answer to the run's question."""
-
-    def write(answered: Run) -> None:
-        task = lock_task(said.task_id)
-        known = said.known()
-        if known is not None:
-            raise SaidAlready(known)
-        if task is not None:
-            said.write(task, answered)
-
-    services.answer_run(
-        principal=_talker(said.principal), run_id=run.id, answer=said.content, beside=write
-    )
 
 
 def _talker(principal: Principal) -> Principal:
@@ -214,13 +226,11 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
         begin(approval)
         place = task.tenant_id, task.workspace_id
         record(Deed("task.stopped", principal.id, "task", task.id, *place))
-    # What waits first, or the end of one run would begin the next.
-    runs = sorted(unfinished_runs(task.id), key=lambda run: (is_under_way(run), run.id))
-    _stop_runs([run.id for run in runs], by=principal.id, reason="The task was stopped.")
+    _stop_runs(ids_to_end(task.id), by=principal.id, reason="The task was stopped.")
     with transaction.atomic():
         left, locked = lock_runs(task.id), lock_task(task.id)
         if locked is not None and locked.status == TaskStatus.TAKEOVER and not left:
-            move_task(locked, settled(locked), actor=principal.id)
+            move_task(locked, at_rest(locked), actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 
 
@@ -284,5 +294,7 @@ def go_on(task: Task, runs: list[Run], *, actor: str) -> None:
     """
     for run in runs:
         give_back(run)
-    move_task(task, TaskStatus.RUNNING if runs else settled(task), actor=actor)
+    waits = any(run.waiting_for and not run.ready for run in runs)  # for its user
+    under_way = TaskStatus.ONGOING if waits else TaskStatus.RUNNING
+    move_task(task, under_way if runs else at_rest(task), actor=actor)
     begin_next(task)

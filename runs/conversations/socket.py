@@ -6,6 +6,7 @@ cut off.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from django.db import Error
 
 from decisions.errors import InvalidInput, NotAuthenticated, NotReady, Refused
-from decisions.principals import Principal
+from decisions.principals import Principal, still_may
 from decisions.rest import count_caller
 from decisions.threads import in_thread
 from runs.conversations import frames, services
@@ -30,7 +31,6 @@ from runs.conversations.line import (
     open_line,
 )
 from runs.conversations.reading import read_task_page
-from runs.conversations.tickets import still_may
 from runs.events.hub import get_hub
 from runs.events.listener import Listener
 from runs.events.stream import PAGE
@@ -86,8 +86,12 @@ class Connection:
     async def _tell(self, listener: Listener) -> None:
         """Send the log from where the page stands, and ask now and then whether it still may."""
         listener.wake_every(CHECK_S)
-        after = self._after or 0
+        after, checked = self._after or 0, time.monotonic()
         while not listener.is_closed:
+            if time.monotonic() - checked >= CHECK_S:
+                checked = time.monotonic()
+                if not await in_thread(still_may, self._caller):
+                    raise Over(4401, "the token was revoked")
             if listener.is_behind:
                 page, reached = await in_thread(self._page, after)
                 after = await self._tell_all(page["events"], after)
@@ -98,8 +102,6 @@ class Connection:
                     after = await self._tell_all(batch.events, after)
             else:
                 await listener.news()
-                if not listener.has_news and not await in_thread(still_may, self._caller):
-                    raise Over(4401, "the token was revoked")
         raise Over(GOING_AWAY, "the server goes away; come back")
 
     def _page(self, after: int) -> tuple[dict[str, Any], int]:

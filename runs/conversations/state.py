@@ -12,7 +12,7 @@ from decisions.audit import Deed, record
 from runs.changes import NewEvent
 from runs.conversations.log import append
 from runs.events.types import EventType
-from runs.models import Task, TaskStatus
+from runs.models import Run, RunStatus, Task, TaskStatus
 
 _BUT_CREATED = frozenset(TaskStatus) - {TaskStatus.CREATED}
 ALLOWED: dict[TaskStatus, frozenset[TaskStatus]] = {
@@ -71,3 +71,10 @@ def settled(task: Task) -> TaskStatus:
     if not task.messages_count:
         return TaskStatus.CREATED
     return TaskStatus.ONGOING if task.used_browser else TaskStatus.COMPLETED
+
+
+def at_rest(task: Task) -> TaskStatus:
+    """Return where a task is in which nothing is under way, by how its last run ended."""
+    ends = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
+    failed = ends.values_list("status", flat=True).first() == RunStatus.FAILED
+    return TaskStatus.ERROR if failed else settled(task)

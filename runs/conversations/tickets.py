@@ -10,8 +10,7 @@ from typing import Any
 
 from decisions.errors import NotAuthenticated
 from decisions.keys import mac, macs
-from decisions.models import Token
-from decisions.principals import Principal
+from decisions.principals import Principal, still_may
 from runs.conversations.selectors import visible_task
 from runs.models import TaskTicket
 from runs.selectors import to_ms
@@ -19,7 +18,6 @@ from runs.selectors import to_ms
 LIFETIME = timedelta(seconds=60)
 _PREFIX = "tkt_"
 _PURPOSE = "task ticket"
-_TOKEN = "token:"  # noqa: S105  (principals that came with a bearer token)
 
 
 def make_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
@@ -43,7 +41,8 @@ def use_ticket(secret: str, *, task_id: str) -> Principal:
     """Use a ticket up and return whose it is. Commits.
 
     Raises:
-        NotAuthenticated: Unknown, used, over, or another task's: all read the same.
+        NotAuthenticated: Unknown, used, over, another task's, or whoever it was made for may
+            nothing any more: all read the same.
     """
     refused = NotAuthenticated("The ticket is not valid here.")
     if not secret.startswith(_PREFIX) or len(secret) > 128 or not secret.isascii():
@@ -55,15 +54,10 @@ def use_ticket(secret: str, *, task_id: str) -> Principal:
     ticket = good.first()
     if ticket is None or not good.delete()[0]:
         raise refused  # two at once: one of them deleted it
-    return _principal(ticket.principal)
-
-
-def still_may(principal: Principal) -> bool:
-    """Tell whether the token that a principal came with has not been revoked since."""
-    if not principal.id.startswith(_TOKEN):
-        return True
-    token_id = principal.id.removeprefix(_TOKEN)
-    return Token.objects.filter(id=token_id, revoked_at__isnull=True).exists()
+    principal = _principal(ticket.principal)
+    if not still_may(principal):
+        raise refused
+    return principal
 
 
 def _told(principal: Principal) -> dict[str, Any]:

@@ -39,13 +39,21 @@ def is_under_way(run: Run) -> bool:
     return run.status == RunStatus.RUNNING or run.ready
 
 
+def ids_to_end(task_id: str) -> list[str]:
+    """Return a task's unfinished runs in the order in which they can be ended without the end of
+    one beginning another: what waits first.
+    """
+    runs = unfinished_runs(task_id).only("id", "status", "ready")
+    return [run.id for run in sorted(runs, key=lambda run: (is_under_way(run), run.id))]
+
+
 def begin_next(task: Task) -> bool:
     """Let the run of the oldest message that waits begin, if none is under way and nobody has
     taken the task over; tell whether one is under way then. The task's row is locked.
     """
     if task.status == TaskStatus.TAKEOVER:
         return False
-    runs = list(unfinished_runs(task.id))
+    runs = list(unfinished_runs(task.id).only("id", "status", "ready"))
     if any(is_under_way(run) for run in runs):
         return True
     waiting = {run.id for run in runs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 from django.http import StreamingHttpResponse
 
 from decisions.errors import InvalidInput, Refused
-from decisions.principals import Principal
+from decisions.principals import Principal, still_may
 from decisions.threads import in_thread
 from runs import selectors
 from runs.events.hub import get_hub
@@ -20,6 +21,7 @@ from runs.events.listener import Listener, frames_of
 MEDIA_TYPE = "text/event-stream"
 PAGE = 500  # events read at once
 KEEP_ALIVE_S = 15.0  # a comment this often, so that proxies keep a quiet stream open
+CHECK_S = 15.0  # how often it is asked whether the reader still may read
 Page = tuple[dict[str, Any], int]  # {events, lastSeq, terminal}, and how far the log goes
 ReadPage = Callable[[Principal, str, int, int], Page]  # of whose log, behind which seq, how many
 log = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ async def _lines(
             listener.wake_every(KEEP_ALIVE_S)
             page_of = partial(read, principal, run_id)
             follow = _follow(page_of, first["lastSeq"], listener, ends=read is read_run_page)
+            follow = _while_allowed(principal, follow)
             async with aclosing(follow) as parts:
                 async for part in parts:
                     yield part
@@ -104,6 +107,20 @@ async def _follow(
             await listener.news()
             if not listener.has_news:
                 yield b": still there\n\n"
+
+
+async def _while_allowed(
+    principal: Principal, parts: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """Pass parts on, and ask now and then whether the reader still may have them."""
+    checked = time.monotonic()
+    async with aclosing(parts):
+        async for part in parts:
+            if time.monotonic() - checked >= CHECK_S:
+                checked = time.monotonic()
+                if not await in_thread(still_may, principal):
+                    return
+            yield part
 
 
 async def _page(

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import Error
 
 from decisions.errors import Conflict, NotAuthenticated, NotReady, Refused
-from decisions.principals import Principal
+from decisions.principals import Principal, still_may
 from decisions.threads import in_thread
 from runs.conversations.frames import done, id_of, pong, refused
 from runs.conversations.line import (
@@ -26,7 +26,6 @@ from runs.conversations.line import (
     open_line,
 )
 from runs.conversations.socket import PATH
-from runs.conversations.tickets import still_may
 from runs.live.absence import why_no_page
 from runs.live.frames import read_frame, state
 from runs.live.watching import Watch, watch

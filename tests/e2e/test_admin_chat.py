@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from runs.changes import NewEvent
+from runs.conversations.log import append
 from runs.models import Run, Task, TaskMessage
 from runs.worker import WorkerPlace
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
@@ -158,3 +162,72 @@ def test_a_task_is_begun_from_the_list(visitor: Visitor, make_task: Make) -> Non
     visitor.click("button:has-text('Begin')")
     visitor.sees(".chat-said[data-role=user] >> text=say hello")
     assert Task.objects.get().principal_id == "admin:admin"
+
+
+def test_a_question_is_asked_once_and_is_there_later(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = make_task("say well; ask at what time?; say booked")
+    open_task(visitor, task_id)
+    place.work()
+    visitor.sees("[data-chat-log] >> text=at what time?")
+    show(visitor, "chat-asks")
+    say(visitor, "at two")
+    visitor.sees(".chat-said[data-role=user] >> text=at two")
+    place.work()
+    visitor.sees(".chat-said[data-role=assistant] >> text=booked")
+    for _ in range(2):  # as the log tells it, and as it is shown later
+        talk = [text.splitlines()[0] for text in visitor.reads(".chat-said p")][1:]
+        assert [one for one in talk if one in ("at what time?", "at two")] == [
+            "at what time?", "at two",
+        ]  # fmt: skip
+        open_task(visitor, task_id)
+
+
+def test_a_page_without_a_worker_says_so_until_one_begins(
+    visitor: Visitor, make_task: Make, request: pytest.FixtureRequest
+) -> None:
+    open_task(visitor, make_task("say hi"))
+    visitor.sees("[data-chat-unworked] >> text=No worker is alive")
+    request.getfixturevalue("place").work()
+    visitor.sees(".chat-said[data-role=assistant] >> text=hi")
+    assert visitor.reads("[data-chat-unworked]") == []
+
+
+def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = make_task("say hi")
+    run_id = Run.objects.get().id
+    for first in range(0, 3000, 500):
+        words = [f"{number}\n" for number in range(first, first + 500)]
+        append(task_id, [NewEvent("chatDelta", {"content": w, "runId": run_id}) for w in words])
+    open_task(visitor, task_id)
+    visitor.sees(".chat-said[data-role=assistant] >> text=2999")
+    told = visitor.reads(".chat-said[data-role=assistant] p")[0]
+    assert told.split() == [str(number) for number in range(3000)]
+    log = "document.querySelector('[data-chat-log]')"
+    at_end = f"{log}.scrollHeight - {log}.scrollTop - {log}.clientHeight < 80"
+    visitor.do(visitor.page.wait_for_function(at_end))
+    visitor.do(visitor.page.evaluate(f"{log}.scrollTop = 0"))
+    visitor.do(visitor.page.wait_for_function(f"{log}.scrollTop === 0"))
+    append(task_id, [NewEvent("chatDelta", {"content": "and more", "runId": run_id})])
+    visitor.sees(".chat-said[data-role=assistant] >> text=and more")
+    assert visitor.do(visitor.page.evaluate(f"{log}.scrollTop")) == 0
+
+
+def test_a_server_that_is_away_is_told_and_what_was_written_is_kept(
+    visitor: Visitor, make_task: Make
+) -> None:
+    open_task(visitor, make_task())
+    visitor.do(visitor.page.route("**/say/", lambda route: route.abort()))
+    say(visitor, "say hi")
+    visitor.sees("[data-chat-problem]:not([hidden]) >> text=The server is away")
+    visitor.do(visitor.page.unroute("**/say/"))
+    visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))
+    visitor.sees(".chat-said[data-role=user] >> text=say hi")
+    assert TaskMessage.objects.count() == 1

@@ -20,7 +20,7 @@ from runs.conversations.services import (
 )
 from runs.conversations.turns import look_after_tasks
 from runs.models import OutboxEntry, Run, Task, TaskEvent, TaskMessage
-from runs.services import cancel_run
+from runs.services import cancel_run, retry_run
 from runs.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.task_fixtures"]
@@ -172,6 +172,15 @@ def test_the_same_key_makes_one_task(make_task: Make) -> None:
     assert (Task.objects.count(), Run.objects.count()) == (1, 1)
 
 
+def test_a_key_of_a_task_is_no_good_for_one_that_begins_otherwise(make_task: Make) -> None:
+    make_task("say one", key="k")
+    make_task(key="silent")
+    for key in ("k", "silent"):
+        with pytest.raises(Conflict):
+            make_task("say two", key=key)
+    assert (Task.objects.count(), Run.objects.count()) == (2, 1)
+
+
 def test_stop_ends_what_is_under_way_and_what_waits(
     place: WorkerPlace, principal: Principal, make_task: Make, say: Say
 ) -> None:
@@ -193,6 +202,16 @@ def test_a_canceled_run_lets_the_next_begin(
     cancel_run(principal=principal, run_id=Run.objects.get(inputs__goal="say one").id)
     assert Run.objects.get(id=second["runId"]).ready
     assert status(task_id) == "running"
+
+
+def test_a_tasks_run_is_tried_again_by_saying_so_in_the_task(
+    principal: Principal, place: WorkerPlace, make_task: Make
+) -> None:
+    task_id = make_task("fail")
+    place.work()
+    with pytest.raises(Conflict) as refused:
+        retry_run(principal=principal, run_id=Run.objects.get().id)
+    assert (refused.value.details, Run.objects.count()) == ({"taskId": task_id}, 1)
 
 
 def test_a_run_that_was_passed_over_is_found_later(make_task: Make, say: Say) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
@@ -48,13 +48,17 @@ class Page:
         message = {"type": "user_message", "content": content, **more}
         return self.ask({"v": 1, "type": "frontend_message", "id": frame_id, "message": message})
 
+    def rest(self) -> Iterator[Frame]:
+        """Yield the frames up to the end of the connection."""
+        with suppress(ConnectionClosed):
+            while True:
+                yield self.get()
+
     def closed(self) -> int:
         """Return the code with which the server closes the connection."""
-        try:
-            while True:
-                self.line.recv(PATIENCE_S)
-        except ConnectionClosed as over:
-            return over.rcvd.code if over.rcvd else 1006
+        for _ in self.rest():
+            pass
+        return self.line.close_code or 1006
 
 
 @contextmanager

@@ -21,10 +21,19 @@
     words.textContent = text;
     said.append(words);
     if (runId) said.dataset.run = runId;
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+    if (role === "user") following = true;
     log.append(said);
-    if (atEnd || role === "user") log.scrollTop = log.scrollHeight;
+    keepUp();
     return said;
+  }
+
+  // Once per picture of the screen, however much comes; who has scrolled up reads on in peace.
+  let following = true, isDue = false;
+  log.addEventListener("scroll", () => { following = log.scrollHeight - log.scrollTop - log.clientHeight < 80; });
+  function keepUp() {
+    if (!following || isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => { isDue = false; log.scrollTop = log.scrollHeight; });
   }
 
   function grow(data) {
@@ -38,9 +47,9 @@
       delete said.dataset.over;
     }
     if (data.restarted) words.textContent = said.before || ""; // what this turn said does not count
-    words.textContent += data.content || "";
+    words.append(data.content || "");
     if (data.finished) { said.dataset.over = "yes"; delete said.dataset.growing; }
-    log.scrollTop = log.scrollHeight;
+    keepUp();
   }
 
   function message(data) {
@@ -68,7 +77,7 @@
       line.append(dot, name);
       if (data.args) line.title = JSON.stringify(data.args);
       tools.append(line);
-      line.scrollIntoView({ block: "nearest" });
+      tools.scrollTop = tools.scrollHeight; // the list alone: the page stays where its reader is
     }
     line.firstChild.dataset.tone = data.phase === "start" ? "running" : data.ok ? "succeeded" : "failed";
   }
@@ -91,10 +100,19 @@
     if (busy) busy.hidden = status !== "running";
   }
 
-  function ended(event) {
-    const said = speaking.get(event.data.runId);
+  function pause(runId) {
+    const said = speaking.get(runId);
     if (said) delete said.dataset.growing;
-    speaking.delete(event.data.runId);
+    speaking.delete(runId);
+  }
+
+  function waiting(data) { // what it asks of its user comes as a message
+    pause(data.runId);
+    if (data.type === "confirmation") bubble("question", data.question || "A person has to confirm.", data.runId);
+  }
+
+  function ended(event) {
+    pause(event.data.runId);
     const why = event.data.message || event.data.reason || "";
     bubble("failure", `${event.data.errorCode || event.type.replace("run.", "")} ${why}`.trim(), event.data.runId);
   }
@@ -106,7 +124,8 @@
     else if (event.type === "toolUsed") tool(data);
     else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) moved(data.status);
     else if (event.type === "structuredOutput") bubble("output", JSON.stringify(data.output ?? data.error, null, 2), data.runId);
-    else if (event.type === "run.waiting" && data.type !== "takeover") bubble("question", data.question || "A person has to answer.", data.runId);
+    else if (event.type === "run.waiting" && data.type !== "takeover") waiting(data);
+    else if (event.type === "run.started") find("unworked")?.remove();
     else if (event.type === "run.failed" || event.type === "run.canceled") ended(event);
     else if (event.type === "artifact.created" && data.kind === "screenshot") picture(data.artifactId);
   }
@@ -140,26 +159,32 @@
   }
 
   async function post(place, body) {
-    const answer = await fetch(place, { method: "POST", body, headers: { "X-Requested-With": "fetch" } });
-    const told = await answer.json().catch(() => ({}));
     const problem = find("problem");
-    const refused = !answer.ok || !told.ok;
+    let why = "";
+    try {
+      const answer = await fetch(place, { method: "POST", body, headers: { "X-Requested-With": "fetch" } });
+      const told = await answer.json().catch(() => ({}));
+      if (answer.redirected) why = "You are signed out: open this page anew to sign in.";
+      else if (!answer.ok || !told.ok) why = told.message || `The server answered ${answer.status}.`;
+    } catch { why = "The server is away: nothing was sent. Try again."; }
     if (problem) {
-      problem.hidden = !refused;
-      problem.textContent = refused ? told.message || `The server answered ${answer.status}.` : "";
+      problem.hidden = !why;
+      problem.textContent = why;
     }
-    return !refused;
+    return !why;
   }
 
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
+    if (form.querySelector("button").disabled) return; // Enter, twice
     const body = new FormData(form);
     form.dataset.key ||= Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
     body.set("key", form.dataset.key); // sent twice, it is said once
     const button = form.querySelector("button");
     button.disabled = true;
     try {
-      if (await post(form.action, body)) { form.reset(); delete form.dataset.key; }
+      const sent = await post(form.action, body);
+      if (sent && form.dataset.key === body.get("key")) { form.reset(); delete form.dataset.key; } // else somebody types on
     } finally { button.disabled = false; }
   });
 

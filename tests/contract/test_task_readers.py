@@ -1,0 +1,141 @@
+"""Who reads a task's log for a long time: how far, how fast, and for how long they may."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import OperationalError
+
+from decisions.errors import NotAuthenticated
+from decisions.models import Token
+from decisions.principals import Principal, admin_principal
+from runs.changes import NewEvent
+from runs.conversations import socket
+from runs.conversations.log import append
+from runs.conversations.tickets import make_ticket, use_ticket
+from runs.events import stream
+from runs.models import TaskTicket
+from tests.support.rest import told
+from tests.support.sockets import is_event, page
+
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
+pytestmark = pytest.mark.usefixtures("stand_in")
+Make = Callable[..., str]
+NOTHING = NewEvent("chatDelta", {"content": "word "})
+
+
+def fill(task_id: str, count: int) -> None:
+    for _ in range(0, count, 500):
+        append(task_id, [NOTHING] * 500)
+
+
+def seqs(response: httpx.Response) -> Iterator[int]:
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            yield int(json.loads(line.removeprefix("data: "))["seq"])
+
+
+def follow(
+    api: httpx.Client, task_id: str, after: int = 0
+) -> AbstractContextManager[httpx.Response]:
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+    return api.stream("GET", f"/api/v1/tasks/{task_id}/events", headers=headers)
+
+
+def test_thousands_of_events_are_read_in_order_over_readers_that_go_and_come_back(
+    api: httpx.Client, make_task: Make
+) -> None:
+    task_id = make_task()
+    fill(task_id, 3000)
+    got: list[int] = []
+    for _ in range(4):  # each goes away in the midst of it
+        with follow(api, task_id, after=len(got)) as response:
+            for seq in seqs(response):
+                got.append(seq)
+                if len(got) % 900 == 0:
+                    break
+                if len(got) == 3000:
+                    break
+    with follow(api, task_id, after=3000) as response:
+        append(task_id, [NOTHING])
+        got.append(next(seqs(response)))
+    assert got == list(range(1, 3002))
+
+
+def test_a_stream_ends_for_a_token_that_was_revoked(
+    api: httpx.Client, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "CHECK_S", 0.0)
+    task_id = make_task()
+    fill(task_id, 500)
+    with follow(api, task_id) as response:
+        coming = seqs(response)
+        assert next(coming) == 1
+        Token.objects.update(revoked_at=datetime.now(UTC))
+        append(task_id, [NOTHING])
+        assert len(list(coming)) <= 500  # it ends
+
+
+def test_a_line_that_is_never_quiet_ends_for_a_token_that_was_revoked(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "CHECK_S", 0.01)
+    task_id = make_task()
+    fill(task_id, 10_000)
+    with page(web, task_id, token=token, query="?after=0") as line:
+        line.until(is_event("chatDelta"))
+        Token.objects.update(revoked_at=datetime.now(UTC))
+        got = list(line.rest())
+        assert line.closed() == 4401
+    assert len(got) < 9000
+
+
+def test_a_ticket_is_no_good_once_its_token_was_revoked(
+    web: str, api: httpx.Client, make_task: Make
+) -> None:
+    task_id = make_task()
+    ticket = told(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
+    Token.objects.update(revoked_at=datetime.now(UTC))
+    with page(web, task_id) as line:
+        assert line.ask({"type": "auth", "ticket": ticket})["ok"] is False
+        assert line.closed() == 4401
+    assert not TaskTicket.objects.exists()
+
+
+def test_a_ticket_of_the_admin_site_is_no_good_once_the_login_was_closed(
+    principal: Principal, make_task: Make
+) -> None:
+    login = get_user_model().objects.create(username="pat")
+    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    task_id, pat = make_task(), admin_principal("pat", **place)
+    assert use_ticket(make_ticket(principal=pat, task_id=task_id)["ticket"], task_id=task_id) == pat
+    ticket = make_ticket(principal=pat, task_id=task_id)["ticket"]
+    login.is_active = False
+    login.save()
+    with pytest.raises(NotAuthenticated):
+        use_ticket(ticket, task_id=task_id)
+
+
+@pytest.mark.parametrize("odd", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100])
+def test_an_odd_id_reads_as_a_task_that_is_not_there(web: str, token: str, odd: str) -> None:
+    with page(web, odd, token=token) as line:
+        assert line.closed() == 4404
+
+
+def test_a_database_that_is_away_ends_a_line_so_that_it_comes_back(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = make_task("say one")
+
+    def away(*given: object) -> None:
+        raise OperationalError("away")
+
+    monkeypatch.setattr(socket, "read_task_page", away)
+    with page(web, task_id, token=token, query="?after=0") as line:
+        assert line.closed() == 1001

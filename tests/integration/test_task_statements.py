@@ -1,0 +1,49 @@
+"""What is shown of a task costs as many statements however long the talk is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from decisions.principals import Principal
+from runs.conversations.selectors import get_task, list_tasks
+from runs.conversations.services import add_message, stop_task
+
+pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
+Make = Callable[..., str]
+Say = Callable[..., dict[str, Any]]
+Show = Callable[[str], object]
+
+
+@pytest.fixture
+def shows(boss: Client, principal: Principal, stand_in: None) -> dict[str, Show]:
+    """Ways to look at a task, or to say something in it, by name."""
+    return {
+        "page": lambda task_id: boss.get(f"/admin/runs/task/{task_id}/change/"),
+        "task": lambda task_id: get_task(principal=principal, task_id=task_id),
+        "list": lambda _: list_tasks(principal=principal),
+        "say": lambda task_id: add_message(principal=principal, task_id=task_id, content="more"),
+    }
+
+
+@pytest.mark.parametrize("what", ["page", "task", "list", "say"])
+def test_a_long_talk_costs_no_more_statements_than_a_short_one(
+    principal: Principal, make_task: Make, say: Say, shows: dict[str, Show], what: str
+) -> None:
+    counts = []
+    for messages in (2, 12):
+        task_id = make_task("say hi")
+        for number in range(messages):
+            say(task_id, f"say {number}")
+            if number % 2:
+                stop_task(principal=principal, task_id=task_id)
+        shows[what](task_id)
+        with CaptureQueriesContext(connection) as asked:
+            shows[what](task_id)
+        counts.append(len(asked))
+    assert counts[0] == counts[1]

@@ -1,0 +1,170 @@
+"""A task whose run waits for a person: what the next messages are, and where the task is then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runs.conversations.selectors import get_task
+from runs.conversations.services import resume_task, stop_task, take_over_task
+from runs.conversations.turns import wake
+from runs.models import Run, Task, TaskMessage
+from runs.services import answer_run
+from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.task_fixtures"]
+Make = Callable[..., str]
+Say = Callable[..., dict[str, Any]]
+Background = Callable[[Callable[[], object]], Any]
+
+
+def status(task_id: str) -> str:
+    return Task.objects.get(id=task_id).status
+
+
+def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
+    shown = get_task(principal=principal, task_id=task_id)
+    return [(said["role"], said["content"]) for said in shown["messages"]]
+
+
+@pytest.fixture
+def asking(place: WorkerPlace, make_task: Make) -> str:
+    """A task whose run asked something."""
+    task_id = make_task("ask when?; say thanks")
+    place.work()
+    assert Run.objects.get().waiting_for["question"] == "when?"
+    return task_id
+
+
+@pytest.fixture
+def confirming(place: WorkerPlace, make_task: Make, tmp_path: Path) -> str:
+    """A task whose run waits for a call to be confirmed."""
+    make_rule(RuleSays("confirm", tool="test_note"), actor="t")
+    task_id = make_task(f"note {tmp_path / 'notes'} a; say noted")
+    place.work()
+    assert Run.objects.get().waiting_for["type"] == "confirmation"
+    return task_id
+
+
+def test_of_messages_at_once_one_is_the_answer_and_the_others_have_runs_of_their_own(
+    place: WorkerPlace, asking: str, say: Say
+) -> None:
+    told = at_once([partial(say, asking, f"say {n}") for n in range(6)])
+    assert len({one["runId"] for one in told}) == 6
+    place.work()
+    assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
+    assert (Run.objects.count(), status(asking)) == (6, "completed")
+
+
+def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
+    principal: Principal, place: WorkerPlace, asking: str, say: Say,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    run_id = Run.objects.get().id
+    answer = partial(answer_run, principal=principal, run_id=run_id, answer="now")
+
+    def late(**options: Any) -> Any:  # whoever answers at the run's own door is first
+        monkeypatch.setattr("runs.conversations.services.services.answer_run", answer_run)
+        answer()
+        return answer_run(**options)
+
+    monkeypatch.setattr("runs.conversations.services.services.answer_run", late)
+    told = say(asking, "say mine")
+    assert told["runId"] != run_id
+    place.work()
+    assert Run.objects.get(id=told["runId"]).status == "succeeded"
+
+
+def test_who_does_not_want_to_wait_still_may_answer(
+    place: WorkerPlace, asking: str, say: Say
+) -> None:
+    assert say(asking, "at two", on_busy="refuse")["runId"] == Run.objects.get().id
+    place.work()
+    assert Run.objects.get().status == "succeeded"
+
+
+def test_a_question_is_among_what_was_said(
+    principal: Principal, place: WorkerPlace, asking: str, say: Say
+) -> None:
+    assert talk(principal, asking)[1:] == [("assistant", "when?")]
+    say(asking, "at two")
+    place.work()
+    assert talk(principal, asking)[1:] == [
+        ("assistant", "when?"), ("user", "at two"), ("assistant", "thanks"),
+    ]  # fmt: skip
+
+
+def test_an_answer_at_the_runs_own_door_is_among_what_was_said(
+    principal: Principal, place: WorkerPlace, asking: str
+) -> None:
+    answer_run(principal=principal, run_id=Run.objects.get().id, answer="at two")
+    assert (talk(principal, asking)[-1], status(asking)) == (("user", "at two"), "running")
+    place.work()
+    assert status(asking) == "completed"
+
+
+def test_a_task_waits_for_its_user_whatever_is_said_behind_the_run_that_waits(
+    principal: Principal, confirming: str, say: Say
+) -> None:
+    assert status(confirming) == "ongoing"
+    assert say(confirming, "say more")["queued"] is True
+    assert status(confirming) == "ongoing"
+    shown = get_task(principal=principal, task_id=confirming)
+    assert (shown["waitingFor"]["type"], shown["queued"]) == ("confirmation", 1)
+
+
+def test_a_task_given_back_while_its_run_waits_for_its_user_waits_too(
+    principal: Principal, asking: str
+) -> None:
+    take_over_task(principal=principal, task_id=asking)
+    assert resume_task(principal=principal, task_id=asking)["status"] == "ongoing"
+
+
+@pytest.mark.parametrize("how", [resume_task, stop_task])
+def test_a_run_that_failed_while_a_person_had_the_page_leaves_an_error(
+    principal: Principal, place: WorkerPlace, make_task: Make, tmp_path: Path,
+    in_background: Background, how: Callable[..., dict[str, Any]],
+) -> None:  # fmt: skip
+    gate = tmp_path / "gate"
+    task_id = make_task(f"until {gate}; fail")
+    working = in_background(place.work)
+    until(lambda: Run.objects.get().status == "running")
+    take_over_task(principal=principal, task_id=task_id)
+    gate.touch()
+    working.join(30)
+    assert (Run.objects.get().status, status(task_id)) == ("failed", "takeover")
+    assert how(principal=principal, task_id=task_id)["status"] == "error"
+
+
+def test_an_interrupt_begins_nothing_that_it_then_ends(
+    make_task: Make, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = make_task("say one")
+    for n in range(5):
+        say(task_id, f"say more {n}")
+    woken: list[str] = []
+
+    def note(run: Run) -> None:
+        woken.append(run.id)
+        wake(run)
+
+    monkeypatch.setattr("runs.conversations.turns.wake", note)
+    told = say(task_id, "say last", on_busy="interrupt")
+    assert woken == [told["runId"]]
+
+
+def test_messages_are_numbered_without_gaps_however_they_come(
+    place: WorkerPlace, asking: str, say: Say
+) -> None:
+    at_once([partial(say, asking, f"say {n}") for n in range(4)])
+    place.work()
+    numbers = TaskMessage.objects.order_by("number").values_list("number", flat=True)
+    assert list(numbers) == list(range(1, Task.objects.get().messages_count + 1))
