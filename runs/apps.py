@@ -8,7 +8,7 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
 from decisions.signals import confirmation_opened, decision_resolved
-from runs.signals import run_of_task_changed
+from runs.signals import run_of_task_answered, run_of_task_changed
 from runs.totals import keep_totals
 
 
@@ -26,6 +26,7 @@ class RunsConfig(AppConfig):
         decision_resolved.connect(_go_on)
         confirmation_opened.connect(_tell_of)
         run_of_task_changed.connect(_follow)
+        run_of_task_answered.connect(_note_answer)
 
 
 # What they import has models, which are not there when this module is loaded, and is not needed
@@ -48,3 +49,9 @@ def _follow(**signal: Any) -> None:
     from runs.conversations.following import follow
 
     follow(**signal)
+
+
+def _note_answer(**signal: Any) -> None:
+    from runs.conversations.said import note_answer
+
+    note_answer(**signal)

@@ -39,7 +39,7 @@ def follow(change: Transition, **_signal: Any) -> None:
     if task is None:
         return
     task.used_browser = values.get("used_browser", task.used_browser)
-    said = _answer(task, change) if change.ended else None
+    said = _answer(task, change) if change.ended else _question(task, change)
     if said is not None:
         told.append(said)
         values["messages_count"] = task.messages_count
@@ -91,12 +91,22 @@ def _answer(task: Task, change: Transition) -> NewEvent | None:
     if change.values.get("status") not in (RunStatus.SUCCEEDED, RunStatus.PARTIAL_SUCCESS):
         return None
     content = _words_of(change.values.get("result"), str(change.values.get("result_summary") or ""))
-    if not content:
-        return None
+    return _said(task, change.run.id, content) if content else None
+
+
+def _question(task: Task, change: Transition) -> NewEvent | None:
+    """Write what the agent asks as a message of the task, so that the answer to it stands behind
+    it; return its event.
+    """
+    asked = change.values.get("waiting_for") or {}
+    return _said(task, change.run.id, asked["question"]) if asked.get("type") == "answer" else None
+
+
+def _said(task: Task, run_id: str, content: str) -> NewEvent:
     task.messages_count += 1
     message = TaskMessage.objects.create(
         id=new_id("tmsg_"), task_id=task.id, number=task.messages_count,
-        role=MessageRole.ASSISTANT, content=content, run_id=change.run.id, at=datetime.now(UTC),
+        role=MessageRole.ASSISTANT, content=content, run_id=run_id, at=datetime.now(UTC),
     )  # fmt: skip
     return message_event(message)
 

@@ -155,6 +155,15 @@ class Said:
         return task
 
 
+def note_answer(run: Run, principal: Principal, answer: str, **_signal: Any) -> None:
+    """Have an answer that came at another door be a message of its run's task, in the transaction
+    that lets the run go on (receiver of `run_of_task_answered`).
+    """
+    task = lock_task(str(run.task_id))
+    if task is not None:
+        Said(principal, task.id, answer).write(task, run)
+
+
 def write_new(task: Task) -> None:
     """Write a new task with its audit row, in the caller's transaction."""
     task.save(force_insert=True)

@@ -16,6 +16,7 @@ from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
 from runs import services
+from runs.answering import answer_run
 from runs.conversations import said as saying
 from runs.conversations.said import OnBusy, Said, SaidAlready, title_of, write_new
 from runs.conversations.selectors import message_object, task_object, visible_task
@@ -178,9 +179,7 @@ def _answer(said: Said, run: Run) -> None:
         if task is not None:
             said.write(task, answered)
 
-    services.answer_run(
-        principal=_talker(said.principal), run_id=run.id, answer=said.content, beside=write
-    )
+    answer_run(principal=_talker(said.principal), run_id=run.id, answer=said.content, beside=write)
 
 
 def _talker(principal: Principal) -> Principal:
