@@ -46,13 +46,7 @@ def answer_run(
     approval = admit_call(use_of(principal, "answer_task_run", {"runId": run_id, "answer": answer}))
     with transaction.atomic():
         begin(approval)
-        # The epoch too: every wait has its own, and the next one may be another question's.
-        waiting = Run.objects.filter(
-            id=run.id, epoch=run.epoch, waiting_for__isnull=False, ready=False
-        )
-        told = {**run.options, ANSWER: answer}
-        if not waiting.update(ready=True, waiting_for=None, options=told):
-            raise InvalidInput("runId: somebody else answered first; yours was not taken.")
+        _take(run, answer)
         if beside is not None:
             beside(run)
         elif run.task_id is not None:
@@ -68,7 +62,15 @@ def _check_asks(run: Run, asked_until: int | None) -> None:
     waiting = run.waiting_for or {}
     if waiting.get("type") == "answer" and asked_until in (None, waiting.get("expiresAt")):
         return
-    raise InvalidInput(f"runId: this run does not wait for this answer; {_instead(run, waiting)}.")
+    raise InvalidInput(f"This run does not wait for this answer; {_instead(run, waiting)}.")
+
+
+def _take(run: Run, answer: str) -> None:
+    # The epoch too: every wait has its own, and the next one may be another question's.
+    waiting = Run.objects.filter(id=run.id, epoch=run.epoch, waiting_for__isnull=False, ready=False)
+    told = {**run.options, ANSWER: answer}
+    if not waiting.update(ready=True, waiting_for=None, options=told):
+        raise InvalidInput("Somebody else answered first; yours was not taken.")
 
 
 def _instead(run: Run, waiting: dict[str, Any]) -> str:

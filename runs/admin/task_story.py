@@ -36,15 +36,20 @@ def tell(task: Task) -> dict[str, Any]:
     if first is not None:
         said = said.filter(number__lte=first.number)
     shown = list(reversed(said[:MESSAGES_SHOWN]))
+    last_of = {one.run_id: one.id for one in shown}
     return {
         "task": task,
         "goes_on": task_object(task, messages=0),
         "pill": task_pill(task.status),
         "tones": TONES,
-        "talk": [{"said": one, "failed": _failure(one)} for one in shown],
+        "talk": [
+            {"said": one, "failed": _failure(one) if last_of[one.run_id] == one.id else None}
+            for one in shown
+        ],
         "tools": _tools(task),
         "picture": _picture(task),
         "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
+        "decision_place": reverse("admin:decisions_decision_change", args=["DECISION"]),
         "after": task.last_seq if first is None else _seq_of(first),
     }
 
@@ -61,8 +66,8 @@ def _seq_of(message: TaskMessage) -> int:
 
 
 def _failure(message: TaskMessage) -> dict[str, Any] | None:
-    """Return why there is no answer to a message of the user."""
-    if message.role != MessageRole.USER or message.run_id is None:
+    """Return why nothing came behind the last message of a run."""
+    if message.run_id is None:
         return None
     run = Run.objects.filter(id=message.run_id, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
     error = run.values_list("error", flat=True).first() or {}
