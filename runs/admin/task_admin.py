@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
@@ -91,7 +92,10 @@ class TaskAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the list, with the place to begin a task above it."""
-        may = {"may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX}
+        may = {
+            "may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX,
+            "has_model": bool(settings.LLM.model),
+        }  # fmt: skip
         answer: HttpResponse = super().changelist_view(request, {**may, **(extra_context or {})})
         return answer
 
@@ -105,7 +109,7 @@ class TaskAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request), "model_admin": self, "title": task.title,
             "may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX,
-            **task_story.tell(task),
+            "has_model": bool(settings.LLM.model), **task_story.tell(task),
         }  # fmt: skip
         return TemplateResponse(request, "admin/runs/task/page.html", context)
 

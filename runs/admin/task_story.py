@@ -71,7 +71,8 @@ def _failure(message: TaskMessage) -> dict[str, Any] | None:
         return None
     run = Run.objects.filter(id=message.run_id, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
     error = run.values_list("error", flat=True).first() or {}
-    return {"code": error.get("errorCode"), "message": error.get("message")} if error else None
+    names = {"code": "errorCode", "message": "message", "recovery": "recovery"}
+    return {shown: error.get(name) for shown, name in names.items()} if error else None
 
 
 def _tools(task: Task) -> list[dict[str, Any]]:
