@@ -28,6 +28,12 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
     return f"{text} ago" if seconds > 0 else f"in {text}"
 
 
+def until(milliseconds: int) -> str:
+    """Return how long there is until a moment in milliseconds since 1970: `29 min 40 s left`."""
+    left = milliseconds - datetime.now(UTC).timestamp() * 1000
+    return f"{duration(left)} left" if left > 0 else "its time is up"
+
+
 def duration(milliseconds: float | None) -> str:
     """Return a span as a person says it: `840 ms`, `8.3 s`, `2 min 05 s`, `3 h 07 min`."""
     if milliseconds is None:

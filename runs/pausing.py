@@ -86,8 +86,10 @@ def _waiting_for(run: Run, asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
     """Return what the run waits for; a person is asked here to confirm a call."""
     if isinstance(asked, NeedsAnswer):
         until = datetime.now(UTC) + timedelta(seconds=settings.CONFIRM_TTL_S)
-        told, expires = asked.question[:2000], deeds.milliseconds(until)
-        return {"type": "answer", "question": told, "expiresAt": expires}
+        told: dict[str, Any] = {"type": "answer", "question": asked.question[:2000]}
+        if asked.suggestions:
+            told["suggestions"] = list(asked.suggestions)
+        return {**told, "expiresAt": deeds.milliseconds(until)}
     if isinstance(asked, TakenOver):
         return {
             "type": TAKEOVER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.audit import Deed, record
+from decisions.audit import Deed
 from decisions.confirmations import withdraw
 from decisions.deeds import admit_call, begin, use_of
-from decisions.errors import InvalidInput, RunNotFound
+from decisions.errors import RunNotFound
 from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
@@ -21,14 +21,13 @@ from runs import outbox
 from runs.changes import NewEvent, Transition
 from runs.endings import canceled
 from runs.failpoints import hit
-from runs.models import ACTIVE, ANSWER, APPROVED, Run, RunStatus
+from runs.models import ACTIVE, APPROVED, Run, RunStatus
 from runs.new_steps import new_row
 from runs.open_calls import CarriedCall
 from runs.retrying import check_retriable, take_over
 from runs.run_keys import claim_key, run_of_key
 from runs.secret_inputs import sealed_row
 from runs.sessions import services as sessions
-from runs.signals import run_of_task_answered
 from runs.slots import count_free_slots
 from runs.state import InvalidTransition, move
 from runs.submission import Submission, Submitted, Turn, judge_submission, use_of_submission
@@ -249,42 +248,6 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     if made is not None:
         return _answer(made, asked_auto=False, inputs_match=True)
     return _answer(run, asked_auto=False, inputs_match=None)
-
-
-def answer_run(
-    *, principal: Principal, run_id: str, answer: str, beside: Callable[[Run], None] | None = None
-) -> dict[str, Any]:
-    """Give a run the answer that it waits for, and let it go on.
-
-    Args:
-        beside: writes what belongs to the answer, in its transaction, behind the run's row.
-
-    Raises:
-        RunNotFound: As `visible_run`.
-        InvalidInput: The run does not wait for an answer.
-    """
-    principal.require("runs:write")
-    run = visible_run(principal, run_id)
-    waiting = (run.waiting_for or {}).get("type")
-    if waiting != "answer":
-        told = f"it waits for {waiting}" if waiting else f"it is {run.status} and asked nothing"
-        raise InvalidInput(f"runId: this run does not wait for an answer; {told}.")
-    asked = {"runId": run_id, "answer": answer}
-    approval = admit_call(use_of(principal, "answer_task_run", asked))
-    with transaction.atomic():
-        begin(approval)
-        taken = Run.objects.filter(id=run.id, waiting_for__isnull=False, ready=False).update(
-            ready=True, waiting_for=None, options={**run.options, ANSWER: answer}
-        )
-        if not taken:
-            raise InvalidInput("runId: somebody else answered first.")
-        if beside is not None:
-            beside(run)
-        elif run.task_id is not None:
-            run_of_task_answered.send(Run, run=run, answer=answer, principal=principal)
-        record(Deed("run.answered", principal.id, "run", run.id, run.tenant_id, run.workspace_id))
-        outbox.put(run)
-    return {"success": True, "runId": run.id, "status": run.status}
 
 
 def stop_waiting(run_id: str) -> None:

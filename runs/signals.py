@@ -7,5 +7,5 @@ from django.dispatch import Signal
 # A run of a task changed: `change` (the `runs.changes.Transition` that was written).
 run_of_task_changed = Signal()
 
-# A run of a task was answered at its own door: `run`, `answer`, `principal`.
+# Somebody answered a run of a task at another door than the task's: `run`, `principal`, `answer`.
 run_of_task_answered = Signal()

@@ -216,14 +216,14 @@ class StepRun:
         """Whether the step stopped for a person before."""
         return self.replay is not None
 
-    def ask(self, question: str) -> str | None:
+    def ask(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
         """Return what was answered; None where nobody did in time.
 
         Raises:
             NeedsAnswer: It was not asked yet: the step stops here.
         """
         if self.replay is None:
-            raise NeedsAnswer(question)
+            raise NeedsAnswer(question, suggestions)
         answer = self.run.options.get(ANSWER)
         return None if answer is None else str(answer)
 

@@ -52,9 +52,9 @@ class TakenOver(NeedsPerson):
 class NeedsAnswer(Exception):
     """A question that whoever handed the run in has to answer before the step goes on."""
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(question)
-        self.question = question
+        self.question, self.suggestions = question, suggestions
 
 
 def remembered(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from decisions.arguments import Arguments
 from decisions.openapi import operation
 from runs import api_document as document
 from runs import contract, selectors, services
+from runs.answering import answer_run
 from runs.events.stream import MEDIA_TYPE, PAGE, last_event_id, stream_events
 from runs.visible import visible_run
 from runs.waiting import submit_and_wait, wait_events, wait_run
@@ -260,7 +261,7 @@ class AnswerView(ApiView):
         """Lets a run go on that has `waitingFor.type` = `answer`."""
         asked = self.arguments(_ANSWER)
         return json_answer(
-            services.answer_run(
+            answer_run(
                 principal=principal_of(request), run_id=asked["runId"], answer=asked["answer"]
             )
         )

@@ -28,6 +28,8 @@ from decisions.wording import duration, exact_json, one_line, pretty_json, short
 _TONES = {"waiting": "waiting", "confirmed": "succeeded", "refused": "failed",
           "expired": "canceled", "withdrawn": "canceled"}  # fmt: skip
 MAY_DECIDE = "decisions.change_confirmation"
+# What the parts above show of their own that waits for a person, above the decisions that do.
+inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -89,6 +91,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     search_fields = ("id", "run_id", "user_id")
     search_help_text = "A number, a run_… id or a user"
     change_form_template = "admin/decisions/decision/page.html"
+    list_before_template = "admin/decisions/decision/inbox.html"
     fields = ("made",)
     readonly_fields = fields
 
@@ -150,6 +153,16 @@ class DecisionAdmin(ReadOnlyAdmin):
         else:
             told = f"Decision {decision_id} is {done.status}."
             self.message_user(request, told, messages.SUCCESS)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list; as the inbox, with whatever else waits for a person."""
+        is_inbox = request.GET.get(StateFilter.parameter_name) == ConfirmationStatus.WAITING
+        parts = [part(request) for part in inbox_parts] if is_inbox else []
+        shown = {"inbox_parts": parts, **(extra_context or {})}
+        answer: HttpResponse = super().changelist_view(request, shown)
+        return answer
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
                     extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip

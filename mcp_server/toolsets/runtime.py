@@ -13,6 +13,7 @@ from artifacts.selectors import read_chunk
 from decisions.threads import in_thread
 from mcp_server.tools import Call, Tool
 from runs import contract, selectors, services, waiting
+from runs.answering import answer_run
 from runs.pages import reading as page_reading
 
 TEMPLATE_FILTER = {"templateId": "template_id"}
@@ -99,7 +100,7 @@ async def wait_task_run(call: Call) -> dict[str, Any]:
 async def answer_task_run(call: Call) -> dict[str, Any]:
     """Give a run the answer it waits for."""
     return await in_thread(
-        services.answer_run,
+        answer_run,
         principal=call.principal,
         run_id=call.arguments["runId"],
         answer=call.arguments["answer"],
@@ -267,8 +268,9 @@ TOOLS = (
         name="answer_task_run",
         title="Answer a run's question",
         description=(
-            "Answer a run whose waitingFor.type is answer (its question is in waitingFor.question),"
-            " so that it goes on. Confirmations are not given here: a person gives them."
+            "Answer a run whose waitingFor.type is answer (its question is in waitingFor.question,"
+            " perhaps with suggestions), so that it goes on. Confirmations are not given here: a"
+            " person gives them."
         ),
         input_schema=contract.ANSWER_TASK_RUN_INPUT,
         output_schema=contract.CANCEL_TASK_RUN_OUTPUT,

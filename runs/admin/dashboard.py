@@ -18,6 +18,7 @@ from decisions.models import Confirmation, ConfirmationStatus
 from decisions.wording import duration
 from runs.admin.beats import beats
 from runs.admin.last_day import last_day
+from runs.admin.questions import question_of
 from runs.admin.run_columns import state_pill, took_ms, waiting
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
 
@@ -56,6 +57,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "deciding": deciding,
         "waiting": others,
         "waits_for_you": len(deciding) + len(others),
+        "has_inbox": _has_inbox(request, deciding, others),
         "failed": [_row(run, now) for run in _failed_lately()],
         "recent": [_row(run, now) for run in recent],
         "queued": f"{QUEUE_SHOWN}+" if queued > QUEUE_SHOWN else str(queued),
@@ -81,6 +83,12 @@ def _deciding(request: HttpRequest) -> list[dict[str, Any]]:
         }
         for row in asked.order_by("expires_at")[:ROWS]
     ]  # fmt: skip
+
+
+def _has_inbox(request: HttpRequest, deciding: list[Any], others: list[dict[str, Any]]) -> bool:
+    """Tell whether the inbox has something for this operator."""
+    asks = any(question_of(row["run"]) for row in others)
+    return bool(deciding) or (asks and request.user.has_perm("decisions.view_decision"))
 
 
 def _others(running: Any, deciding: list[dict[str, Any]]) -> Any:

@@ -1,10 +1,12 @@
-"""Runs in the admin site: the list, a page each, and the two deeds, which go through the services
+"""Runs in the admin site: the list, a page each, and the three deeds, which go through the services
 as every door does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib import admin, messages
@@ -15,7 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.views.decorators.cache import never_cache
 
 from decisions.admin.answers import bundle_file
@@ -23,7 +25,7 @@ from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
 from decisions.principals import Principal, admin_principal
-from runs.admin import run_story, step_story
+from runs.admin import questions, run_story, step_story
 from runs.admin.run_columns import (
     RunColumns,
     StatusFilter,
@@ -42,7 +44,7 @@ TOLD = 3  # of them, those that the message names
 
 @admin.register(Run)
 class RunAdmin(RunColumns, ReadOnlyAdmin):
-    """Newest first; nothing but cancel and retry is ever done here."""
+    """Newest first; nothing but cancel, retry and answer is ever done here."""
 
     list_display = ("state", "run", "summary", "progress", "took", "accepted")
     list_display_links = None
@@ -79,7 +81,7 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
         return answer
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may cancel and retry."""
+        """Tell whether this operator may cancel, retry and answer."""
         return request.user.has_perm("runs.change_run")
 
     def get_urls(self) -> list[URLPattern]:
@@ -88,6 +90,7 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
         return [
             path("<str:run_id>/live/", wrap(never_cache(self.live_view)), name="runs_run_live"),
             path("<str:run_id>/steps/<int:index>/", wrap(self.step_view), name="runs_run_step"),
+            path("<str:run_id>/answer/", wrap(self.answer_view), name="runs_run_answer"),
             path("<str:run_id>/cancel/", wrap(self.cancel_view), name="runs_run_cancel"),
             path("<str:run_id>/evidence/", wrap(self.evidence_view), name="runs_run_evidence"),
             path("<str:run_id>/retry/", wrap(self.retry_view), name="runs_run_retry"),
@@ -147,6 +150,13 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
         return bundle_file(request, lines, EVIDENCE_NAME.format(run.id))
 
     # --- deeds ----------------------------------------------------------------------------------
+
+    def answer_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
+        """Answer what a run asks, and go back to where it was answered."""
+        answer = self._do(request, run_id, partial(_answer, request))
+        is_inbox = request.POST.get("back") == "inbox"
+        inbox = f"{reverse('admin:decisions_decision_changelist')}?status=waiting"
+        return redirect(inbox) if is_inbox and answer.status_code == HTTPStatus.FOUND else answer
 
     def cancel_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Cancel one run and go back to its page."""
@@ -211,6 +221,10 @@ def _operator(request: HttpRequest, run: Run) -> Principal:
         request.user.get_username(), tenant_id=run.tenant_id, workspace_id=run.workspace_id
     )
     return operator.at_trust("local" if run.trust == "local" else "remote")
+
+
+def _answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str, str]:
+    return *questions.answer(request, operator, run), run.id
 
 
 def _cancel(operator: Principal, run: Run) -> tuple[int, str, str]:

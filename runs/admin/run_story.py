@@ -17,6 +17,7 @@ from decisions.admin.filters import workspace_label
 from decisions.models import AuditEntry, Token, Workspace
 from decisions.wording import duration, one_line, pretty_json
 from runs.admin import result_view, waterfall
+from runs.admin.questions import question_of
 from runs.admin.run_columns import is_waiting, state_pill, took_ms
 from runs.models import (
     ACTIVE,
@@ -70,6 +71,7 @@ def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         "active": run.status in ACTIVE,
         "name": template_name(run.template_id),
         "waits": is_waiting(run),
+        "question": question_of(run),
         "state": state_pill(run),
         "share": round(min(share, 100), 1),
         "took": duration(took_ms(run, now)),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
@@ -27,12 +28,14 @@ from decisions.labels import moment
 from decisions.principals import Principal, admin_principal, ensure_workspace
 from decisions.wording import short_id
 from runs.admin import task_story
+from runs.admin.questions import asked_until_in, said_in
+from runs.answering import answer_run
 from runs.conversations import services
 from runs.conversations.contract import CONTENT_MAX
 from runs.conversations.reading import read_task_page
 from runs.conversations.tickets import make_ticket
 from runs.events.stream import last_event_id, stream_events
-from runs.models import Task, TaskStatus
+from runs.models import Run, Task, TaskStatus
 
 FROM_PAGE = "fetch"  # X-Requested-With of the page's own script
 
@@ -89,7 +92,10 @@ class TaskAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the list, with the place to begin a task above it."""
-        may = {"may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX}
+        may = {
+            "may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX,
+            "has_model": bool(settings.LLM.model),
+        }  # fmt: skip
         answer: HttpResponse = super().changelist_view(request, {**may, **(extra_context or {})})
         return answer
 
@@ -103,7 +109,7 @@ class TaskAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request), "model_admin": self, "title": task.title,
             "may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX,
-            **task_story.tell(task),
+            "has_model": bool(settings.LLM.model), **task_story.tell(task),
         }  # fmt: skip
         return TemplateResponse(request, "admin/runs/task/page.html", context)
 
@@ -235,6 +241,18 @@ def _say(operator: Principal, task: Task, request: HttpRequest) -> None:
     )  # fmt: skip
 
 
+def _answer(operator: Principal, task: Task, request: HttpRequest) -> None:
+    """Answer the question that was chosen on the page, and no other."""
+    run = Run.objects.filter(task_id=task.id, id=request.POST.get("runId", "")[:64]).first()
+    if run is None:
+        raise InvalidInput("There is no such question in this task.")
+    operator = operator.at_trust("remote") if task.trust == "remote" else operator
+    answer_run(
+        principal=operator, run_id=run.id, answer=said_in(request),
+        asked_until=asked_until_in(request),
+    )  # fmt: skip
+
+
 def _take_over(operator: Principal, task: Task, request: HttpRequest) -> None:
     services.take_over_task(principal=operator, task_id=task.id)
 
@@ -247,4 +265,4 @@ def _stop(operator: Principal, task: Task, request: HttpRequest) -> None:
     services.stop_task(principal=operator, task_id=task.id)
 
 
-_DEEDS = {"say": _say, "takeover": _take_over, "resume": _resume, "stop": _stop}
+_DEEDS = {"say": _say, "answer": _answer, "takeover": _take_over, "resume": _resume, "stop": _stop}

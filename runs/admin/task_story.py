@@ -47,6 +47,7 @@ def tell(task: Task) -> dict[str, Any]:
         "tools": _tools(task),
         "picture": _picture(task),
         "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
+        "decision_place": reverse("admin:decisions_decision_change", args=["DECISION"]),
         "after": task.last_seq if first is None else _seq_of(first),
     }
 
@@ -66,8 +67,9 @@ def _failures(shown: list[TaskMessage]) -> dict[str, dict[str, Any]]:
     """Return why there is no answer, by the last message of its run."""
     last = {one.run_id: one.id for one in shown if one.run_id is not None}
     ends = Run.objects.filter(id__in=last, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
+    names = {"code": "errorCode", "message": "message", "recovery": "recovery"}
     return {
-        last[run_id]: {"code": error.get("errorCode"), "message": error.get("message")}
+        last[run_id]: {shown: error.get(name) for shown, name in names.items()}
         for run_id, error in ends.values_list("id", "error")
         if error
     }

@@ -44,7 +44,16 @@ from runs.agent.seen import (
     pages_of,
     turns_of,
 )
-from runs.agent.tools import ASK, COMPLETE, OWN, READ_ON, our_names, own_specs, specs
+from runs.agent.tools import (
+    ASK,
+    COMPLETE,
+    OWN,
+    READ_ON,
+    our_names,
+    own_specs,
+    specs,
+    suggestions_of,
+)
 from runs.agent.verify import completion_of
 
 MAX_STEPS = 30  # turns of the model, unless the inputs say
@@ -216,7 +225,7 @@ async def do_call(
     if not hands.goes_on:
         hands.emit("toolUsed", {"phase": "start", **told, "args": _shown(step)})
     if step["tool"] == ASK:
-        answer = hands.ask(step["args"]["question"])
+        answer = hands.ask(step["args"]["question"], suggestions_of(step["args"]))
         left = {"ok": answer is not None, **_answer(answer)}
     elif step["tool"] == READ_ON:
         left = await read_on(step["args"], hands)

@@ -77,7 +77,7 @@ class Hands(Protocol):
     def said_before(self) -> Awaitable[Sequence[Told]]:
         """Return what was said in the run's task before its message."""
 
-    def ask(self, question: str) -> str | None:
+    def ask(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
         """Ask whoever handed the run in."""
 
     def keep_output(self, output: Any) -> Awaitable[str]:

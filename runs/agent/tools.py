@@ -24,6 +24,7 @@ from runs.agent.verify import moved
 
 ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
 OWN = frozenset({ASK, COMPLETE, READ_ON})
+SUGGESTIONS_MAX, SUGGESTION_MAX = 6, 200  # answers that a question suggests; characters of one
 _specs: dict[str, ToolSpec] = {}
 _ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # which models' servers refuse at a schema's root
 
@@ -119,18 +120,38 @@ def own_specs(
     )  # fmt: skip
     if last:
         return [complete]
-    question = {"question": {"type": "string", "minLength": 1, "maxLength": 2000}}
     ids = {
         "artifactId": {"type": "string"},
         "offset": {"type": "integer", "minimum": 0, "description": "In bytes; 0 is the start."},
     }
     return [
-        ToolSpec(ASK, "Ask the user a question and wait for the answer. Only where nothing else"
-                 " helps.", _object(question, ["question"])),
+        _ask_spec(),
         ToolSpec(READ_ON, "Read more of a result that was too long to show, from offset on; the"
                  " next offset comes with it.", _object(ids, ["artifactId"])),
         complete,
     ]  # fmt: skip
+
+
+def _ask_spec() -> ToolSpec:
+    suggestion = {"type": "string", "minLength": 1, "maxLength": SUGGESTION_MAX}
+    fields = {
+        "question": {"type": "string", "minLength": 1, "maxLength": 2000},
+        "suggestions": {
+            "type": "array", "items": suggestion, "maxItems": SUGGESTIONS_MAX,
+            "description": "Answers that the user may choose from; another one can be given.",
+        },
+    }  # fmt: skip
+    told = "Ask the user a question and wait for the answer. Only where nothing else helps."
+    return ToolSpec(ASK, told, _object(fields, ["question"]))
+
+
+def suggestions_of(args: Mapping[str, Any]) -> list[str]:
+    """Return the answers that a question suggests; what is no short text is left out."""
+    given = args.get("suggestions")
+    texts = given if isinstance(given, list) else []
+    told = [one.strip() for one in texts if isinstance(one, str)]
+    fitting = [one for one in told if 0 < len(one) <= SUGGESTION_MAX]
+    return list(dict.fromkeys(fitting))[:SUGGESTIONS_MAX]
 
 
 def _object(fields: Mapping[str, Any], required: list[str]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
 from runs import services
-from runs.conversations import said as saying
-from runs.conversations.said import OnBusy, Said, SaidAlready, title_of, write_new
+from runs.answering import answer_run
+from runs.conversations.said import TEMPLATE, OnBusy, Said, SaidAlready, title_of, write_new
 from runs.conversations.selectors import message_object, task_object, visible_task
 from runs.conversations.state import at_rest, move_task
 from runs.conversations.turns import (
@@ -166,7 +166,7 @@ def _place(said: Said) -> None:
     asks = _asking_run(said)
     while asks is not None:
         try:
-            services.answer_run(
+            answer_run(
                 principal=_talker(said.principal), run_id=asks.id, answer=said.content,
                 beside=said.answer,
             )  # fmt: skip
@@ -190,7 +190,7 @@ def _asking_run(said: Said) -> Run | None:
 
 def _submit(said: Said) -> None:
     services.submit_run(
-        principal=_talker(said.principal), template_id=saying.TEMPLATE, inputs=said.inputs,
+        principal=_talker(said.principal), template_id=TEMPLATE, inputs=said.inputs,
         options=said.options, turn=said,
     )  # fmt: skip
 

@@ -217,7 +217,8 @@ def check_egress() -> Finding:
 def check_llm() -> Finding:
     """The model that agent runs use, asked for a word; nothing else needs one."""
     if not settings.LLM.model:
-        return Finding("ok", "llm", "not configured (agents only)")
+        way_out = "For agents, set CONTINUITY_LLM_MODEL and what it needs (docs/agents.md)."
+        return Finding("note", "llm", "no model is set; only agents need one", way_out)
     # Here alone: a model's library is a second that the other commands do not need.
     from runners.llm.probe import ask_for_a_word
 

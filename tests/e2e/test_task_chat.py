@@ -1,4 +1,6 @@
-"""The chat page of a task in a real Chromium: a goal over real pages, worked at while one looks."""
+"""The chat page of a task in a real Chromium: a goal over real pages, worked at while one looks
+(the same goal at the other doors: test_goal_at_doors).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from runs.models import Run, Task
+from runs.models import Run, Task, TaskEvent
 from runs.worker import WorkerPlace
-from tests.support.browsing_model import Browsing, shop
+from tests.support.browsing_model import Browsing, catalogue
+from tests.support.goal_story import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
 from tests.support.visiting import Visitor
@@ -27,13 +30,15 @@ def test_the_chat_page_shows_what_is_said_the_tools_and_the_page_as_they_come(
     visitor: Visitor, model: ModelServer, page_server: PageServer, place: WorkerPlace,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    model.answer = Browsing(shop(page_server))
+    model.answer = Browsing(catalogue(page_server))
     visitor.open("/admin/runs/task/")
-    visitor.fill("textarea[name=content]", "How many chairs are there?")
+    visitor.fill("textarea[name=content]", GOAL)
     visitor.click("button[type=submit]:has-text('Send'), button[type=submit]:has-text('Begin')")
-    visitor.sees("[data-chat-log] >> text=How many chairs are there?")
+    visitor.sees(f"[data-chat-log] >> text={GOAL}")
     place.work()
-    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    check_reached(Run.objects.get(), page_server, output=None)
+    check_events(list(TaskEvent.objects.order_by("seq").values("seq", "type", "data")), output=None)
+    visitor.sees("[data-chat-log] >> text=I open the shop.")
     visitor.sees("[data-chat-log] >> text=There are 7 chairs.")
     visitor.sees("[data-chat-state] >> text=ongoing")
     visitor.sees("[data-chat-tools] >> text=browser_type")

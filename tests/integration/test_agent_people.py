@@ -15,9 +15,10 @@ from decisions.errors import InvalidInput
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
+from runs.answering import answer_run
 from runs.models import Run, RunEvent
 from runs.resuming import look_after_waiting
-from runs.services import answer_run, submit_run
+from runs.services import submit_run
 from runs.worker import WorkerPlace
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete, write

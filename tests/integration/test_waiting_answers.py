@@ -16,10 +16,11 @@ from decisions.errors import Conflict, InvalidInput
 from decisions.models import AuditEntry, Confirmation, Decision
 from decisions.policy_rules import RuleSays, make_rule, retire_rule
 from decisions.principals import Principal
+from runs.answering import answer_run
 from runs.models import Run
 from runs.pausing import pause
 from runs.resuming import look_after_waiting
-from runs.services import answer_run, cancel_run
+from runs.services import cancel_run
 from runs.step_rulings import NeedsPerson
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once

@@ -41,6 +41,31 @@ def results(asked: Asked) -> list[dict[str, Any]]:
     return [json.loads(one["content"]) for one in told]
 
 
+def catalogue(server: PageServer) -> str:
+    """Serve a longer way: a start, a search, a list of what was found, and a page of the thing that
+    was meant; return where it begins.
+    """
+    server.add(
+        "/chair",
+        f"{HEAD}<title>Chair</title><main><h1>Chair</h1><p>There are 7 chairs.</p></main>",
+    )
+    server.add(
+        "/found",
+        f"{HEAD}<title>Found</title><main><h1>Found</h1><p>One kind of seat.</p>"
+        "<a href=/chair>The chair</a></main>",
+    )
+    server.add(
+        "/catalogue",
+        f"{HEAD}<title>Catalogue</title><main><h1>Catalogue</h1><form action=/found>"
+        "<label>Word <input name=q></label><button>Find</button></form></main>",
+    )
+    return server.add(
+        "/start",
+        f"{HEAD}<title>Start</title><main><h1>Start</h1><p>Welcome.</p>"
+        "<a href=/catalogue>To the catalogue</a></main>",
+    )
+
+
 class Browsing:
     """Says the next turn by what it was told so far."""
 

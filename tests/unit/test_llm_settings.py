@@ -76,7 +76,9 @@ def test_a_limit_of_money_needs_a_price(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_no_model_is_no_reason_to_worry(settings: Any) -> None:
     settings.LLM = LlmSettings()
-    assert (check_llm().verdict, check_llm().what) == ("ok", "not configured (agents only)")
+    found = check_llm()
+    assert (found.verdict, found.what) == ("note", "no model is set; only agents need one")
+    assert "CONTINUITY_LLM_MODEL" in found.way_out
 
 
 def test_doctor_asks_the_model(model: ModelServer, settings: Any) -> None:

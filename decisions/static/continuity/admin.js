@@ -17,6 +17,11 @@
     return selection && !selection.isCollapsed && part.contains(selection.anchorNode);
   }
 
+  function isBeingWritten(part) {
+    const field = document.activeElement;
+    return field?.matches("textarea") && field.value && part.contains(field);
+  }
+
   // What a person opened, loaded or is looking at stays as it is.
   function keepState(old, fresh) {
     for (const details of fresh.querySelectorAll("details[data-key]")) {
@@ -26,6 +31,10 @@
       const loaded = before.querySelector(":scope > .cty-lazy[data-loaded]");
       const place = details.querySelector(":scope > .cty-lazy");
       if (loaded && place) place.replaceWith(loaded);
+    }
+    for (const field of fresh.querySelectorAll("textarea[data-key]")) { // what was written so far
+      const before = old.querySelector(`textarea[data-key="${CSS.escape(field.dataset.key)}"]`);
+      if (before?.value) field.replaceWith(before);
     }
     for (const image of fresh.querySelectorAll("img[src]")) {
       const before = old.querySelector(`img[src="${CSS.escape(image.getAttribute("src"))}"]`);
@@ -42,7 +51,7 @@
     for (const [name, fresh] of partsOf(answer)) {
       const part = current.get(name);
       const html = fresh.innerHTML;
-      if (!part || seen.get(name) === html || isBeingRead(part)) continue;
+      if (!part || seen.get(name) === html || isBeingRead(part) || isBeingWritten(part)) continue;
       seen.set(name, html);
       const focused = part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
       keepState(part, fresh);

@@ -9,6 +9,8 @@
   const tones = JSON.parse(document.getElementById("chat-tones").textContent);
   const log = find("log"), tools = find("tools"), form = find("form");
   const speaking = new Map(); // run id -> the bubble that grows
+  const questions = new Map(); // run id -> the bubble of the question that is open
+  const box = form?.querySelector("textarea"), placeholder = box?.placeholder;
   let status = root.dataset.status;
   let retry = 0;
 
@@ -52,7 +54,54 @@
     keepUp();
   }
 
+  // What the agent asks, with the answers that it suggests; the box below takes any other.
+  function ask(data) {
+    pause(data.runId); // what is said behind it stands behind it
+    const asked = bubble("question", data.question || "A person has to answer.", data.runId);
+    if (data.type === "confirmation" && data.decisionId) {
+      const link = document.createElement("a");
+      link.className = "cty-link";
+      link.href = root.dataset.decision.replace("DECISION", encodeURIComponent(data.decisionId));
+      link.textContent = "look at it and decide";
+      asked.append(link);
+    }
+    questions.set(data.runId, asked);
+    if (!form || data.type !== "answer") return;
+    box.placeholder = "Answer the agent (Enter sends, Shift+Enter breaks the line)";
+    if (!data.suggestions?.length) return;
+    const choices = document.createElement("div");
+    choices.className = "chat-suggestions";
+    for (const text of data.suggestions) {
+      const choice = document.createElement("button");
+      choice.type = "button";
+      choice.className = "cty-button";
+      choice.textContent = text;
+      choice.addEventListener("click", () => choose(choices, data, text));
+      choices.append(choice);
+    }
+    asked.append(choices);
+    keepUp();
+  }
+
+  async function choose(choices, asked, text) {
+    const body = new FormData();
+    body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
+    body.set("runId", asked.runId);
+    body.set("asked", asked.expiresAt);
+    body.set("suggestion", text);
+    for (const button of choices.children) button.disabled = true;
+    try { await post(root.dataset.answer, body); } finally { for (const button of choices.children) button.disabled = false; }
+  }
+
+  function settle(runId) { // answered, or over
+    questions.get(runId)?.querySelector(".chat-suggestions, a")?.remove();
+    questions.delete(runId);
+    if (box) box.placeholder = placeholder;
+  }
+
   function message(data) {
+    if (data.role === "assistant" && questions.has(data.runId)) return; // the question: it stands there
+    if (data.role === "user") settle(data.runId);
     const said = data.role === "assistant" && speaking.get(data.runId);
     if (!said) { bubble(data.role, data.content, data.runId); return; }
     delete said.dataset.growing;
@@ -106,15 +155,12 @@
     speaking.delete(runId);
   }
 
-  function waiting(data) { // what it asks of its user comes as a message
-    pause(data.runId);
-    if (data.type === "confirmation") bubble("question", data.question || "A person has to confirm.", data.runId);
-  }
-
   function ended(event) {
+    settle(event.data.runId);
     pause(event.data.runId);
     const why = event.data.message || event.data.reason || "";
-    bubble("failure", `${event.data.errorCode || event.type.replace("run.", "")} ${why}`.trim(), event.data.runId);
+    const what = event.data.errorCode || (event.type === "run.canceled" ? "Canceled" : "Failed");
+    bubble("failure", why ? `${what}: ${why}` : what, event.data.runId);
   }
 
   function take(event) {
@@ -124,7 +170,8 @@
     else if (event.type === "toolUsed") tool(data);
     else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) moved(data.status);
     else if (event.type === "structuredOutput") bubble("output", JSON.stringify(data.output ?? data.error, null, 2), data.runId);
-    else if (event.type === "run.waiting" && data.type !== "takeover") waiting(data);
+    else if (event.type === "run.waiting" && data.type !== "takeover") ask(data);
+    else if (event.type === "run.resumed") settle(data.runId);
     else if (event.type === "run.started") find("unworked")?.remove();
     else if (event.type === "run.failed" || event.type === "run.canceled") ended(event);
     else if (event.type === "artifact.created" && data.kind === "screenshot") picture(data.artifactId);
@@ -188,8 +235,8 @@
     } finally { button.disabled = false; }
   });
 
-  form?.querySelector("textarea").addEventListener("input", () => { delete form.dataset.key; });
-  form?.querySelector("textarea").addEventListener("keydown", (event) => {
+  box?.addEventListener("input", () => { delete form.dataset.key; });
+  box?.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   });
 

@@ -1,0 +1,123 @@
+"""Answering an agent in a real Chromium: on the task's page, in the inbox and on the run's page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from decisions.principals import Principal
+from runs.answering import answer_run
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.visiting import Visitor
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+# A page that hears no more of what happens once it is told to: as one with a slow line.
+DEAF = """const Heard = Object.getOwnPropertyDescriptor(EventSource.prototype, "onmessage");
+Object.defineProperty(EventSource.prototype, "onmessage", {
+  set(hear) { Heard.set.call(this, (said) => window.isDeaf || hear(said)); } });"""
+
+
+def asks(question: str, *suggestions: str, words: str = "") -> Turn:
+    told = {"question": question, "suggestions": list(suggestions)}
+    return Turn(words, [Call("ask_followup_question", told)])
+
+
+def show(visitor: Visitor, name: str) -> None:
+    """Leave a picture where somebody asked for one."""
+    if folder := os.environ.get("CONTINUITY_PICTURES"):
+        shot = visitor.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
+        visitor.do(shot)
+
+
+def answers(run_id: str) -> list[str]:
+    steps = Run.objects.get(id=run_id).steps.filter(name="ask_followup_question")
+    return [step.output["result"]["answer"] for step in steps.order_by("index")]
+
+
+@pytest.mark.usefixtures("agent_settings", "project")
+def test_questions_are_answered_while_talking_by_a_button_and_in_words(
+    visitor: Visitor, model: ModelServer, place: WorkerPlace
+) -> None:
+    model.script = [asks("Which colour?", "red", "a <b>bold</b> blue", words="I begin."),
+                    asks("Which size?"), complete("Painted.")]  # fmt: skip
+    visitor.open("/admin/runs/task/")
+    visitor.fill("textarea[name=content]", "Paint it.")
+    visitor.click("button:has-text('Begin')")
+    place.work()
+    visitor.sees("[data-role=question] button:has-text('a <b>bold</b> blue')")
+    show(visitor, "chat-question")
+    visitor.click("[data-role=question] button:has-text('blue')")
+    visitor.sees("[data-role=user] >> text=a <b>bold</b> blue")
+    assert visitor.reads(".chat-suggestions") == []
+    place.work()
+    visitor.sees("[data-role=question] >> text=Which size?")
+    visitor.fill("[data-chat-form] textarea", "large")
+    visitor.click("button:has-text('Send')")
+    visitor.sees("[data-role=user] >> text=large")
+    place.work()
+    visitor.sees("[data-role=assistant] >> text=Painted.")
+    assert visitor.reads(".chat-said p") == [
+        "Paint it.", "I begin.", "Which colour?", "a <b>bold</b> blue", "Which size?", "large",
+        "Painted.",
+    ]  # fmt: skip
+    show(visitor, "chat-answered")
+    visitor.do(visitor.page.reload())
+    visitor.sees("[data-role=assistant] >> text=Which colour?")
+    assert answers(Run.objects.get().id) == ["a <b>bold</b> blue", "large"]
+
+
+def test_a_choice_that_comes_late_is_told_so_and_begins_nothing(
+    visitor: Visitor, model: ModelServer, place: WorkerPlace, principal: Principal,
+    agent_settings: object,
+) -> None:  # fmt: skip
+    model.script = [asks("Which colour?", "red"), complete("Painted.")]
+    visitor.do(visitor.page.add_init_script(DEAF))
+    visitor.open("/admin/runs/task/")
+    visitor.fill("textarea[name=content]", "Paint it.")
+    visitor.click("button:has-text('Begin')")
+    place.work()
+    visitor.sees("[data-role=question] button")
+    visitor.do(visitor.page.evaluate("window.isDeaf = true"))
+    answer_run(principal=principal, run_id=Run.objects.get().id, answer="green")
+    visitor.click("[data-role=question] button")
+    visitor.sees("[data-chat-problem]:not([hidden]) >> text=answered already")
+    show(visitor, "chat-late")
+    place.work()
+    assert answers(Run.objects.get().id) == ["green"]
+
+
+def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
+    visitor: Visitor, model: ModelServer, place: WorkerPlace, goal: Goal
+) -> None:
+    model.script = [asks("Which colour?", "red", "blue"), asks("Which size?"), complete("Painted.")]
+    run_id = goal("Paint it.")
+    place.work()
+    visitor.open("/admin/")
+    visitor.click("a:has-text('inbox')")
+    visitor.sees("text=Which colour?")
+    show(visitor, "inbox-question")
+    visitor.click("button:has-text('red')")
+    visitor.sees("text=is answered and goes on")
+    place.work()
+    visitor.open(f"/admin/runs/run/{run_id}/change/")
+    visitor.fill(".cty-question textarea", "very la")
+    heard = visitor.page.wait_for_event("response", lambda answer: "/live/" in answer.url)
+    visitor.do(heard)  # the page brings itself up to date, and keeps what is being written
+    visitor.do(visitor.page.locator(".cty-question textarea").press_sequentially("rge"))
+    show(visitor, "run-question")
+    visitor.click("button:has-text('Answer')")
+    visitor.sees("text=is answered and goes on")
+    place.work()
+    assert Run.objects.get().status == "succeeded"
+    assert answers(run_id) == ["red", "very large"]

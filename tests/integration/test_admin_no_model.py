@@ -1,0 +1,32 @@
+"""What people see of tasks where no model is set: beforehand, and of a run that failed for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+
+from runners.llm.base import LlmSettings
+from runs.models import Run, Task
+from runs.worker import WorkerPlace
+
+pytest_plugins = ["tests.support.admin_fixtures"]
+TOLD = "No model is set"
+
+
+def test_it_is_told_before_anything_is_said(boss: Client, settings: Any) -> None:
+    settings.LLM = LlmSettings()
+    assert TOLD in boss.get("/admin/runs/task/").content.decode()
+    settings.LLM = LlmSettings("openai", "some-model")
+    assert TOLD not in boss.get("/admin/runs/task/").content.decode()
+
+
+def test_a_failure_says_what_to_do(boss: Client, settings: Any, place: WorkerPlace) -> None:
+    settings.LLM = LlmSettings()
+    boss.post("/admin/runs/task/new/", {"content": "Find it."})
+    place.work()
+    assert (Run.objects.get().status, Task.objects.get().status) == ("failed", "error")
+    page = boss.get(f"/admin/runs/task/{Task.objects.get().id}/change/").content.decode()
+    assert TOLD in page
+    assert "CONTINUITY_LLM_MODEL is not set" in page
+    assert "manage.py doctor` says what is wrong" in page

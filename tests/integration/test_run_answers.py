@@ -1,0 +1,115 @@
+"""Answers to what an agent asks: each question is answered once, and its answer to no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from decisions.errors import InvalidInput
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.answering import answer_run
+from runs.conversations.services import add_message, create_task
+from runs.models import Run, Task, TaskEvent, TaskMessage
+from runs.services import cancel_run
+from runs.worker import WorkerPlace
+from tests.integration.racing import at_once
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn, complete
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+
+
+def asks(question: str, **more: Any) -> Turn:
+    return Turn("", [Call("ask_followup_question", {"question": question, **more})])
+
+
+@pytest.fixture
+def asking(model: ModelServer, goal: Goal, place: WorkerPlace) -> Run:
+    """A run that asks for a colour, and would ask for a size next."""
+    colours = [" red ", "blue", "red", "", 5, "x" * 201]
+    model.script = [asks("Which colour?", suggestions=colours), asks("Which size?"), complete()]
+    run_id = goal()
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def refused(principal: Principal, run: Run, **more: Any) -> str:
+    """Answer, and return why that was not taken."""
+    with pytest.raises(InvalidInput) as caught:
+        answer_run(principal=principal, run_id=run.id, answer="too late", **more)
+    return caught.value.message
+
+
+def test_a_question_may_suggest_answers_and_what_is_none_is_left_out(asking: Run) -> None:
+    assert asking.waiting_for["question"] == "Which colour?"
+    assert asking.waiting_for["suggestions"] == ["red", "blue"]
+
+
+def test_a_second_answer_is_told_that_there_was_a_first(asking: Run, principal: Principal) -> None:
+    answer_run(principal=principal, run_id=asking.id, answer="red")
+    assert "answered already" in refused(principal, asking)
+    assert Run.objects.get().options["answer"] == "red"
+    answered = AuditEntry.objects.get(action="run.answered")
+    assert (answered.actor, answered.resource_id) == (principal.id, asking.id)
+    assert answered.metadata == {"characters": 3}
+
+
+def test_of_two_answers_at_once_one_is_taken(asking: Run, principal: Principal) -> None:
+    told: list[str] = []
+
+    def say(word: str) -> None:
+        try:
+            answer_run(principal=principal, run_id=asking.id, answer=word)
+        except InvalidInput as refusal:
+            told.append(refusal.message)
+
+    at_once([lambda: say("red"), lambda: say("blue")])
+    assert len(told) == 1
+    assert "first" in told[0] or "already" in told[0]
+    assert AuditEntry.objects.filter(action="run.answered").count() == 1
+
+
+def test_an_answer_to_one_question_is_none_to_the_next(
+    asking: Run, principal: Principal, place: WorkerPlace
+) -> None:
+    until = asking.waiting_for["expiresAt"]
+    answer_run(principal=principal, run_id=asking.id, answer="red", asked_until=until)
+    place.work()
+    assert Run.objects.get().waiting_for["question"] == "Which size?"
+    assert "asks another one now" in refused(principal, asking, asked_until=until)
+    assert Run.objects.get().waiting_for["question"] == "Which size?"
+
+
+def test_a_run_that_ended_meanwhile_says_so(asking: Run, principal: Principal) -> None:
+    cancel_run(principal=principal, run_id=asking.id)
+    assert "it has ended (canceled)" in refused(principal, asking)
+    assert Run.objects.get().status == "canceled"
+
+
+@pytest.mark.usefixtures("project", "agent_settings")
+def test_a_task_keeps_question_and_answer_also_of_other_doors(
+    model: ModelServer, principal: Principal, place: WorkerPlace
+) -> None:
+    model.script = [asks("Which colour?"), complete("It is red."), complete("Red, as you said.")]
+    task, _ = create_task(principal=principal, message="Paint it.")
+    place.work()
+    assert Task.objects.get().status == "ongoing"
+    answer_run(principal=principal, run_id=Run.objects.get().id, answer="red")
+    assert Task.objects.get().status == "running"
+    place.work()
+    said = list(TaskMessage.objects.order_by("number").values_list("role", "content"))
+    assert said == [("user", "Paint it."), ("assistant", "Which colour?"), ("user", "red"),
+                    ("assistant", "It is red.")]  # fmt: skip
+    told = TaskEvent.objects.filter(type="message").order_by("seq")
+    assert [one.data["content"] for one in told] == [content for _, content in said]
+    add_message(principal=principal, task_id=task["taskId"], content="Which was it?")
+    place.work()
+    before = [one["content"] for one in model.asked[-1].body["messages"]]
+    assert before[1:5] == [content for _, content in said]

@@ -1,0 +1,60 @@
+"""What has to be true of a goal over several pages, whichever door it was handed in at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from artifacts.models import Artifact
+from runs.models import Run
+from tests.support.browsing_model import WORD
+from tests.support.pages import PageServer
+
+GOAL = "Search the catalogue for the chair, and tell how many there are."
+OUTPUT = {"count": 7}
+Event = Mapping[str, Any]
+
+
+def check_reached(run: Run, server: PageServer, *, output: Any = OUTPUT) -> None:
+    """Make sure that the goal was reached, by way of every page, each visited once. `output` is
+    None where no shape was asked for.
+    """
+    assert run.status == "succeeded", run.error
+    assert run.result["answer"] == "There are 7 chairs."
+    assert run.result.get("output") == output
+    verified = run.result["verification"]
+    assert (verified["pass"], verified["missingFields"]) == (True, [])
+    assert [server.hits[path] for path in ("/start", "/catalogue", "/found", "/chair")] == [1] * 4
+    kept = Artifact.objects.filter(run_id=run.id)
+    assert kept.filter(kind="screenshot").count() == 4  # one of each page
+    assert kept.filter(kind="result").count() == 1
+
+
+def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
+    """Make sure that a log without gaps tells the way in the order in which it was gone."""
+    seqs = [event["seq"] for event in events]
+    assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
+    assert "I open the shop." in "".join(_data(events, "chatDelta", "content"))
+    types = [event["type"] for event in events]
+    assert types.index("statusUpdate") < types.index("chatDelta") < types.index("toolUsed")
+    used = [event["data"] for event in events if event["type"] == "toolUsed"]
+    phases = [(one["phase"], one["tool"], one["toolCallId"]) for one in used]
+    assert [one[1] for one in phases[::2]] == [
+        "task_start", "browser_dom_index", "browser_click", "browser_dom_index", "browser_type",
+        "browser_click", "browser_dom_index", "browser_click",
+    ]  # fmt: skip
+    for begun, ended in zip(phases[::2], phases[1::2], strict=True):
+        assert (begun[0], ended) == ("start", ("end", *begun[1:]))
+    # Not that each was ok: on a machine that stands still an action's time may be up though it was
+    # done, which the model is told. What it led to is looked at in `check_reached`.
+    assert WORD not in str(used)
+    last_used = len(types) - 1 - types[::-1].index("toolUsed")
+    assert last_used < types.index("run.succeeded")
+    told = [event["data"] for event in events if event["type"] == "structuredOutput"]
+    assert [(one["status"], one["output"]) for one in told] == ([("ok", output)] if output else [])
+    if output:
+        assert last_used < types.index("structuredOutput") < types.index("run.succeeded")
+
+
+def _data(events: Sequence[Event], type_: str, name: str) -> list[Any]:
+    return [event["data"].get(name, "") for event in events if event["type"] == type_]
