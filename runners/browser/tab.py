@@ -61,6 +61,7 @@ class Tab:
         used_at: `time.monotonic()` of its last lease.
         parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
         documents: how many documents (of the page itself, not of frames) it has shown.
+        shown_since: `time.monotonic()` when the last of them began to arrive.
         is_leaving: whether it was sent on to another document that has not begun to arrive.
     """
 
@@ -75,6 +76,7 @@ class Tab:
         self.line = line
         self._frame_id = frame_id
         self.documents = 0
+        self.shown_since = 0.0
         self.is_leaving = False
         self._is_dirty = False
         self._global: str | None = None
@@ -346,12 +348,14 @@ class Tab:
 
     def _note_leaving(self, told: dict[str, Any], is_leaving: bool) -> None:
         is_same = told.get("navigationType") in ("sameDocument", "historySameDocument")
-        if told.get("frameId") == self._frame_id and not is_same:
+        is_elsewhere = told.get("disposition", "currentTab") != "currentTab"
+        if told.get("frameId") == self._frame_id and not is_same and not is_elsewhere:
             self.is_leaving = is_leaving
 
     def _note_document(self, told: dict[str, Any]) -> None:
         if told.get("frame", {}).get("id") == self._frame_id:
             self.documents += 1
+            self.shown_since = time.monotonic()
             self.run_id = self._leased_for
             self.is_leaving, self.parsed_at, self._global = False, None, None
 

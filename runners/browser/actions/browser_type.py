@@ -36,12 +36,12 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
     async def write(hand: Hand) -> tuple[str, list[str]]:
         try:
             aimed, warnings = await hand.fill(meant, args.text, is_secret=is_secret)
+            if args.submit:
+                await hand.strike("Enter", aimed)
         except PageCrashed as lost:
             if hand.tab.is_alive:
                 return "text", [_went_on(lost, str(meant))]
             raise
-        if args.submit:
-            await hand.strike("Enter")
         return aimed.way, warnings
 
     async with task_tab(ctx, args.tab_id) as task:
