@@ -11,8 +11,7 @@ from runners.actions.registering import action
 from runners.actions.results import Clicked
 from runners.base import ToolContext
 from runners.browser.actions.strategies import by_strategy
-from runners.browser.actions.task_tab import task_tab
-from runners.browser.click_element import said_no
+from runners.browser.actions.task_tab import notices_of, task_tab
 from runners.browser.vocabulary import Pointed
 
 LOOKING_MS = 2000
@@ -35,5 +34,5 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
             task, ctx, lambda hand: hand.press(meant), by_cdp=args.strategy == "cdp_mouse",
             looking_ms=LOOKING_MS,
         )  # fmt: skip
-        warnings += said_no(task.tab.dialogs)
+        warnings += notices_of(task, ctx)
     return Clicked(strategy="cdp_mouse" if by_cdp else "dom_click", warnings=warnings).as_output()

@@ -11,8 +11,7 @@ from runners.actions.registering import action
 from runners.actions.results import Typed
 from runners.base import ToolContext
 from runners.browser.actions.strategies import by_strategy
-from runners.browser.actions.task_tab import task_tab
-from runners.browser.click_element import said_no
+from runners.browser.actions.task_tab import notices_of, task_tab
 from runners.browser.hand import Hand
 from runners.browser.vocabulary import Pointed
 from runners.errors import ElementNotFound, PageCrashed
@@ -48,7 +47,7 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         (way, told), by_cdp, warnings = await by_strategy(
             task, ctx, write, by_cdp=args.strategy == "cdp_key", looking_ms=LOOKING_MS
         )
-        warnings += [ctx.mask(one) for one in told] + said_no(task.tab.dialogs)
+        warnings += [ctx.mask(one) for one in told] + notices_of(task, ctx)
     by_keys = by_cdp and way not in BY_SCRIPT
     return Typed(strategy="cdp_key" if by_keys else "dom_input", warnings=warnings).as_output()
 

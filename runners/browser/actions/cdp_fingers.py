@@ -58,7 +58,8 @@ class CdpFingers:
         """Write a text: what a keyboard has by its keys, the rest as an input method commits it."""
         await self._try(NOTHING)
         begun = False
-        for messages in _written(text) if is_typed(text) else [[(INSERT, {"text": text})]]:
+        pasted: list[Message] = [(INSERT, {"text": text})]
+        for messages in _written(text) if is_typed(text) else [pasted]:
             go_on(stays, begun=begun)
             begun = True
             await self._send(messages)

@@ -21,6 +21,7 @@ from runners.browser.actions.task_tab import (
     check_place,
     known_task_tab,
     lost_page_told,
+    notices_of,
 )
 from runners.browser.address import check_address
 from runners.browser.failures import browser_errors, browser_is_gone
@@ -59,12 +60,14 @@ async def _open(
     task: TaskTab, url: str | None, args: TaskStart, ctx: ToolContext
 ) -> Mapping[str, Any]:
     tab = task.tab
+    tab.take_notices()  # those of a page that nobody works on any more
     title, warnings = "", list[str]()
     if url is not None:
         title, warnings = await open_in(tab, url, until=ctx.deadline - RESERVE_SECONDS)
     elif not args.reuse_existing_tab and tab.requested_url:
         await tab.go(EMPTY_PAGE, seconds=ctx.seconds_left())
     check_place(tab.page.url, ctx)
+    warnings += notices_of(task, ctx)
     if args.group_title is not None:
         warnings.append("This browser has no groups of tabs; groupTitle was not used.")
     started = TaskStarted(

@@ -146,6 +146,11 @@ def lost_page_told(task: TaskTab) -> Iterator[None]:
         ) from None
 
 
+def notices_of(task: TaskTab, ctx: ToolContext) -> list[str]:
+    """Return warnings of what the page did by itself since somebody was told of it last."""
+    return [ctx.mask(notice) for notice in task.tab.take_notices()]
+
+
 def check_frames(tab: Tab) -> None:
     """Make sure that the page shows no page of this product inside: a hand would reach it there.
 

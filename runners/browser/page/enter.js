@@ -40,7 +40,7 @@ const tellPage = (element) => {
 
 // Dates that are none would empty a field.
 const takes = (element, value) => {
-  if (tagOf(element) !== "input") return true;
+  if (waysOf(element) !== "set") return true;
   const trial = element.cloneNode();
   trial.value = value;
   return trial.value !== "";
