@@ -23,7 +23,8 @@ BY_SCRIPT = frozenset({"choice", "set"})  # options, dates and sliders: no keys 
 @action(TYPE, kind="browser")
 async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]:
     """Write a text into a field of the task's page in place of what it holds, by its clickId, or by
-    XPath, or by neither into the field that has the focus; with `submit`, press Enter there.
+    XPath, or by neither into the field that has the focus; with `submit`, press Enter there. To
+    press Enter alone, write the same text once more.
 
     Options, boxes and dates are chosen by the text too. The keyboard is real unless `strategy` is
     dom_input, the field takes no keys, or real input cannot be had: `warnings` say so. A page that

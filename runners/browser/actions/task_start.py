@@ -36,7 +36,8 @@ WINDOW_SECONDS = 5.0
 @action(TASK_START, kind="browser")
 async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
     """Open the task's own tab, in the background, on `url` or an empty page, and wait until it is
-    there. All other actions work on this tab alone, under the tabId that is returned.
+    there. All other actions work on this tab alone, under the tabId that is returned. It is also
+    the way to another address, and back to an earlier one: give `url` with `reuseExistingTab`.
 
     A tab that the task had before is closed, unless `reuseExistingTab` goes on in it. A page with
     an error status is opened all the same and named in `warnings`. Fails with INVALID_TARGET for
