@@ -166,6 +166,8 @@ class Tab:
             raise NavigationTimeout(late, details={"url": url}) from None
         except browser_errors() as error:
             raise failure_of(str(error), url) from None
+        if answer.get("loaderId"):
+            self._global = None  # also where the word of the new document is still on its way
         if answer.get("isDownload"):
             raise is_download(url)
         if answer.get("errorText"):

@@ -1,7 +1,7 @@
 """Real input through the browser's protocol: `Input.dispatchMouseEvent` and `dispatchKeyEvent`.
 
-Messages of one press or key are sent one behind the other without waiting for each answer; the
-browser takes them in order.
+Messages of one press, and of a few keys, are sent one behind the other without waiting for each
+answer; the browser takes them in order.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ Message = tuple[str, Mapping[str, Any]]
 MOUSE, KEY = "Input.dispatchMouseEvent", "Input.dispatchKeyEvent"
 INSERT = "Input.insertText"
 NOTHING: Message = ("Input.setIgnoreInputEvents", {"ignore": False})  # says that the line is there
+BURST = 6  # keys between two looks whether the page stays; the first is alone
 CLOSING_SECONDS = 0.3  # between a line's end and the word that its page is gone
 
 
@@ -59,7 +60,7 @@ class CdpFingers:
         await self._try(NOTHING)
         begun = False
         pasted: list[Message] = [(INSERT, {"text": text})]
-        for messages in _written(text) if is_typed(text) else [pasted]:
+        for messages in _bursts(text) if is_typed(text) else [pasted]:
             go_on(stays, begun=begun)
             begun = True
             await self._send(messages)
@@ -110,3 +111,15 @@ def _written(text: str) -> Iterator[list[Message]]:
                 yield list(_struck(keys[letter]))
         else:
             yield [(INSERT, {"text": "".join(run)})]
+
+
+def _bursts(text: str) -> Iterator[list[Message]]:
+    """Return the messages of a text in groups; a space, which would press a button, begins one."""
+    burst: list[Message] = []
+    for at, messages in enumerate(_written(text)):
+        is_full = at == 1 or len(burst) >= 2 * BURST or messages[0][1].get("text") == " "
+        if burst and is_full:
+            yield burst
+            burst = []
+        burst += messages
+    yield burst
