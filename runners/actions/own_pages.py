@@ -1,15 +1,16 @@
 """Which pages are this product's own, where no agent acts (S1 §4.3): its admin could confirm what
 people are asked for.
 
-Known by where the product listens on this machine (CONTINUITY_OWN_PORTS, and the names in
-CONTINUITY_ALLOWED_HOSTS) and by its address for people (CONTINUITY_PUBLIC_URL); config.settings
-checks these at the start.
+Known by where the product listens on this machine (CONTINUITY_OWN_PORTS; any name or address of the
+machine, and the names in CONTINUITY_ALLOWED_HOSTS) and by its address for people
+(CONTINUITY_PUBLIC_URL); config.settings checks these at the start.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import socket
 from urllib.parse import SplitResult, urlsplit
 
 from runners.actions.errors import OwnPage
@@ -51,14 +52,28 @@ def _own_ports() -> set[int]:
 
 
 def _is_this_machine(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
+    if host == "localhost" or host.endswith(".localhost") or host == socket.gethostname().lower():
         return True
-    names = os.environ.get("CONTINUITY_ALLOWED_HOSTS", "").split(",")
-    if host in {name.strip().strip("[]").lower() for name in names}:
+    allowed = os.environ.get("CONTINUITY_ALLOWED_HOSTS", "").split(",")
+    names = [name.strip().strip("[]").lower() for name in allowed]
+    if any(host in (name, name[1:]) or host.endswith(name) for name in names if name[:1] == "."):
+        return True
+    if host in names:
         return True
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
     meant = getattr(address, "ipv4_mapped", None) or address
-    return meant.is_loopback or meant.is_unspecified
+    return meant.is_loopback or meant.is_unspecified or _is_bound_here(str(meant))
+
+
+def _is_bound_here(address: str) -> bool:
+    """Tell whether an address is one of this machine's: no other can be bound."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as trial:
+            trial.bind((address, 0))
+    except OSError:
+        return False
+    return True

@@ -29,7 +29,9 @@ async def prepare_page(act: Act, tab_id: int, *, pause: Pause = asyncio.sleep) -
     loaded = await act(WAIT_FOR_LOADED.name, where)
     if _is_final(loaded):
         return loaded
-    warnings = [] if loaded.ok else [f"The page is taken as it is: {_words(loaded)}"]
+    warnings = list((loaded.output or {}).get("warnings", ()))
+    if not loaded.ok:
+        warnings.append(f"The page is taken as it is: {_words(loaded)}")
     results: dict[str, ToolResult] = {}
     for attempt in range(TRIES):
         if attempt:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from runners.base import Closed, Effect, ToolContext
 from runners.browser.own_tab import hand_on, own_tab
+from runners.browser.trouble import answered_no
 from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator
 from runners.registry import tool
 
@@ -36,4 +37,4 @@ async def click_element(args: ClickElement, ctx: ToolContext) -> Mapping[str, An
 
 def said_no(dialogs: list[str]) -> list[str]:
     """Return a warning for each question that the page asked in a dialog."""
-    return [f"The page asked “{asked}”, which was answered with no." for asked in dialogs[:5]]
+    return [answered_no(asked) for asked in dialogs[:5]]

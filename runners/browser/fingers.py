@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +10,29 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
 TYPED_LENGTH = 200  # what is longer, or has lines, comes as if pasted
+Stays = Callable[[], bool]  # whether the page still shows the document that was aimed at
+
+
+class PageLeft(Exception):
+    """The page is on its way to another document, which is not to be touched instead.
+
+    Attributes:
+        begun: something was done to the document before.
+    """
+
+    def __init__(self, *, begun: bool) -> None:
+        super().__init__()
+        self.begun = begun
+
+
+def go_on(stays: Stays, *, begun: bool = False) -> None:
+    """Let a deed go on.
+
+    Raises:
+        PageLeft: It would reach another document than was meant.
+    """
+    if not stays():
+        raise PageLeft(begun=begun)
 
 
 def is_typed(text: str) -> bool:
@@ -17,15 +41,17 @@ def is_typed(text: str) -> bool:
 
 
 class Fingers(Protocol):
-    """A mouse and a keyboard; what fails may have been done in part."""
+    """A mouse and a keyboard; what fails may have been done in part. Before each thing that does
+    something `stays` is asked, and PageLeft raised where the page does not.
+    """
 
-    async def press(self, x: float, y: float) -> None:
+    async def press(self, x: float, y: float, stays: Stays) -> None:
         """Move to a point of the viewport, in CSS pixels, and press the left button there."""
 
-    async def write(self, text: str) -> None:
+    async def write(self, text: str, stays: Stays) -> None:
         """Write a text, not empty, in place of what is selected in the focused field."""
 
-    async def strike(self, key: str) -> None:
+    async def strike(self, key: str, stays: Stays) -> None:
         """Press one key: Enter or Delete."""
 
 
@@ -35,18 +61,21 @@ class PageFingers:
 
     page: Page
 
-    async def press(self, x: float, y: float) -> None:
+    async def press(self, x: float, y: float, stays: Stays) -> None:
         """Press the left button."""
         mouse = self.page.mouse
         await mouse.move(x, y)
+        go_on(stays)
         await mouse.down()
         await mouse.up()
 
-    async def write(self, text: str) -> None:
+    async def write(self, text: str, stays: Stays) -> None:
         """Write a text."""
+        go_on(stays)
         keyboard = self.page.keyboard
         await (keyboard.type(text) if is_typed(text) else keyboard.insert_text(text))
 
-    async def strike(self, key: str) -> None:
+    async def strike(self, key: str, stays: Stays) -> None:
         """Press one key."""
+        go_on(stays)
         await self.page.keyboard.press(key)

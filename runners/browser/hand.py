@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runners.browser.failures import ContextLost
-from runners.browser.fingers import Fingers, PageFingers
+from runners.browser.fingers import Fingers, PageFingers, PageLeft, Stays
 from runners.browser.locating import Aimed, Meant, aim, ask
+from runners.browser.reading import next_document
 from runners.browser.tab import Tab
 from runners.browser.vocabulary import Purpose
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
@@ -27,13 +29,16 @@ MASK = "***"
 class Hand:
     """Works on one tab until a `time.monotonic()` value; `patience` is when looking ends.
 
-    `fingers` are Playwright's mouse and keyboard unless others are given.
+    `fingers` are Playwright's mouse and keyboard unless others are given. `permit` raises where a
+    document of this address is not to be touched; it is asked once the element is known, and again
+    when the mouse is over it. No document but the one that the element was found in is touched.
     """
 
     tab: Tab
     patience: float
     deadline: float
     fingers: Fingers | None = None
+    permit: Callable[[str], None] = lambda url: None
 
     async def press(self, locator: Meant | None) -> Aimed:
         """Press the element once, or the submit button of the form that was filled last.
@@ -48,14 +53,14 @@ class Hand:
             if aimed.key:
                 with _effect_unknown():
                     await self._ask("focus")
-                await self.strike(aimed.key)
+                await self.strike(aimed.key, aimed)
                 return aimed
-            if await self._press_at(aimed) != "missed":
+            met = await self._press_at(aimed)
+            if met == "left":
+                await self._await_next_document()
+            elif met != "missed":
                 return aimed
-        raise ElementNotFound(
-            "The element moved away under the mouse each time.",
-            details={"reason": "moving", "candidates": [dict(aimed.match)], "effect": "none"},
-        )
+        raise _moves(aimed)
 
     async def fill(
         self, locator: Meant, value: str, *, is_secret: bool = False
@@ -71,8 +76,8 @@ class Hand:
         aimed = await self._aim(locator, "field")
         try:
             if aimed.way in ("toggle", "radio"):
-                await self._switch(aimed, value)
-            elif aimed.way == "choice":
+                return aimed, await self._switch(aimed, value)
+            if aimed.way == "choice":
                 _chosen(await self._ask("choose", value), aimed)
             elif aimed.way == "set":
                 await self._set(aimed, value)
@@ -87,35 +92,61 @@ class Hand:
             raise _went_on("unknown") from None
         return aimed, []
 
-    async def strike(self, key: str) -> None:
+    async def strike(self, key: str, aimed: Aimed) -> None:
         """Press a key in the field that has the focus; the field that was filled last has it.
 
         Raises:
             NavigationTimeout, PageCrashed: as `press`.
         """
         with _effect_unknown():
-            striking = self._fingers.strike(key)
-            await self.tab.handle(striking, seconds=self._left(PRESS_SECONDS))
+            striking = self._fingers.strike(key, self._stays(aimed))
+            try:
+                await self.tab.handle(striking, seconds=self._left(PRESS_SECONDS))
+            except PageLeft:
+                raise _went_on("unknown") from None
 
     async def _aim(
         self, locator: Meant | None, purpose: Purpose, *, will_press: bool = False
     ) -> Aimed:
         try:
-            return await aim(
+            aimed = await aim(
                 self.tab, locator, purpose, until=self.patience, will_press=will_press,
                 answer_by=self.deadline,
             )  # fmt: skip
         except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:
             failure.details.setdefault("effect", "none")
             raise
+        self.permit(aimed.url)
+        return aimed
+
+    def _stays(self, aimed: Aimed) -> Stays:
+        """Return what tells whether the page still shows, and keeps, the document of an element."""
+
+        def stays() -> bool:
+            self.permit(aimed.url)
+            return self.tab.documents == aimed.documents and not self.tab.is_leaving
+
+        return stays
 
     async def _press_at(self, aimed: Aimed) -> str:
-        """Press and let go; return `hit`, `missed` (nothing was pressed) or `unseen`."""
+        """Press and let go; return `hit`, `unseen`, or where nothing was pressed `missed` or, for
+        the page goes on to another document, `left`.
+        """
         x, y = aimed.point or (0.0, 0.0)
         with _effect_unknown():
-            pressing = self._fingers.press(x, y)
-            await self.tab.handle(pressing, seconds=self._left(PRESS_SECONDS))
+            pressing = self._fingers.press(x, y, self._stays(aimed))
+            try:
+                await self.tab.handle(pressing, seconds=self._left(PRESS_SECONDS))
+            except PageLeft:
+                return "left"
             return await self._what_was_hit()
+
+    async def _await_next_document(self) -> None:
+        try:
+            await next_document(self.tab, self.patience, grace=0.0)
+        except (NavigationTimeout, PageCrashed) as failure:
+            failure.details["effect"] = "none"
+            raise
 
     async def _what_was_hit(self) -> str:
         """Return what a press met; one that sends the page on met its element.
@@ -133,11 +164,11 @@ class Hand:
                 return "hit"
             raise
 
-    async def _switch(self, aimed: Aimed, value: str) -> None:
+    async def _switch(self, aimed: Aimed, value: str) -> list[str]:
         wanted = await self._ask("mustPress", value)
         _chosen(wanted, aimed)
         if not wanted["press"]:
-            return
+            return []
         for _ in range(MAX_MISSES):
             place = await self._ask("reachTarget")
             if place.get("reason"):
@@ -145,9 +176,20 @@ class Hand:
                     "The box cannot be pressed: something else lies over it.",
                     details={**place, "candidates": [dict(aimed.match)]},
                 )
-            point = Aimed(aimed.match, (place["x"], place["y"]), aimed.way, False, "")
-            if await self._press_at(point) != "missed":
-                return
+            met = await self._press_at(replace(aimed, point=(place["x"], place["y"])))
+            if met == "left":
+                raise _went_on("none")
+            if met != "missed":
+                return await self._what_became(aimed, wanted["was"])
+        raise _moves(aimed)
+
+    async def _what_became(self, aimed: Aimed, before: str) -> list[str]:
+        """Return a warning where a box that was pressed is what it was before."""
+        try:
+            is_same = (await self._ask("shownValue"))["value"] == before
+        except (ContextLost, NavigationTimeout):
+            return []
+        return [f"“{aimed.match['label']}” was pressed, and stayed as it was."] if is_same else []
 
     async def _set(self, aimed: Aimed, value: str) -> None:
         shown = (await self._ask("setValue", value))["value"]
@@ -163,11 +205,14 @@ class Hand:
             await self._ask("focus")
         except ContextLost:
             raise _went_on("none") from None
-        writing = self._fingers.write(value) if value else self._fingers.strike("Delete")
+        stays, fingers = self._stays(aimed), self._fingers
+        writing = fingers.write(value, stays) if value else fingers.strike("Delete", stays)
         try:
             await self.tab.handle(writing, seconds=self._left(TYPE_SECONDS))
         except TimeoutError:
             raise _hangs(effect="unknown") from None
+        except PageLeft as left:
+            raise _went_on("unknown" if left.begun else "none") from None
         shown = (await self._ask("shownValue"))["value"]
         return self._differences(aimed, value, shown, is_secret=is_secret or aimed.is_secret)
 
@@ -207,6 +252,13 @@ def _chosen(answer: dict[str, Any], aimed: Aimed) -> None:
             "options": answer["missing"],
             "candidates": [dict(aimed.match)],
         },
+    )
+
+
+def _moves(aimed: Aimed) -> ElementNotFound:
+    return ElementNotFound(
+        "The element moved away under the mouse each time.",
+        details={"reason": "moving", "candidates": [dict(aimed.match)], "effect": "none"},
     )
 
 

@@ -21,6 +21,7 @@ from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, To
 
 Meant = Locator | Pointed
 ANSWER_SECONDS = 6.0  # for the page's answer beyond the time that it may look
+LOST_SECONDS = 1.0  # for the answer of a document after which another one came: it may get lost
 MAX_DOCUMENTS = 8
 
 _WHY = {
@@ -48,6 +49,7 @@ class Aimed:
         point: where to touch it, in CSS pixels of the viewport; None where nobody will.
         way: how a value gets into it: text, rich, set, choice, toggle, radio or none.
         key: the key to press in it instead of touching it.
+        url, documents: of the document that it is in, and how many the tab had shown by then.
     """
 
     match: Mapping[str, Any]
@@ -55,6 +57,8 @@ class Aimed:
     way: str
     is_secret: bool
     key: str
+    url: str
+    documents: int
 
 
 async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> dict[str, Any]:
@@ -65,11 +69,19 @@ async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> d
         NavigationTimeout: The page gave no answer in time: its script hangs.
         PageCrashed: The page is lost.
     """
-    end = time.monotonic() + seconds
-    request = {"deed": deed, "given": given}
+    end, documents = time.monotonic() + seconds, tab.documents
+
+    def left() -> float:
+        nonlocal end
+        if tab.documents != documents:
+            end = min(end, tab.shown_since + LOST_SECONDS)
+        return end - time.monotonic()
+
     try:
-        text = await tab.act(request, lambda: end - time.monotonic())
+        text = await tab.act({"deed": deed, "given": given}, left)
     except TimeoutError:
+        if tab.documents != documents:
+            raise ContextLost("the page went on, and the answer with it") from None
         raise NavigationTimeout(
             "The page did not answer: a script of it hangs.", details={"url": tab.page.url}
         ) from None
@@ -103,19 +115,20 @@ async def aim(
             "isGuarded": will_press,
         }
         try:
+            documents = tab.documents
             seconds = min(left + ANSWER_SECONDS, answer_by - time.monotonic())
             answer = await ask(tab, "aim", request, seconds=seconds)
         except ContextLost:
             continue
         if answer["outcome"] != "ready":
             raise _not_found(answer, locator, purpose, tab)
-        return _aimed(answer)
+        return _aimed(answer, documents)
     raise NavigationTimeout(
         "The page keeps going on to another document.", details={"url": tab.page.url}
     )
 
 
-def _aimed(answer: Mapping[str, Any]) -> Aimed:
+def _aimed(answer: Mapping[str, Any], documents: int) -> Aimed:
     has_point = answer.get("x") is not None
     return Aimed(
         match=answer["match"],
@@ -123,6 +136,8 @@ def _aimed(answer: Mapping[str, Any]) -> Aimed:
         way=answer["way"],
         is_secret=answer["isSecret"],
         key=answer["presses"],
+        url=answer["url"],
+        documents=documents,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from runners.base import ToolContext
 from runners.browser.address import check_address
@@ -31,8 +31,11 @@ async def own_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab
         yield tab
 
 
-def hand_on(tab: Tab, ctx: ToolContext, *, timeout_ms: int, fingers: Fingers | None = None) -> Hand:
+def hand_on(
+    tab: Tab, ctx: ToolContext, *, timeout_ms: int, fingers: Fingers | None = None,
+    permit: Callable[[str], None] = lambda url: None,
+) -> Hand:  # fmt: skip
     """Return the hand that works on the tab and looks for elements for so long at most."""
     end = ctx.deadline - RESERVE_SECONDS
     return Hand(tab, patience=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
-                deadline=end, fingers=fingers)  # fmt: skip
+                deadline=end, fingers=fingers, permit=permit)  # fmt: skip

@@ -71,16 +71,18 @@ class Reading:
         parse_by = min(time.monotonic() + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
         await next_document(tab, parse_by, grace=self.grace)
         documents = tab.documents
-        page = await self._read_on(tab, tab.page.url, parse_by)
+        page = await self._read_on(tab, tab.page.url, parse_by, stays=not tab.is_leaving)
         if tab.is_leaving and tab.documents == documents:
             # A script sent the page on while it was waited for.
             await next_document(tab, parse_by)
             page = await self._read_on(tab, tab.page.url, parse_by)
         return page
 
-    async def _read_on(self, tab: Tab, url: str, parse_by: float) -> dict[str, Any]:
+    async def _read_on(
+        self, tab: Tab, url: str, parse_by: float, *, stays: bool = False
+    ) -> dict[str, Any]:
         try:
-            answer = await self._read(tab, parse_by)
+            answer = await self._read(tab, parse_by, stays=stays)
         except NavigationTimeout:
             await tab.stop_loading()
             raise
@@ -93,14 +95,17 @@ class Reading:
         page["warnings"] = said + unsettled + blocked
         return page
 
-    async def _read(self, tab: Tab, parse_by: float) -> dict[str, Any]:
-        """Read the document that is there in the end: pages may send their reader on to another."""
+    async def _read(self, tab: Tab, parse_by: float, *, stays: bool) -> dict[str, Any]:
+        """Read the document that is there in the end: pages may send their reader on to another.
+        `stays`: nothing comes of what the first one asked for so far.
+        """
         met_by = time.monotonic() + (self.wait_for.timeout_ms / 1000 if self.wait_for else 0.0)
         for visit in range(MAX_DOCUMENTS):
             is_patient = visit < MAX_DOCUMENTS / 2
             options = self._options(
                 parse_by, met_by, idle_seconds=IDLE_SECONDS if is_patient else 0.0
             )
+            options["settle"]["stays"] = stays and visit == 0
             try:
                 answer = await self._ask(tab, options, parse_by, met_by)
                 return answer if is_patient else {**answer, "settled": "moving"}

@@ -61,6 +61,7 @@ class Tab:
         used_at: `time.monotonic()` of its last lease.
         parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
         documents: how many documents (of the page itself, not of frames) it has shown.
+        shown_since: `time.monotonic()` when the last of them began to arrive.
         is_leaving: whether it was sent on to another document that has not begun to arrive.
     """
 
@@ -75,7 +76,9 @@ class Tab:
         self.line = line
         self._frame_id = frame_id
         self.documents = 0
+        self.shown_since = 0.0
         self.is_leaving = False
+        self._asked_for = ""
         self._is_dirty = False
         self._global: str | None = None
         self._looking: asyncio.TimerHandle | None = None
@@ -86,6 +89,7 @@ class Tab:
         page.on("domcontentloaded", self._note_parsed)
         for event in ("frameRequestedNavigation", "frameStartedNavigating"):
             line.on(f"Page.{event}", lambda told: self._note_leaving(told, True))
+        line.on("Page.windowOpen", self._note_window)
         line.on("Page.frameNavigated", self._note_document)
         line.on("Page.frameStoppedLoading", lambda told: self._note_leaving(told, False))
 
@@ -116,6 +120,10 @@ class Tab:
     def dialogs(self) -> list[str]:
         """What the page asked in dialogs since the lease began; all were answered with no."""
         return self._trouble.dialogs
+
+    def take_notices(self) -> list[str]:
+        """Return what the page did by itself since this was asked last, a sentence each."""
+        return self._trouble.take_notices()
 
     def ask_person(self, answerer: Answerer | None) -> None:
         """Have somebody answer the page's dialogs from now on; None: they are answered with no."""
@@ -158,6 +166,8 @@ class Tab:
             raise NavigationTimeout(late, details={"url": url}) from None
         except browser_errors() as error:
             raise failure_of(str(error), url) from None
+        if answer.get("loaderId"):
+            self._global = None  # also where the word of the new document is still on its way
         if answer.get("isDownload"):
             raise is_download(url)
         if answer.get("errorText"):
@@ -346,14 +356,26 @@ class Tab:
 
     def _note_leaving(self, told: dict[str, Any], is_leaving: bool) -> None:
         is_same = told.get("navigationType") in ("sameDocument", "historySameDocument")
-        if told.get("frameId") == self._frame_id and not is_same:
-            self.is_leaving = is_leaving
+        is_elsewhere = told.get("disposition", "currentTab") != "currentTab"
+        if told.get("frameId") != self._frame_id or is_same or is_elsewhere:
+            return
+        if self.is_leaving and not is_leaving and self._asked_for:
+            where = f"{self._asked_for} gave no page: a file to keep, perhaps, or nothing."
+            self._trouble.note(f"The page was sent on, and {where}")
+        self._asked_for = told.get("url", self._asked_for)[:500] if is_leaving else ""
+        self.is_leaving = is_leaving
+
+    def _note_window(self, told: dict[str, Any]) -> None:
+        where = f" on {told['url'][:500]}" if told.get("url", "").startswith("http") else ""
+        self._trouble.note(f"The page opened a window of its own{where}, which was closed.")
 
     def _note_document(self, told: dict[str, Any]) -> None:
         if told.get("frame", {}).get("id") == self._frame_id:
             self.documents += 1
+            self.shown_since = time.monotonic()
             self.run_id = self._leased_for
             self.is_leaving, self.parsed_at, self._global = False, None, None
+            self._asked_for = ""
 
     def _note_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:

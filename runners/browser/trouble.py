@@ -20,6 +20,7 @@ Answer = TypeVar("Answer")
 
 MAX_DIALOGS = 20
 MAX_POPUPS = 10
+MAX_NOTICES = 10
 GLANCE_SECONDS = 1.0
 
 
@@ -38,6 +39,7 @@ class Trouble:
         self._dialogs = 0
         self._popups = 0
         self._chores: set[asyncio.Task[None]] = set()
+        self._notices: list[str] = []
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
         page.on("crash", self._on_crash)
@@ -57,6 +59,18 @@ class Trouble:
         """Forget the dialogs and popups so far: each lease has its own count."""
         self.dialogs = []
         self._dialogs = self._popups = 0
+
+    def note(self, notice: str) -> None:
+        """Keep a sentence for whoever asks next what the page did by itself."""
+        if len(self._notices) < MAX_NOTICES:
+            self._notices.append(notice)
+
+    def take_notices(self) -> list[str]:
+        """Return what the page did by itself since this was asked last: it asked, opened a window,
+        led to no page.
+        """
+        taken, self._notices = self._notices, []
+        return taken
 
     async def watch(
         self, work: Coroutine[Any, Any, Answer], seconds_left: Callable[[], float]
@@ -113,6 +127,7 @@ class Trouble:
             return
         if dialog.type != "beforeunload":
             self.dialogs.append(dialog.message[:200])
+            self.note(answered_no(dialog.message[:200]))
         # Dismissing "leave this page?" would keep the tab on it.
         self.do(dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
 
@@ -123,6 +138,11 @@ class Trouble:
         popup.on("popup", self._on_popup)
         popup.on("dialog", self._on_dialog)
         self.do(popup.close())
+
+
+def answered_no(asked: str) -> str:
+    """Return what is said of a question that the page asked in a dialog."""
+    return f"The page asked “{asked}”, which was answered with no."
 
 
 def within(seconds: float) -> Callable[[], float]:

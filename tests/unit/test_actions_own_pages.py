@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from runners.actions.own_pages import is_own_page
@@ -12,12 +14,13 @@ OWN = [
     "http://[::ffff:7f00:1]:8000/", "http://localhost.:8000/", "http://localhost:8123/",
     "https://work.example.org/runs/1", "http://office-pc:8000/", "http://10.0.0.5:8123/",
     "blob:http://localhost:8000/6f0c", "http://work.example.org:443/",
+    "http://a.team.test:8000/", "http://team.test:8123/",
 ]  # fmt: skip
 OTHERS = [
     "http://localhost:3000/", "http://127.0.0.1:8001/", "https://example.org:8000/",
     "https://work.example.org:8443/", "https://work.example.org.evil.test/", "about:blank",
     "data:text/html,http://localhost:8000", "http://10.0.0.6:8000/", "chrome-error://chromewebdata/",
-    "file:///etc/passwd", "http://localhost/",
+    "file:///etc/passwd", "http://localhost/", "http://ateam.test:8000/",
 ]  # fmt: skip
 
 
@@ -25,7 +28,7 @@ OTHERS = [
 def _places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTINUITY_OWN_PORTS", "8000, 8123")
     monkeypatch.setenv("CONTINUITY_PUBLIC_URL", "https://work.example.org/")
-    monkeypatch.setenv("CONTINUITY_ALLOWED_HOSTS", "Office-PC,10.0.0.5,*")
+    monkeypatch.setenv("CONTINUITY_ALLOWED_HOSTS", "Office-PC,10.0.0.5,.team.test,*")
 
 
 @pytest.mark.parametrize("url", OWN)
@@ -36,6 +39,18 @@ def test_a_page_of_the_product_is_known(url: str) -> None:
 @pytest.mark.parametrize("url", OTHERS)
 def test_a_page_of_somebody_else_is_let_be(url: str) -> None:
     assert not is_own_page(url)
+
+
+def test_every_address_and_the_name_of_this_machine_are_its_own() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        address = asking.getsockname()[0]
+    assert is_own_page(f"http://{address}:8000/admin/")
+    assert is_own_page(f"http://{socket.gethostname()}:8000/admin/")
+    assert not is_own_page(f"http://{address}:3000/")
 
 
 def test_the_usual_port_is_known_without_any_setting(monkeypatch: pytest.MonkeyPatch) -> None:

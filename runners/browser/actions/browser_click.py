@@ -11,8 +11,7 @@ from runners.actions.registering import action
 from runners.actions.results import Clicked
 from runners.base import ToolContext
 from runners.browser.actions.strategies import by_strategy
-from runners.browser.actions.task_tab import task_tab
-from runners.browser.click_element import said_no
+from runners.browser.actions.task_tab import notices_of, task_tab
 from runners.browser.vocabulary import Pointed
 
 LOOKING_MS = 2000
@@ -23,11 +22,11 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
     """Click an element of the task's page once, by its clickId, or by XPath where that is not given
     or its element is gone.
 
-    It is scrolled to, and waited for shortly until it holds still with nothing over it; nothing
-    else is ever touched. What would open in a tab of its own opens in this one. The mouse is real
-    unless `strategy` is dom_click, or real input cannot be had: `warnings` say so. Fails with
-    ELEMENT_NOT_FOUND when the element is gone, covered or disabled; details.effect tells whether
-    anything was clicked when it fails otherwise.
+    It is scrolled to, which is how a page is scrolled (click something far down), and waited for
+    shortly until it holds still with nothing over it; nothing else is ever touched. What would open
+    in a tab of its own opens in this one. The mouse is real unless `strategy` is dom_click, or real
+    input cannot be had: `warnings` say so. Fails with ELEMENT_NOT_FOUND when the element is gone,
+    covered or disabled; details.effect tells whether anything was clicked when it fails otherwise.
     """
     meant = Pointed.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     async with task_tab(ctx, args.tab_id) as task:
@@ -35,5 +34,5 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
             task, ctx, lambda hand: hand.press(meant), by_cdp=args.strategy == "cdp_mouse",
             looking_ms=LOOKING_MS,
         )  # fmt: skip
-        warnings += said_no(task.tab.dialogs)
+        warnings += notices_of(task, ctx)
     return Clicked(strategy="cdp_mouse" if by_cdp else "dom_click", warnings=warnings).as_output()

@@ -11,8 +11,7 @@ from runners.actions.registering import action
 from runners.actions.results import Typed
 from runners.base import ToolContext
 from runners.browser.actions.strategies import by_strategy
-from runners.browser.actions.task_tab import task_tab
-from runners.browser.click_element import said_no
+from runners.browser.actions.task_tab import notices_of, task_tab
 from runners.browser.hand import Hand
 from runners.browser.vocabulary import Pointed
 from runners.errors import ElementNotFound, PageCrashed
@@ -24,7 +23,8 @@ BY_SCRIPT = frozenset({"choice", "set"})  # options, dates and sliders: no keys 
 @action(TYPE, kind="browser")
 async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]:
     """Write a text into a field of the task's page in place of what it holds, by its clickId, or by
-    XPath, or by neither into the field that has the focus; with `submit`, press Enter there.
+    XPath, or by neither into the field that has the focus; with `submit`, press Enter there. To
+    press Enter alone, write the same text once more.
 
     Options, boxes and dates are chosen by the text too. The keyboard is real unless `strategy` is
     dom_input, the field takes no keys, or real input cannot be had: `warnings` say so. A page that
@@ -36,19 +36,19 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
     async def write(hand: Hand) -> tuple[str, list[str]]:
         try:
             aimed, warnings = await hand.fill(meant, args.text, is_secret=is_secret)
+            if args.submit:
+                await hand.strike("Enter", aimed)
         except PageCrashed as lost:
             if hand.tab.is_alive:
                 return "text", [_went_on(lost, str(meant))]
             raise
-        if args.submit:
-            await hand.strike("Enter")
         return aimed.way, warnings
 
     async with task_tab(ctx, args.tab_id) as task:
         (way, told), by_cdp, warnings = await by_strategy(
             task, ctx, write, by_cdp=args.strategy == "cdp_key", looking_ms=LOOKING_MS
         )
-        warnings += [ctx.mask(one) for one in told] + said_no(task.tab.dialogs)
+        warnings += [ctx.mask(one) for one in told] + notices_of(task, ctx)
     by_keys = by_cdp and way not in BY_SCRIPT
     return Typed(strategy="cdp_key" if by_keys else "dom_input", warnings=warnings).as_output()
 

@@ -12,8 +12,11 @@ from runners.actions.registering import action
 from runners.actions.results import Loaded
 from runners.base import ToolContext
 from runners.browser.actions.arriving import arrival
-from runners.browser.actions.task_tab import task_tab
+from runners.browser.actions.task_tab import notices_of, task_tab
 from runners.browser.own_tab import RESERVE_SECONDS
+
+ERROR_PAGE = "chrome-error:"
+NOT_OPENED = "The page that was asked for could not be opened; the browser shows an error instead."
 
 
 @action(WAIT_FOR_LOADED, kind="browser")
@@ -29,4 +32,7 @@ async def browser_wait_for_loaded(
         await task.settle(end)
         await arrival(task.tab, wholly=True, until=end)
         task.tab.settle()
-    return Loaded().as_output()
+        warnings = notices_of(task, ctx)
+        if task.tab.page.url.startswith(ERROR_PAGE):
+            warnings.append(NOT_OPENED)
+    return Loaded(warnings=warnings).as_output()

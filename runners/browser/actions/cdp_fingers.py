@@ -1,7 +1,7 @@
 """Real input through the browser's protocol: `Input.dispatchMouseEvent` and `dispatchKeyEvent`.
 
-Messages of one deed are sent one behind the other without waiting for each answer; the browser
-takes them in order.
+Messages of one press, and of a few keys, are sent one behind the other without waiting for each
+answer; the browser takes them in order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from runners.actions.errors import CdpLost
 from runners.browser.actions.keys import NAMED, Key, keyboard
 from runners.browser.failures import browser_errors
-from runners.browser.fingers import is_typed
+from runners.browser.fingers import Stays, go_on, is_typed
 from runners.browser.tab import Tab
 from runners.errors import PageCrashed
 
@@ -26,6 +26,7 @@ Message = tuple[str, Mapping[str, Any]]
 MOUSE, KEY = "Input.dispatchMouseEvent", "Input.dispatchKeyEvent"
 INSERT = "Input.insertText"
 NOTHING: Message = ("Input.setIgnoreInputEvents", {"ignore": False})  # says that the line is there
+BURST = 6  # keys between two looks whether the page stays; the first is alone
 CLOSING_SECONDS = 0.3  # between a line's end and the word that its page is gone
 
 
@@ -44,23 +45,30 @@ class CdpFingers:
     tab: Tab
     line: CDPSession
 
-    async def press(self, x: float, y: float) -> None:
+    async def press(self, x: float, y: float, stays: Stays) -> None:
         """Press the left button."""
         at = {"x": x, "y": y, "button": "left", "clickCount": 1}
         await self._try((MOUSE, {"type": "mouseMoved", "x": x, "y": y}))
+        go_on(stays)
         await self._send(
             [(MOUSE, {"type": "mousePressed", "buttons": 1, **at}),
              (MOUSE, {"type": "mouseReleased", **at})]
         )  # fmt: skip
 
-    async def write(self, text: str) -> None:
+    async def write(self, text: str, stays: Stays) -> None:
         """Write a text: what a keyboard has by its keys, the rest as an input method commits it."""
         await self._try(NOTHING)
-        await self._send(list(_written(text)) if is_typed(text) else [(INSERT, {"text": text})])
+        begun = False
+        pasted: list[Message] = [(INSERT, {"text": text})]
+        for messages in _bursts(text) if is_typed(text) else [pasted]:
+            go_on(stays, begun=begun)
+            begun = True
+            await self._send(messages)
 
-    async def strike(self, key: str) -> None:
+    async def strike(self, key: str, stays: Stays) -> None:
         """Press one key."""
         await self._try(NOTHING)
+        go_on(stays)
         await self._send(list(_struck(NAMED[key])))
 
     async def _try(self, message: Message) -> None:
@@ -95,11 +103,23 @@ def _struck(key: Key) -> Iterator[Message]:
     yield KEY, {"type": "keyUp", **{name: key[name] for name in key if name != "text"}}
 
 
-def _written(text: str) -> Iterator[Message]:
+def _written(text: str) -> Iterator[list[Message]]:
     keys = keyboard()
     for is_key, run in groupby(text, lambda letter: letter in keys):
         if is_key:
             for letter in run:
-                yield from _struck(keys[letter])
+                yield list(_struck(keys[letter]))
         else:
-            yield INSERT, {"text": "".join(run)}
+            yield [(INSERT, {"text": "".join(run)})]
+
+
+def _bursts(text: str) -> Iterator[list[Message]]:
+    """Return the messages of a text in groups; a space, which would press a button, begins one."""
+    burst: list[Message] = []
+    for at, messages in enumerate(_written(text)):
+        is_full = at == 1 or len(burst) >= 2 * BURST or messages[0][1].get("text") == " "
+        if burst and is_full:
+            yield burst
+            burst = []
+        burst += messages
+    yield burst

@@ -8,6 +8,7 @@ import contextlib
 from dataclasses import dataclass
 
 from runners.browser.failures import ContextLost
+from runners.browser.fingers import Stays
 from runners.browser.locating import ask
 from runners.browser.tab import Tab
 
@@ -16,19 +17,19 @@ DEED_SECONDS = 10.0  # at most; a hand has its own, shorter time
 
 @dataclass(frozen=True, slots=True)
 class DomFingers:
-    """Acts on the element that was aimed at last, wherever it is."""
+    """Acts on the element that was aimed at last, wherever it is: no other document has one."""
 
     tab: Tab
 
-    async def press(self, x: float, y: float) -> None:
+    async def press(self, x: float, y: float, stays: Stays) -> None:
         """Click the element."""
         await self._do("domClick")
 
-    async def write(self, text: str) -> None:
+    async def write(self, text: str, stays: Stays) -> None:
         """Put a text into the field."""
         await self._do("domWrite", text)
 
-    async def strike(self, key: str) -> None:
+    async def strike(self, key: str, stays: Stays) -> None:
         """Empty the field, or submit what it belongs to."""
         if key == "Enter":
             await self._do("domEnter")

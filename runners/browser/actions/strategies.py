@@ -12,7 +12,7 @@ from runners.actions.errors import CdpLost, CdpPermissionDenied, CdpUnavailable
 from runners.base import ToolContext
 from runners.browser.actions.cdp_fingers import CdpFingers, NotDispatched
 from runners.browser.actions.dom_fingers import DomFingers
-from runners.browser.actions.task_tab import TaskTab
+from runners.browser.actions.task_tab import TaskTab, check_frames, check_place
 from runners.browser.fingers import Fingers
 from runners.browser.hand import Hand
 from runners.browser.own_tab import hand_on
@@ -30,11 +30,16 @@ async def by_strategy(
     Raises:
         CdpUnavailable: Not done: by the protocol it could not be, and what stands in for it failed.
         CdpLost: The line was lost after the input began; details.effect is unknown.
+        OwnPage, AddressNotAllowed: The page went on to one where nothing may be touched.
         ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed: as the hand.
     """
 
+    def permit(url: str) -> None:
+        check_place(url, ctx)
+        check_frames(task.tab)
+
     def hand(fingers: Fingers) -> Hand:
-        return hand_on(task.tab, ctx, timeout_ms=looking_ms, fingers=fingers)
+        return hand_on(task.tab, ctx, timeout_ms=looking_ms, fingers=fingers, permit=permit)
 
     try:
         if not by_cdp:

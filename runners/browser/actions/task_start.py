@@ -21,6 +21,7 @@ from runners.browser.actions.task_tab import (
     check_place,
     known_task_tab,
     lost_page_told,
+    notices_of,
 )
 from runners.browser.address import check_address
 from runners.browser.failures import browser_errors, browser_is_gone
@@ -35,7 +36,8 @@ WINDOW_SECONDS = 5.0
 @action(TASK_START, kind="browser")
 async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
     """Open the task's own tab, in the background, on `url` or an empty page, and wait until it is
-    there. All other actions work on this tab alone, under the tabId that is returned.
+    there. All other actions work on this tab alone, under the tabId that is returned. It is also
+    the way to another address, and back to an earlier one: give `url` with `reuseExistingTab`.
 
     A tab that the task had before is closed, unless `reuseExistingTab` goes on in it. A page with
     an error status is opened all the same and named in `warnings`. Fails with INVALID_TARGET for
@@ -59,12 +61,14 @@ async def _open(
     task: TaskTab, url: str | None, args: TaskStart, ctx: ToolContext
 ) -> Mapping[str, Any]:
     tab = task.tab
+    tab.take_notices()  # those of a page that nobody works on any more
     title, warnings = "", list[str]()
     if url is not None:
         title, warnings = await open_in(tab, url, until=ctx.deadline - RESERVE_SECONDS)
     elif not args.reuse_existing_tab and tab.requested_url:
         await tab.go(EMPTY_PAGE, seconds=ctx.seconds_left())
     check_place(tab.page.url, ctx)
+    warnings += notices_of(task, ctx)
     if args.group_title is not None:
         warnings.append("This browser has no groups of tabs; groupTitle was not used.")
     started = TaskStarted(

@@ -109,7 +109,7 @@ async def task_tab(
     Raises:
         InvalidTaskTab: The number is another tab's.
         TaskTabClosed: There is no such tab any more, or it is lost meanwhile.
-        OwnPage: It shows a page of this product.
+        OwnPage: It shows a page of this product, in a frame of it perhaps.
         AddressNotAllowed: It shows what this caller may not look at.
         NavigationTimeout: That document does not arrive.
     """
@@ -130,6 +130,7 @@ async def task_tab(
             if settled:
                 await task.settle(ctx.deadline - RESERVE_SECONDS)
             check_place(tab.page.url, ctx)
+            check_frames(tab)
             yield task
 
 
@@ -143,6 +144,21 @@ def lost_page_told(task: TaskTab) -> Iterator[None]:
             "The task's tab was closed, or its page died.",
             details={"tabId": task.tab_id, **lost.details},
         ) from None
+
+
+def notices_of(task: TaskTab, ctx: ToolContext) -> list[str]:
+    """Return warnings of what the page did by itself since somebody was told of it last."""
+    return [ctx.mask(notice) for notice in task.tab.take_notices()]
+
+
+def check_frames(tab: Tab) -> None:
+    """Make sure that the page shows no page of this product inside: a hand would reach it there.
+
+    Raises:
+        OwnPage: It does.
+    """
+    for frame in tab.page.frames[1:]:
+        refuse_own_page(frame.url)
 
 
 def check_place(url: str, ctx: ToolContext) -> None:

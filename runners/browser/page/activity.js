@@ -12,6 +12,7 @@
   const cancel = call.bind(Event.prototype.preventDefault);
   const hide = call.bind(Event.prototype.stopImmediatePropagation);
   const then = call.bind(Promise.prototype.then);
+  const test = call.bind(RegExp.prototype.test);
   const NativeProxy = Proxy;
   const NativeNumber = Number;
 
@@ -102,9 +103,10 @@
   wrap(window, "clearTimeout", clear);
   wrap(window, "clearInterval", clear);
 
+  const isForOthers = (address) => !test(/^(https?|file|data|blob|about|javascript):/i, address); // mail, a phone
   if (window.navigation) {
     listen(window.navigation, "navigate", (event) => {
-      if (event.destination.sameDocument || event.downloadRequest !== null) return;
+      if (event.destination.sameDocument || event.downloadRequest !== null || isForOthers(event.destination.url)) return;
       leaving = true;
     });
     listen(window.navigation, "navigateerror", () => {
@@ -119,4 +121,9 @@
     }, true);
   answer("__TOKEN__busy", () => requests > 0 || timers > 0 || leaving);
   answer("__TOKEN__ever", () => everRequested);
+  // No document came of it: a file to keep, or an answer without content. The browser knows, the page does not.
+  answer("__TOKEN__stays", () => {
+    leaving = false;
+    return false;
+  });
 })();

@@ -1,13 +1,28 @@
 // Bring the element that is meant to where a hand can reach it, and make sure that the hand touches it and nothing else.
 const STEADY_LOOKS = 12;
-const frameOffset = (element) => {
-  let [x, y] = [0, 0];
-  for (let frame = viewOf(element.ownerDocument)?.frameElement; frame; frame = viewOf(frame.ownerDocument)?.frameElement) {
-    const box = boxOf(frame);
-    x += box.x + frame.clientLeft;
-    y += box.y + frame.clientTop;
-  }
-  return { x, y };
+const scrollTo = method(Element.prototype, "scrollIntoView");
+// Where a point of a frame's document is in the document around it, and the other way round: frames may be scaled.
+const scaleOf = (frame) => {
+  const { width, height } = boxOf(frame);
+  return [frame.offsetWidth ? width / frame.offsetWidth : 1, frame.offsetHeight ? height / frame.offsetHeight : 1];
+};
+const edgesOf = (frame) => {
+  const { paddingLeft, paddingTop } = getComputedStyle(frame);
+  return [frame.clientLeft + parseFloat(paddingLeft), frame.clientTop + parseFloat(paddingTop)];
+};
+const outOf = (frame, { x, y }) => {
+  const [box, [across, down], [left, top]] = [boxOf(frame), scaleOf(frame), edgesOf(frame)];
+  return { x: box.x + (left + x) * across, y: box.y + (top + y) * down };
+};
+const into = (frame, { x, y }) => {
+  const [box, [across, down], [left, top]] = [boxOf(frame), scaleOf(frame), edgesOf(frame)];
+  return { x: (x - box.x) / across - left, y: (y - box.y) / down - top };
+};
+const frameAround = (element) => viewOf(documentOf(element))?.frameElement;
+// Where a point of an element's own document is in the outermost one.
+const inTop = (element, point) => {
+  for (let frame = frameAround(element); frame; frame = frameAround(frame)) point = outOf(frame, point);
+  return point;
 };
 
 const deepestAt = (x, y) => {
@@ -18,28 +33,28 @@ const deepestAt = (x, y) => {
     if (!hit || hit === found) return found;
     found = hit;
     const inner = innerDocument(hit);
-    if (inner) {
-      const box = boxOf(hit);
-      x -= box.x + hit.clientLeft;
-      y -= box.y + hit.clientTop;
-    }
+    if (inner) ({ x, y } = into(hit, { x, y }));
     root = inner ?? shadowOf(hit);
     if (!root) return found;
   }
 };
 
 const PASSES_ON = "a[href],button,label,summary";
+const renderedAround = (node) => {
+  const slot = nodeKind(node) === ELEMENT ? slotOf(node) : null;
+  return slot ?? parentOf(node) ?? (nodeKind(node) === FRAGMENT ? hostOf(node) : null);
+};
 // Whether a hand that touches `hit` uses `target`.
 const touches = (target, hit) => {
-  for (let node = hit; node; node = node.assignedSlot ?? node.parentNode ?? node.host) {
+  for (let node = hit; node; node = renderedAround(node)) {
     if (node === target) return true;
     if (nodeKind(node) === ELEMENT && tagOf(node) === "label" && node.control === target) return true;
   }
-  return nodeKind(hit) === ELEMENT && matches(hit, PASSES_ON) && hit.contains(target);
+  return nodeKind(hit) === ELEMENT && matches(hit, PASSES_ON) && isAround(hit, target);
 };
 
 const pointsOf = (element) => {
-  const rects = [...element.getClientRects()].sort((a, b) => b.width * b.height - a.width * a.height);
+  const rects = [...rectsOf(element)].sort((a, b) => b.width * b.height - a.width * a.height);
   const rect = rects[0] ?? boxOf(element);
   return [[0.5, 0.5], [0.25, 0.5], [0.75, 0.5], [0.5, 0.25], [0.5, 0.75]].map(([across, down]) =>
     ({ x: rect.x + rect.width * across, y: rect.y + rect.height * down }));
@@ -57,13 +72,13 @@ const atRest = async (element) => {
 };
 
 const reachable = async (target) => {
-  target.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+  scrollTo(target, { block: "center", inline: "center", behavior: "instant" });
   if (!(await atRest(target))) return { reason: "moving" };
-  const { x, y } = frameOffset(target);
   let over = null;
   for (const point of pointsOf(target)) {
-    const hit = deepestAt(point.x + x, point.y + y);
-    if (hit && touches(target, hit)) return { x: point.x + x, y: point.y + y };
+    const { x, y } = inTop(target, point);
+    const hit = deepestAt(x, y);
+    if (hit && touches(target, hit)) return { x, y };
     over ??= hit;
   }
   if (!over) return { reason: "outside" };
@@ -72,19 +87,20 @@ const reachable = async (target) => {
 
 // Links and forms that would open a tab of their own open in this one: a run has one page.
 const staysHere = (element) => {
-  for (const holder of [closest(element, "a[target],area[target]"), element.form, closest(element, "form[target]")]) {
-    if (holder && hasAttr(holder, "target")) holder.setAttribute("target", "_self");
+  for (const holder of [closest(element, "a[target],area[target]"), own(element, "form"), closest(element, "form[target]")]) {
+    if (holder && hasAttr(holder, "target")) setAttr(holder, "target", "_self");
   }
-  if (hasAttr(element, "formtarget")) element.setAttribute("formtarget", "_self");
+  if (hasAttr(element, "formtarget")) setAttr(element, "formtarget", "_self");
 };
 
 // The shadow roots around an element that its page keeps to itself: events do not tell what they hit in there.
 const closedAround = (element) => {
   const found = [];
-  for (let root = element.getRootNode(); root.host; root = root.host.getRootNode()) if (root.mode === "closed") found.push(root);
+  for (let root = rootNodeOf(element); nodeKind(root) === FRAGMENT; root = rootNodeOf(hostOf(root))) if (root.mode === "closed") found.push(root);
   return found;
 };
 
+const LONGEST_PRESS_MS = 15_000;
 const PRESSES = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
 // Until the press is over, keep it from anything but the target: something may move under the hand.
 const guard = (target) => {
@@ -92,19 +108,20 @@ const guard = (target) => {
   const apart = closedAround(target);
   const judge = (event) => {
     const hit = event.composedPath()[0];
-    if (!event.isTrusted || apart.some((root) => root.host === hit)) return; // that root's own listener sees what was hit
+    if (!event.isTrusted || apart.some((root) => hostOf(root) === hit)) return; // that root's own listener sees what was hit
     seen.hit ??= touches(target, hit);
     if (seen.hit) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   };
-  const views = new Set([window, viewOf(target.ownerDocument), ...apart]);
+  const views = new Set([window, viewOf(documentOf(target)), ...apart]);
   for (const view of views) for (const press of PRESSES) listen(view, press, judge, { capture: true, passive: false });
   seen.end = () => {
     for (const view of views) for (const press of PRESSES) unlisten(view, press, judge, { capture: true });
   };
   globalThis.continuityGuard?.end();
   globalThis.continuityGuard = seen;
+  sleep(LONGEST_PRESS_MS).then(() => seen.end()); // where nobody asks what came of it, others may press again
 };
 
 // "hit", "missed", or "unseen" when the page gave no sign of the press.
@@ -152,7 +169,7 @@ const attempt = async ({ locator, purpose, isGuarded }) => {
     staysHere(element);
     guard(hand);
   }
-  return { outcome: "ready", match, x: place.x, y: place.y, presses: found.presses ?? "", ...fieldOf(element) };
+  return { outcome: "ready", match, x: place.x, y: place.y, presses: found.presses ?? "", url: location.href, ...fieldOf(element) };
 };
 
 // Look for the element until it is there and can be used, or the time is up.

@@ -16,8 +16,14 @@ const nextSibling = getter(Node.prototype, "nextSibling");
 const rawText = getter(Node.prototype, "textContent");
 const dataOf = getter(CharacterData.prototype, "data");
 const positionOf = method(Node.prototype, "compareDocumentPosition");
+const parentOf = getter(Node.prototype, "parentNode");
+const rootNodeOf = method(Node.prototype, "getRootNode");
+const documentOf = getter(Node.prototype, "ownerDocument");
+const isAround = method(Node.prototype, "contains");
 const tagOf = getter(Element.prototype, "localName");
 const openShadowOf = getter(Element.prototype, "shadowRoot");
+const slotOf = getter(Element.prototype, "assignedSlot");
+const hostOf = getter(ShadowRoot.prototype, "host");
 // Roots that a page keeps to itself, as the browser handed them over (runners/browser/actions/piercing.py).
 const CLOSED = globalThis.continuityClosed ?? null;
 const shadowOf = CLOSED === null ? openShadowOf : (element) => openShadowOf(element) ?? CLOSED.get(element) ?? null;
@@ -28,8 +34,11 @@ const hasAttr = method(Element.prototype, "hasAttribute");
 const closest = method(Element.prototype, "closest");
 const matches = method(Element.prototype, "matches");
 const boxOf = method(Element.prototype, "getBoundingClientRect");
+const rectsOf = method(Element.prototype, "getClientRects");
 const isRendered = method(Element.prototype, "checkVisibility");
 const assignedTo = method(HTMLSlotElement.prototype, "assignedNodes");
+// A field, never a form: what a form says of itself may be one of its fields.
+const own = (element, name) => (tagOf(element) === "form" ? undefined : element[name]);
 const FRAME_DOCUMENT = {
   iframe: getter(HTMLIFrameElement.prototype, "contentDocument"),
   frame: getter(HTMLFrameElement.prototype, "contentDocument"),

@@ -1,7 +1,7 @@
 // What a person could use on the page: controls and links, sorted by position, with label, box and state.
 const USABLE_WITHOUT_ROLE = [
   "a[href]", "area[href]", "button", "input:not([type=hidden])", "select", "textarea", "summary", "[onclick]:not(form)",
-  "[contenteditable='']", "[contenteditable=true]", "audio[controls]", "video[controls]",
+  "[contenteditable='']", "[contenteditable=true i]", "[contenteditable=plaintext-only i]", "audio[controls]", "video[controls]",
 ].join(",");
 const USABLE = `${USABLE_WITHOUT_ROLE},[role]:not(form)`;
 const USABLE_ROLES = new Set([
@@ -41,7 +41,7 @@ const typeOfElement = (element) => {
   if (tag === "select") return element.multiple || element.size > 1 ? "listbox" : "combobox";
   if (tag === "textarea") return "textbox";
   if (tag === "summary") return "disclosure";
-  if (element.isContentEditable) return "textbox";
+  if (own(element, "isContentEditable")) return "textbox";
   return ["button", "audio", "video"].includes(tag) ? tag : "clickable";
 };
 

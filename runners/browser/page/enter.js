@@ -29,8 +29,8 @@ const focus = () => {
   element.focus({ preventScroll: true });
   globalThis.continuityField = new WeakRef(element);
   if (isNativeField(element)) element.select?.();
-  else viewOf(element.ownerDocument).getSelection().selectAllChildren(element);
-  return { isFocused: element.getRootNode().activeElement === element };
+  else viewOf(documentOf(element)).getSelection().selectAllChildren(element);
+  return { isFocused: rootNodeOf(element).activeElement === element };
 };
 
 const tellPage = (element) => {
@@ -38,8 +38,16 @@ const tellPage = (element) => {
   dispatch(element, new Event("change", { bubbles: true }));
 };
 
+// Dates that are none would empty a field.
+const takes = (element, value) => {
+  if (waysOf(element) !== "set") return true;
+  const trial = element.cloneNode();
+  trial.value = value;
+  return trial.value !== "";
+};
 const setValue = (value) => {
   const element = target();
+  if (value && !takes(element, value)) return { value: "" };
   globalThis.continuityField = new WeakRef(element);
   element.focus({ preventScroll: true });
   element.value = value;
@@ -76,17 +84,17 @@ const mustPress = (value) => {
   const said = fold(value);
   if (waysOf(element) === "toggle" || YES.has(said)) {
     if (!YES.has(said) && !NO.has(said)) return { missing: ["true", "false"] };
-    return { press: isChecked(element) !== YES.has(said) };
+    return { press: isChecked(element) !== YES.has(said), was: String(isChecked(element)) };
   }
   const group = tagOf(element) === "input" && element.name
-    ? [...all(element.form ?? element.getRootNode(), "input[type=radio]")].filter((radio) => radio.name === element.name)
+    ? [...all(element.form ?? rootNodeOf(element), "input[type=radio]")].filter((radio) => radio.name === element.name)
     : [element];
   const options = group.filter((radio) => !matches(radio, ":disabled")).map((radio) =>
     ({ option: radio, key: radio.value ?? "", label: labelOf(radio, "radio", attributeNames(radio)) }));
   const found = bestOption(options, value);
   if (!found) return { missing: options.slice(0, OPTIONS_TOLD).map(({ label }) => shorten(label, 60)) };
   globalThis.continuityTarget = found.option;
-  return { press: !isChecked(found.option) };
+  return { press: !isChecked(found.option), was: "false" };
 };
 
 const reachTarget = async () => {
@@ -110,7 +118,7 @@ const refusedFields = () => ({
     .filter((element) => visible(element) && matches(element, FIELD)).slice(0, 20)
     .map((element) => {
       const named = (attr(element, "aria-errormessage") ?? attr(element, "aria-describedby") ?? "").split(/\s+/).filter(Boolean);
-      const notes = named.map((id) => element.getRootNode().getElementById?.(id)).filter(Boolean).map((note) => lineOfText(note, 200));
+      const notes = named.map((id) => rootNodeOf(element).getElementById?.(id)).filter(Boolean).map((note) => lineOfText(note, 200));
       return { field: told(element).label, says: notes.join(" ").trim() || element.validationMessage || "" };
     }),
 });

@@ -28,7 +28,7 @@ const climb = (node) => {
 const isScrolledAway = (element) => {
   const box = boxOf(element);
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
-  const view = viewOf(element.ownerDocument);
+  const view = viewOf(documentOf(element));
   if (x < 0 || y < 0 || x >= view.innerWidth || y >= view.innerHeight) return true;
   for (let node = climb(element); node && nodeKind(node) !== DOCUMENT; node = climb(node)) {
     if (nodeKind(node) !== ELEMENT || getComputedStyle(node).overflow === "visible") continue;
@@ -52,10 +52,9 @@ const isOverlaid = () => [[0.5, 0.5], [0.2, 0.2], [0.8, 0.2], [0.2, 0.8], [0.8, 
 
 // "shown", "away" (to be scrolled to) or "covered".
 const standingOf = (element) => {
-  const { x, y } = frameOffset(element);
   let isInView = false;
   for (const point of pointsOf(element)) {
-    const [across, down] = [point.x + x, point.y + y];
+    const { x: across, y: down } = inTop(element, point);
     if (across < 0 || down < 0 || across >= window.innerWidth || down >= window.innerHeight) continue;
     isInView = true;
     if (showsAt(element, across, down)) return "shown";
@@ -76,11 +75,17 @@ const usableNow = (roots, scope) => {
   return found.sort((a, b) => a.bounds.y - b.bounds.y || a.bounds.x - b.bounds.x);
 };
 
+const boxInView = (element, bounds) => {
+  if (!frameAround(element)) return { x: bounds.x - Math.round(window.scrollX), y: bounds.y - Math.round(window.scrollY), w: bounds.width, h: bounds.height };
+  const box = boxOf(element);
+  const [from, to] = [inTop(element, box), inTop(element, { x: box.right, y: box.bottom })];
+  return { x: Math.round(from.x), y: Math.round(from.y), w: Math.round(to.x - from.x), h: Math.round(to.y - from.y) };
+};
 const seen = ({ element, bounds }, secrets) => {
   const text = masked(labelOf(element, typeOfElement(element), attributeNames(element)), secrets.values);
   return {
     tag: tagOf(element), ...(text ? { text: text.toWellFormed() } : {}), xpath: pathOf(element),
-    bbox: { x: bounds.x - Math.round(window.scrollX), y: bounds.y - Math.round(window.scrollY), w: bounds.width, h: bounds.height },
+    bbox: boxInView(element, bounds),
   };
 };
 

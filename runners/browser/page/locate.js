@@ -43,7 +43,7 @@ const textBefore = (element) => {
 
 const namedBy = (element) => {
   const ids = (attr(element, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
-  const texts = ids.map((id) => element.getRootNode().getElementById?.(id)).filter(Boolean).map(rawText);
+  const texts = ids.map((id) => rootNodeOf(element).getElementById?.(id)).filter(Boolean).map(rawText);
   return texts.join(" ") || attr(element, "aria-label") || "";
 };
 
@@ -58,7 +58,7 @@ const propertiesOf = (element) => {
   const tag = tagOf(element);
   const isField = isTextField(element) || TOGGLES.has(typeOfElement(element));
   const isInputButton = tag === "input" && typeOfElement(element) === "button";
-  const labels = element.labels ? [...element.labels].map((label) => lineOfText(label, LABEL_LIMIT)).join(" ") : "";
+  const labels = own(element, "labels") ? [...element.labels].map((label) => lineOfText(label, LABEL_LIMIT)).join(" ") : "";
   const isEmpty = isTextField(element) || tag === "input"; // what it says is its value, not its name
   const text = isEmpty && isField ? (labels ? "" : textBefore(element)) : lineOfText(element, MOST_WORDS);
   const inside = isField || text ? "" : imagesIn(element);
@@ -92,9 +92,10 @@ const fitOf = (element, query) => {
   return { ...best, score: best.score && Math.min(1, best.score + 0.03) };
 };
 
-const labelShown = (element) => TOGGLES.has(typeOfElement(element)) && [...(element.labels ?? [])].find((label) => visible(label) && boundsOf(label, 0, 0));
+const labelShown = (element) => TOGGLES.has(typeOfElement(element)) && [...(own(element, "labels") ?? [])].find((label) => visible(label) && boundsOf(label, 0, 0));
+const shadowHost = (node) => (nodeKind(rootNodeOf(node)) === FRAGMENT ? hostOf(rootNodeOf(node)) : null);
 const isInert = (element) => {
-  for (let node = element; node; node = node.getRootNode().host) {
+  for (let node = element; node; node = shadowHost(node)) {
     if (closest(node, INERT) !== null) return true;
   }
   return false;
@@ -113,8 +114,8 @@ const hindrance = (element, purpose) => {
 
 const chainOf = (element) => {
   const chain = [element];
-  for (let root = element.getRootNode(); root !== document; root = chain[0].getRootNode()) {
-    const outer = root.host ?? viewOf(root)?.frameElement;
+  for (let root = rootNodeOf(element); root !== document; root = rootNodeOf(chain[0])) {
+    const outer = nodeKind(root) === FRAGMENT ? hostOf(root) : viewOf(root)?.frameElement;
     if (!outer) break;
     chain.unshift(outer);
   }

@@ -7,10 +7,7 @@ const PLAIN_TAG = /^[a-z][a-z0-9-]*$/;
 const HTML = "http://www.w3.org/1999/xhtml";
 
 const namespaceOf = getter(Element.prototype, "namespaceURI");
-const parentOf = getter(Node.prototype, "parentNode");
-const rootNodeOf = method(Node.prototype, "getRootNode");
 const isConnected = getter(Node.prototype, "isConnected");
-const hostOf = getter(ShadowRoot.prototype, "host");
 const setAttr = method(Element.prototype, "setAttribute");
 const dropAttr = method(Element.prototype, "removeAttribute");
 const evaluatePath = method(Document.prototype, "evaluate");

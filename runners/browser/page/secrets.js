@@ -9,9 +9,9 @@ const looksSecret = (name) => {
 };
 
 const fieldLabels = (element) => {
-  const labels = element.labels ? [...element.labels].map(rawText) : [];
+  const labels = [...(own(element, "labels") ?? [])].map(rawText);
   const ids = (attr(element, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
-  const named = ids.map((id) => element.getRootNode().getElementById?.(id)).filter(Boolean).map(rawText);
+  const named = ids.map((id) => rootNodeOf(element).getElementById?.(id)).filter(Boolean).map(rawText);
   return [...labels, ...named];
 };
 
@@ -24,7 +24,7 @@ const isSecretField = (element) => {
 };
 
 const FIELDS = "input:not([type=hidden]):not([type=button]):not([type=submit]):not([type=reset]):not([type=image])," +
-  "textarea,select,[contenteditable=''],[contenteditable=true],[role=textbox],[role=searchbox]";
+  "textarea,select,[contenteditable=''],[contenteditable=true i],[contenteditable=plaintext-only i],[role=textbox],[role=searchbox]";
 const isNativeField = (element) => ["input", "textarea", "select"].includes(tagOf(element));
 const fieldValue = (element) => (isNativeField(element) ? element.value : lineOfText(element, 2000)) ?? "";
 

@@ -70,7 +70,8 @@ const quiet = async (deadline, quietMs, isFilled) => {
 };
 
 // "unparsed", or how far the page came: "idle", or what it still did when the time was up.
-const settle = async ({ parseMs, idleMs }) => {
+const settle = async ({ parseMs, idleMs, stays }) => {
+  if (stays) asks("stays");
   if (!(await until(document, "DOMContentLoaded", isParsed, now() + parseMs))) return "unparsed";
   const deadline = now() + idleMs;
   if (!(await until(window, "load", isLoaded, deadline))) return "loading";

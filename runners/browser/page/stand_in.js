@@ -3,7 +3,7 @@ const clickOf = method(HTMLElement.prototype, "click");
 const submitForm = method(HTMLFormElement.prototype, "requestSubmit");
 
 const mouseEvent = (element, kind) =>
-  dispatch(element, new MouseEvent(kind, { bubbles: true, cancelable: true, composed: true, view: viewOf(element.ownerDocument) }));
+  dispatch(element, new MouseEvent(kind, { bubbles: true, cancelable: true, composed: true, view: viewOf(documentOf(element)) }));
 const domClick = () => {
   const element = target();
   mouseEvent(element, "mousedown");
@@ -18,7 +18,7 @@ const domWrite = (text) => {
   if (isNativeField(element)) return setValue(text);
   focus();
   const writes = text ? ["insertText", false, text] : ["delete"];
-  if (!element.ownerDocument.execCommand(...writes)) {
+  if (!documentOf(element).execCommand(...writes)) {
     element.textContent = text;
     tellPage(element);
   }

@@ -1,0 +1,176 @@
+"""Pages that lead a hand elsewhere while it is on its way: to another document, the product's own
+perhaps, or into a frame that shows one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.browsing import Reader
+from tests.support.pages import Answer, PageServer, serve_pages
+from tests.support.task_page import start
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+TRAP = """<body style='margin:0'><button style='position:fixed;inset:0;width:100%;height:100%'
+ onmousedown="fetch('/pressed')">Confirm</button><input oninput="fetch('/typed')" autofocus>"""
+STAY_BUSY = "const end = performance.now() + 700; while (performance.now() < end);"
+RUNS_AWAY = """<script>let at = 0; setInterval(() => { const one = document.querySelector('button');
+ if (one) one.style.cssText = `position:fixed;left:${at = (at + 7) % 300}px`; }, 5)</script>"""
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[PageServer]:
+    """A place of the product's own, with a page that tells when it is pressed or typed in."""
+    with serve_pages() as server:
+        monkeypatch.setenv("CONTINUITY_OWN_PORTS", str(server.server_port))
+        server.add("/own", TRAP)
+        yield server
+
+
+def touches(server: PageServer) -> int:
+    """Return how often a trap was pressed or typed in."""
+    return server.hits["/pressed"] + server.hits["/typed"]
+
+
+@pytest.mark.parametrize("after_ms", [0, 60])
+def test_what_is_looked_for_on_a_page_is_not_clicked_on_the_products_own_after_it(
+    read: Reader, page_server: PageServer, own: PageServer, after_ms: int
+) -> None:
+    page = start(read, page_server, f"<button>Confirm</button>{RUNS_AWAY}")
+    page.evaluate(f"void setTimeout(() => {{ location = '{own.url('/own')}' }}, {after_ms})")
+    assert page.error("click", xpath="//button")["errorCode"] == "INVALID_TARGET"
+    assert (own.hits["/own"], touches(own)) == (1, 0)
+
+
+def test_what_is_looked_for_on_a_page_is_not_written_on_the_products_own_after_it(
+    read: Reader, page_server: PageServer, own: PageServer
+) -> None:
+    page = start(read, page_server, "<input disabled>")
+    page.evaluate(f"void setTimeout(() => {{ location = '{own.url('/own')}' }}, 50)")
+    error = page.error("type", xpath="//input", text="yes", submit=True)
+    assert error["errorCode"] == "INVALID_TARGET"
+    assert touches(own) == 0
+
+
+@pytest.mark.parametrize("busy", ["", STAY_BUSY])
+def test_a_page_that_goes_on_when_the_mouse_comes_is_not_clicked_nor_the_next_one(
+    read: Reader, page_server: PageServer, busy: str
+) -> None:
+    page_server.add("/trap", TRAP)
+    page = start(
+        read, page_server,
+        "<body style='margin:0'><button id=b style='width:500px;height:300px'>B</button><script>"
+        "addEventListener('pointermove', () => { if (!b.dataset.mimo_click_id) return;"
+        f" location = '/trap'; {busy} }}, true)</script>",
+    )  # fmt: skip
+    error = page.error("click", clickId=page.index()["B"])
+    assert error["errorCode"] in ("ELEMENT_NOT_FOUND", "NAVIGATION_TIMEOUT")
+    assert error["details"]["effect"] == "none"
+    page("wait_for_loaded")
+    assert page_server.hits["/trap"] == 1
+    assert touches(page_server) == 0
+
+
+@pytest.mark.parametrize("event", ["keydown", "input"])
+@pytest.mark.parametrize("busy", ["", STAY_BUSY])
+def test_a_page_that_goes_on_while_it_is_written_in_gets_no_more_keys_nor_does_the_next_one(
+    read: Reader, page_server: PageServer, event: str, busy: str
+) -> None:
+    page_server.add("/trap", TRAP)
+    page = start(
+        read, page_server,
+        f"<input id=i><script>addEventListener('{event}', () => {{ location = '/trap'; {busy} }},"
+        " {capture: true, once: true})</script>",
+    )  # fmt: skip
+    told = page("type", xpath="//input", text="a longer text", submit=True)
+    assert told["warnings"] == ["The page went on to another document while it was written in."]
+    page("wait_for_loaded")
+    assert (page_server.hits["/trap"], touches(page_server)) == (1, 0)
+
+
+def test_a_page_that_goes_on_when_its_field_has_the_focus_is_not_written_in(
+    read: Reader, page_server: PageServer
+) -> None:
+    page_server.add("/trap", TRAP)
+    page = start(read, page_server, "<input id=i onfocus=\"location = '/trap'\">")
+    error = page.error("type", xpath="//input", text="text")
+    assert (error["errorCode"], error["details"]["effect"]) == ("ELEMENT_NOT_FOUND", "none")
+    page("wait_for_loaded")
+    assert touches(page_server) == 0
+
+
+def test_a_page_on_its_way_to_one_that_does_not_come_is_not_clicked_meanwhile(
+    read: Reader, page_server: PageServer
+) -> None:
+    page_server.add("/never-there", Answer(b"", delay=20.0))
+    page = start(read, page_server, "<a href=/never-there>Go</a><button id=b>B</button>")
+    ids = page.index()
+    page("click", clickId=ids["Go"])
+    error = page.error("click", clickId=ids["B"])
+    assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
+    assert error["details"]["effect"] == "none"
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_page_that_shows_one_of_the_products_own_in_a_frame_is_not_acted_on(
+    read: Reader, page_server: PageServer, own: PageServer, depth: int
+) -> None:
+    frame = "<iframe src='{}' style='width:600px;height:400px'></iframe>"
+    page_server.add("/between", frame.format(own.url("/own")))
+    page = start(read, page_server, frame.format(own.url("/own") if depth == 1 else "/between"))
+    read.wait(_until_shown(read, own.url("/own")))
+    for name, args in (
+        ("click", {"xpath": "//iframe"}),
+        ("type", {"text": "x"}),
+        ("screenshot", {}),
+    ):
+        assert page.error(name, **args)["errorCode"] == "INVALID_TARGET"
+    assert (touches(own), read.saved) == (0, [])
+
+
+def test_a_window_that_shows_one_of_the_products_own_pages_is_closed(
+    read: Reader, page_server: PageServer, own: PageServer
+) -> None:
+    page = start(read, page_server, f"<button onclick=\"window.open('{own.url('/own')}')\">B")
+    page.click("B")
+    assert page("screenshot")["url"] == page_server.url("/task")
+    assert len(read.session.open_tabs()) == 1
+
+
+@pytest.mark.parametrize("alias", ["localhost", "127.1", "0x7f.1", "LOCALHOST", "x.localhost"])
+def test_the_products_own_pages_are_known_by_every_name(
+    read: Reader, page_server: PageServer, own: PageServer, alias: str
+) -> None:
+    url = own.url("/own").replace("127.0.0.1", alias)
+    assert (read.call("task_start", url=url).error or {})["errorCode"] == "INVALID_TARGET"
+    assert own.hits["/own"] == 0
+    page = start(read, page_server, f"<a href='{url}'>Go</a>")
+    page.click("Go")
+    assert page.error("dom_index")["errorCode"] == "INVALID_TARGET"
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "<meta http-equiv=refresh content='0;url={}'>",
+        "<script>setTimeout(() => location.replace('{}'))</script>",
+    ],
+)
+def test_a_page_that_leads_to_one_of_the_products_own_is_not_acted_on(
+    read: Reader, page_server: PageServer, own: PageServer, way: str
+) -> None:
+    url = page_server.add("/leads", way.format(own.url("/own")))
+    result = read.call("task_start", url=url)
+    if result.output is not None:  # it had not gone on by then
+        result = read.call("browser_readability_extract", tabId=result.output["tabId"])
+    assert (result.error or {})["errorCode"] == "INVALID_TARGET"
+
+
+async def _until_shown(read: Reader, url: str) -> None:
+    (tab,) = read.session.open_tabs()
+    while url not in [frame.url for frame in tab.page.frames]:
+        await asyncio.sleep(0.01)

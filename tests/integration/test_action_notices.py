@@ -1,0 +1,125 @@
+"""What a page does by itself is told: questions, windows, files, pages that cannot be opened."""
+
+from __future__ import annotations
+
+import pytest
+
+from runners.actions.preparing import prepare_page
+from runners.base import ToolCall, ToolResult
+from runners.invoke import invoke
+from tests.support.browsing import Reader
+from tests.support.pages import Answer, PageServer
+from tests.support.task_page import TaskPage, start, started
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+FILE = {"Content-Disposition": "attachment; filename=bill.bin"}
+NO_PAGE = "The page was sent on, and {} gave no page: a file to keep, perhaps, or nothing."
+
+
+def prepared(page: TaskPage) -> dict[str, object]:
+    """Prepare a page as the agent's loop does."""
+
+    async def act(name: str, args: object) -> ToolResult:
+        return await invoke(ToolCall(name, dict(args)), page.read.context())  # type: ignore[call-overload]
+
+    return dict(page.read.wait(prepare_page(act, page.tab_id)).output or {})
+
+
+def warnings_of_click(page: TaskPage, text: str) -> list[str]:
+    """Click something, and return what is told then or, once the page did more, by a later look."""
+    told = list(page.click(text).get("warnings", ()))
+    for _ in range(200):
+        if told:
+            break
+        page.evaluate("new Promise((done) => setTimeout(done, 50))")
+        told += page("wait_for_loaded").get("warnings", ())
+    return told
+
+
+def test_a_file_that_a_click_leads_to_is_told_of_and_the_page_read_at_once(
+    read: Reader, page_server: PageServer
+) -> None:
+    page_server.add("/bill", Answer(b"x", mime="application/octet-stream", headers=FILE))
+    page = start(read, page_server, "<a href=/bill>Bill</a><p>Your bills.")
+    assert warnings_of_click(page, "Bill") == [NO_PAGE.format(page_server.url("/bill"))]
+    told = page("readability_extract")
+    assert "Your bills." in told["markdown"]
+    assert "warnings" not in told
+
+
+@pytest.mark.parametrize("href", ["/nothing", "mailto:a@example.org", "tel:123", "foo:bar"])
+def test_a_link_that_leads_to_no_document_leaves_the_page_as_it_is(
+    read: Reader, page_server: PageServer, href: str
+) -> None:
+    page_server.add("/nothing", Answer(status=204))
+    page = start(read, page_server, f"<a href='{href}'>Go</a><p>Still here.")
+    page.click("Go")
+    page("wait_for_loaded")
+    told = page("readability_extract")
+    assert "Still here." in told["markdown"]
+    assert "warnings" not in told
+
+
+def test_a_window_that_a_page_opens_is_told_of_with_its_address(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button onclick=\"window.open('/plain')\">Open</button>")
+    where = page_server.url("/plain")
+    told = f"The page opened a window of its own on {where}, which was closed."
+    assert warnings_of_click(page, "Open") == [told]
+
+
+def test_a_question_that_a_page_asks_after_a_click_is_told_with_the_next_look(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server,
+        "<button onclick=\"setTimeout(() => { confirm('Delete all?'); done = true; }, 150)\">B"
+        "</button><script>let done = false</script>",
+    )  # fmt: skip
+    assert "warnings" not in page.click("B")
+    page.evaluate("new Promise((go) => setInterval(() => done && go(), 10))")
+    said = "The page asked “Delete all?”, which was answered with no."
+    assert prepared(page)["warnings"] == [said]
+    assert prepared(page)["warnings"] == []
+
+
+def test_a_page_that_cannot_be_opened_is_told_as_such(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<a href='http://127.0.0.1:1/'>Go</a>")
+    page.click("Go")
+    assert "could not be opened" in str(prepared(page)["warnings"])
+
+
+def test_a_page_that_asks_before_it_is_left_is_left(read: Reader, page_server: PageServer) -> None:
+    page = start(
+        read, page_server,
+        "<a href=/plain>Go</a><script>onbeforeunload = (event) => event.preventDefault()</script>",
+    )  # fmt: skip
+    page.click("Go")
+    assert prepared(page)["warnings"] == []
+    assert page("screenshot")["url"] == page_server.url("/plain")
+    page = start(read, page_server, "<button>B</button><script>onbeforeunload = () => 'x'</script>")
+    page.click("B")
+    assert started(read, page_server.url("/plain"), reuseExistingTab=True).tab_id == page.tab_id
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<input type=file aria-label=B>",
+        "<button onclick='print()'>B</button>",
+        "<button onclick='document.body.requestFullscreen()'>B</button>",
+        "<button onclick='navigator.geolocation.getCurrentPosition(() => {})'>B</button>",
+        "<button onclick='Notification.requestPermission()'>B</button>",
+    ],
+)
+def test_a_page_that_asks_the_browser_for_something_goes_on_without(
+    read: Reader, page_server: PageServer, markup: str
+) -> None:
+    page = start(read, page_server, markup)
+    for _ in range(2):
+        assert page.click("B")["clicked"] is True
+    assert page("screenshot")["url"] == page_server.url("/task")

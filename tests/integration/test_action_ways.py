@@ -1,0 +1,62 @@
+"""What an agent does that no action is named for: go elsewhere, back, scroll, press Enter alone."""
+
+from __future__ import annotations
+
+from tests.support.browsing import Reader
+from tests.support.pages import PageServer
+from tests.support.task_page import start, started
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+def test_the_same_tab_goes_to_another_address_and_back(
+    read: Reader, page_server: PageServer
+) -> None:
+    first = start(read, page_server, "<p>first")
+    second = started(read, page_server.url("/plain"), reuseExistingTab=True)
+    assert second("screenshot")["url"] == page_server.url("/plain")
+    back = started(read, page_server.url("/task"), reuseExistingTab=True)
+    assert back("readability_extract")["markdown"] == "first"
+    assert {first.tab_id, second.tab_id} == {back.tab_id}
+
+
+def test_another_place_on_the_same_page_is_gone_to_and_read(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<button id=b>B</button><p>text")
+    number = page.index()["B"]
+    again = started(read, f"{page_server.url('/task')}#there", reuseExistingTab=True)
+    assert again("wait_for_loaded") == {"status": "complete"}
+    assert "text" in again("readability_extract")["markdown"]
+    assert again("click", clickId=number)["clicked"] is True
+
+
+def test_a_click_far_down_scrolls_there_and_has_the_page_load_more(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(
+        read, page_server,
+        "<p style='height:3000px'></p><button id=last>Last</button><script>"
+        "new IntersectionObserver((seen, watcher) => { if (!seen[0].isIntersecting) return;"
+        " watcher.disconnect(); last.insertAdjacentHTML('afterend', '<button>More</button>'); })"
+        ".observe(last)</script>",
+    )  # fmt: skip
+    assert set(page.index()) == {"Last"}
+    page.click("Last")
+    assert page.evaluate("scrollY") > 0
+    assert "More" in page.index(scope="viewport")
+
+
+def test_enter_alone_is_the_same_text_with_submit(read: Reader, page_server: PageServer) -> None:
+    page = start(read, page_server, "<form action=/done><input id=i name=n value=kept></form>")
+    page("type", xpath="//input", text="kept", submit=True)
+    page("wait_for_loaded")
+    assert page("screenshot")["url"].endswith("/done?n=kept")
+
+
+def test_a_wrong_option_is_answered_with_those_there_are(
+    read: Reader, page_server: PageServer
+) -> None:
+    page = start(read, page_server, "<select aria-label=Size><option>Small<option>Large</select>")
+    error = page.error("type", clickId=page.index()["Size"], text="Enormous")
+    assert error["details"]["options"] == ["Small", "Large"]
