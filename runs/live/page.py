@@ -123,16 +123,13 @@ class LivePage:
     async def _attach(self, tab: Tab) -> None:
         try:
             line = await tab.page.context.new_cdp_session(tab.page)
-            await line.send("Page.enable")
-            line.on("Page.frameNavigated", self._navigated)
-            line.on("Page.navigatedWithinDocument", lambda _: self._tell_state())
-            line.on("Page.windowOpen", self._window_wanted)
-            cast = Screencast(line, self._show)
-            self._tab, self._line, self._cast = tab, line, cast
-            await cast.start()
         except browser_errors():
-            self._tab = None  # it closed meanwhile; the next look sees
-            return
+            return  # it closed meanwhile; the next look sees
+        line.on("Page.frameNavigated", self._navigated)
+        line.on("Page.navigatedWithinDocument", lambda _: self._tell_state())
+        line.on("Page.windowOpen", self._window_wanted)
+        self._tab, self._line, self._cast = tab, line, Screencast(line, self._show)
+        self._cast.start()
         if self._is_taken:
             tab.ask_person(self._questions.ask)
         self._tell_state()
