@@ -45,6 +45,7 @@ from runs.step_rulings import (
     record_fallback,
     remembered,
     rule_on_call,
+    times_given_back,
     trust_of,
 )
 from runs.task_templates.registry import Elsewhere, StepView
@@ -68,7 +69,6 @@ class StepRun:
         made: those that this try made itself, as the audit log tells them.
         opened: ids of all calls under this lease that the audit log told before they were made.
         had_page: it stopped for a person with a page open, of which that person decides.
-        was_taken_over: it stopped because a person had the page, which may be any other now.
         tries: which try of the step this is, those of lost workers counted.
     """
 
@@ -88,7 +88,6 @@ class StepRun:
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
-    was_taken_over: bool = False
     tries: int = 1
 
     @property
@@ -229,6 +228,13 @@ class StepRun:
             raise NeedsAnswer(question)
         answer = self.run.options.get(ANSWER)
         return None if answer is None else str(answer)
+
+    async def times_given_back(self) -> int:
+        """Return how often a person gave back the page of the run's task."""
+        if self.run.task_id is None:
+            return 0
+        count = partial(times_given_back, self.run.task_id)
+        return int(await asyncio.wrap_future(self.in_engine(count)))
 
     async def said_before(self) -> Sequence[Told]:
         """Return what was said in the run's task before the message that it is made for."""

@@ -96,6 +96,11 @@ def rule_on_call(use: ToolUse, run: Run) -> Ruling | None:
     return ruling
 
 
+def times_given_back(task_id: str) -> int:
+    """Return how often a person gave back the page of a task, which may be any other since."""
+    return Task.objects.values_list("times_given_back", flat=True).get(id=task_id)
+
+
 def is_taken_over(task_id: str) -> bool:
     """Tell whether a person has the page of a task."""
     return Task.objects.filter(id=task_id, status=TaskStatus.TAKEOVER).exists()

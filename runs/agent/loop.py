@@ -33,6 +33,7 @@ from runs.agent.judging import judged
 from runs.agent.page import act, look, tab_to_look_at
 from runs.agent.seen import (
     CALL,
+    GIVEN_BACK,
     PAGE,
     TURN,
     Hands,
@@ -116,7 +117,9 @@ async def do_turn(
     Raises:
         ToolFailed: As the gateway does.
     """
+    known: dict[str, Any] = {}
     if step["turn"] == 1:
+        known = {GIVEN_BACK: await hands.times_given_back()}
         hands.emit("statusUpdate", {"status": "running"})
     if hands.tries > 1:  # what a lost worker told of this turn does not count
         hands.emit("chatDelta", {"content": "", "restarted": True})
@@ -139,7 +142,7 @@ async def do_turn(
         "content": done.content, "stop": done.stop, "usage": _usage(done.usage),
         "calls": judged(calls, done, {tool.name for tool in tools}),
     }  # fmt: skip
-    return said | _completion(said, schema, hands)
+    return said | known | _completion(said, schema, hands)
 
 
 async def _ask(

@@ -10,6 +10,7 @@ from runners.base import Effect, ToolResult
 from runs.conversations.history import Told
 
 TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
+GIVEN_BACK = "timesGivenBack"  # of an output: how often a person had, when the page was seen
 
 
 class Line(Protocol):
@@ -52,10 +53,6 @@ class Hands(Protocol):
         """Whether the step stopped for a person before."""
 
     @property
-    def was_taken_over(self) -> bool:
-        """Whether it stopped because a person had the page, which may be any other now."""
-
-    @property
     def tries(self) -> int:
         """Which try of the step this is."""
 
@@ -66,6 +63,9 @@ class Hands(Protocol):
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
         """Tell an event."""
+
+    def times_given_back(self) -> Awaitable[int]:
+        """Return how often a person gave back the page of the run's task."""
 
     def said_before(self) -> Awaitable[Sequence[Told]]:
         """Return what was said in the run's task before its message."""
@@ -95,6 +95,12 @@ def calls_since(journal: Journal, turn: int) -> dict[str, Line]:
         for line in journal
         if line.input["kind"] == CALL and line.input["turn"] == turn
     }
+
+
+def given_back_before(journal: Journal) -> int:
+    """Return how often a person had given back the page when the model was told of it last."""
+    known = [line.output[GIVEN_BACK] for line in journal if GIVEN_BACK in (line.output or {})]
+    return int(known[-1]) if known else 0
 
 
 def pages_of(journal: Journal) -> dict[int, Line]:

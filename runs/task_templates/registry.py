@@ -114,10 +114,6 @@ class StepContext(Protocol):
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 
     @property
-    def was_taken_over(self) -> bool:
-        """Whether it stopped because a person had the page, which may be any other now."""
-
-    @property
     def goes_on(self) -> bool:
         """Whether the step stopped for a person before, and is done again from its beginning."""
 
@@ -138,6 +134,11 @@ class StepContext(Protocol):
 
         The run waits without a worker meanwhile: the step ends here, and is done again once there
         is an answer. A step may ask once.
+        """
+
+    def times_given_back(self) -> Awaitable[int]:
+        """Return how often a person gave back the page of the run's task, which may be any other
+        since.
         """
 
     def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> Awaitable[dict[str, Any]]:
