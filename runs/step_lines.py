@@ -84,13 +84,15 @@ def skipped(row: RunStep, reason: str) -> StepChange:
     return StepChange(row.index, StepStatus.SKIPPED, [], output=row.output)
 
 
-def paused(row: RunStep, step_run: StepRun, *, had_page: bool) -> StepChange:
+def paused(
+    row: RunStep, step_run: StepRun, *, had_page: bool, taken_over: bool
+) -> StepChange:  # fmt: skip
     """Return the line of a step that stopped for a person: it is to be done again, and goes on
     behind the calls that it has made.
     """
     calls = step_run.masker.value(step_run.calls)
     row.status = StepStatus.PENDING
-    row.paused = storable({"calls": calls, "hadPage": had_page})
+    row.paused = storable({"calls": calls, "hadPage": had_page, "takenOver": taken_over})
     return StepChange(
         row.index, StepStatus.PENDING, [], blobs=tuple(step_run.blobs), paused=row.paused,
         calls=tuple(step_run.made),

@@ -131,11 +131,13 @@ class StepsUnderWay:
         """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
         limit = time.monotonic() + self._template.step_timeout_ms / 1000
         paused = row.paused or {}
+        # One that a person had may be closed: the step finds that out, and goes on.
+        had_page = bool(paused.get("hadPage")) and not paused.get("takenOver")
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
             replay=paused.get("calls"),
-            had_page=bool(paused.get("hadPage")), tries=row.attempts,
+            had_page=had_page, tries=row.attempts,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
@@ -205,8 +207,7 @@ class StepsUnderWay:
         """Return the line of a step that stopped for a person, and what it leaves open."""
         session = step_run.browser
         had_page = self._template.shares_page and session is not None and session.has_page
-        # What a person did with the page that they had is for the step to find out.
-        return step_lines.paused(row, step_run, had_page=had_page and not taken_over)
+        return step_lines.paused(row, step_run, had_page=had_page, taken_over=taken_over)
 
     def park(self, epoch: int) -> bool:
         """Keep the page that the steps share open for when the run goes on, under a later epoch
