@@ -63,8 +63,7 @@ class StepRun:
         blobs: what the step kept; its rows are written with the step's result.
         secrets: the run's secret inputs by dotted path, where the step needs them.
         masker: takes them out of what the step keeps.
-        replay: the calls that the step made before it stopped for a person, which are not made
-            again; None where it did not stop.
+        replay: the calls made before the step stopped for a person; None where it did not stop.
         calls: those of this try, in order, with what they answered.
         made: those that this try made itself, as the audit log tells them.
         opened: ids of all calls under this lease that the audit log told before they were made.
@@ -231,8 +230,6 @@ class StepRun:
 
     async def times_given_back(self) -> int:
         """Return how often a person gave back the page of the run's task."""
-        if self.run.task_id is None:
-            return 0
         count = partial(times_given_back, self.run.task_id)
         return int(await asyncio.wrap_future(self.in_engine(count)))
 
@@ -251,9 +248,7 @@ class StepRun:
         return await asyncio.wrap_future(self.in_engine(read))
 
     async def keep_picture(self, *, url: str | None) -> str | None:
-        """Keep a picture of the page that the step failed on, unless it kept one itself; return
-        its artifactId.
-        """
+        """Keep a picture of the page that the step failed on, if it kept none; return its id."""
         if self.browser is None or any(blob.kind == "screenshot" for blob in self.blobs):
             return None
         return await keep_picture(self._tool_context(), url=url)
@@ -291,8 +286,7 @@ class StepRun:
         return blob.artifact_id
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Tell an event of the step's own: at once, or joined with what comes after it
-        (`runs.events.pending`).
+        """Tell an event of the step's own, at once or joined with later ones (`events.pending`).
 
         Raises:
             ValueError: There is no such type of event.

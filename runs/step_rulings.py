@@ -96,9 +96,10 @@ def rule_on_call(use: ToolUse, run: Run) -> Ruling | None:
     return ruling
 
 
-def times_given_back(task_id: str) -> int:
+def times_given_back(task_id: str | None) -> int:
     """Return how often a person gave back the page of a task, which may be any other since."""
-    return Task.objects.values_list("times_given_back", flat=True).get(id=task_id)
+    counts = Task.objects.filter(id=task_id).values_list("times_given_back", flat=True)
+    return counts[0] if task_id is not None else 0
 
 
 def is_taken_over(task_id: str) -> bool:
