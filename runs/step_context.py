@@ -64,13 +64,11 @@ class StepRun:
         blobs: what the step kept; its rows are written with the step's result.
         secrets: the run's secret inputs by dotted path, where the step needs them.
         masker: takes them out of what the step keeps.
-        replay: the calls that the step made before it stopped for a person, which are not made
-            again; None where it did not stop.
+        replay: the calls made before the step stopped for a person; None where it did not stop.
         calls: those of this try, in order, with what they answered.
         made: those that this try made itself, as the audit log tells them.
         opened: ids of all calls under this lease that the audit log told before they were made.
         had_page: it stopped for a person with a page open, of which that person decides.
-        was_taken_over: it stopped because a person had the page, which may be any other now.
         tries: which try of the step this is, those of lost workers counted.
     """
 
@@ -90,7 +88,6 @@ class StepRun:
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
-    was_taken_over: bool = False
     tries: int = 1
 
     @property
@@ -245,9 +242,7 @@ class StepRun:
         return found
 
     async def keep_picture(self, *, url: str | None) -> str | None:
-        """Keep a picture of the page that the step failed on, unless it kept one itself; return
-        its artifactId.
-        """
+        """Keep a picture of the page that the step failed on, if it kept none; return its id."""
         if self.browser is None or any(blob.kind == "screenshot" for blob in self.blobs):
             return None
         return await keep_picture(self._tool_context(), url=url)
@@ -285,8 +280,7 @@ class StepRun:
         return blob.artifact_id
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Tell an event of the step's own: at once, or joined with what comes after it
-        (`runs.events.pending`).
+        """Tell an event of the step's own, at once or joined with later ones (`events.pending`).
 
         Raises:
             ValueError: There is no such type of event.

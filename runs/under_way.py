@@ -131,13 +131,13 @@ class StepsUnderWay:
         """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
         limit = time.monotonic() + self._template.step_limit_ms(row.input) / 1000
         paused = row.paused or {}
-        was_taken_over = bool(paused.get("takenOver"))  # then it may be closed: the tool says so
+        # One that a person had may be closed: the step finds that out, and goes on.
+        had_page = bool(paused.get("hadPage")) and not paused.get("takenOver")
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
             replay=paused.get("calls"),
-            had_page=bool(paused.get("hadPage")) and not was_taken_over, tries=row.attempts,
-            was_taken_over=was_taken_over,
+            had_page=had_page, tries=row.attempts,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))

@@ -10,7 +10,7 @@ import orjson
 from django.conf import settings
 
 from runners.llm.base import LlmCall, Message, ToolSpec
-from runs.agent.seen import Journal, Line, calls_since, pages_of, turns_of
+from runs.agent.seen import GIVEN_BACK, Journal, Line, calls_since, pages_of, turns_of
 from runs.conversations.history import Told
 
 SYSTEM = (
@@ -133,7 +133,7 @@ def _page(line: Line) -> dict[str, Any]:
     """Return what a model is told of the page after its calls."""
     if not line.succeeded:
         return {"ok": False, "error": error_told(line.error or {})}
-    told = dict(line.output or {})
+    told = {name: what for name, what in (line.output or {}).items() if name != GIVEN_BACK}
     if "result" in told:
         result = {name: what for name, what in told["result"].items() if name != "digest"}
         told["result"] = result

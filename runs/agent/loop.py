@@ -34,6 +34,7 @@ from runs.agent.page import act, look, tab_to_look_at
 from runs.agent.results import fitted, read_on
 from runs.agent.seen import (
     CALL,
+    GIVEN_BACK,
     PAGE,
     TURN,
     Hands,
@@ -55,6 +56,7 @@ from runs.agent.tools import (
     suggestions_of,
 )
 from runs.agent.verify import completion_of
+from runs.conversations.history import times_given_back
 
 MAX_STEPS = 30  # turns of the model, unless the inputs say
 
@@ -130,7 +132,9 @@ async def do_turn(
     Raises:
         ToolFailed: As the gateway does.
     """
+    known: dict[str, Any] = {}
     if step["turn"] == 1:
+        known = {GIVEN_BACK: await hands.looked_up(times_given_back)}
         hands.emit("statusUpdate", {"status": "running"})
     if hands.tries > 1:  # what a lost worker told of this turn does not count
         hands.emit("chatDelta", {"content": "", "restarted": True})
@@ -153,7 +157,7 @@ async def do_turn(
         "content": storable_text(done.content), "stop": done.stop, "usage": _usage(done.usage),
         "calls": judged(calls, done, {tool.name for tool in tools}, there),
     }  # fmt: skip
-    return said | _completion(said, schema, hands)
+    return said | known | _completion(said, schema, hands)
 
 
 async def _ask(

@@ -15,7 +15,17 @@ from runners.actions.errors import PagePrepFailed, TaskTabClosed
 from runners.actions.preparing import prepare_page
 from runners.actions.retrying import with_retry
 from runners.base import ToolResult
-from runs.agent.seen import PAGE, Hands, Journal, Line, calls_since, pages_of
+from runs.agent.seen import (
+    GIVEN_BACK,
+    PAGE,
+    Hands,
+    Journal,
+    Line,
+    calls_since,
+    given_back_before,
+    pages_of,
+)
+from runs.conversations.history import times_given_back
 
 MOVING = frozenset({TASK_START.name, CLICK.name, TYPE.name})  # what may lead to another page
 HELD = "heldUp"  # of a call's output: a person was asked, or had the page, before it was made
@@ -63,12 +73,13 @@ async def act(
     step: Mapping[str, Any], journal: Journal, hands: Hands
 ) -> tuple[ToolResult, dict[str, Any]]:
     """Do a browser action, and open one new tab where the task's is gone; return what came of it,
-    and {newTab} or nothing. One that a person's takeover held up is not done: it was meant for the
-    page as it was before.
+    and {newTab} or nothing. One is not done if a person had the page since the model was told of
+    it: it was meant for the page as it was before.
     """
     told: dict[str, Any] = {HELD: True} if hands.goes_on else {}
-    if hands.was_taken_over and step["tool"] != TASK_START.name:
-        return ToolResult(False, error=HAD_PAGE), told
+    was_taken_over = await hands.looked_up(times_given_back) > given_back_before(journal)
+    if was_taken_over and step["tool"] != TASK_START.name:
+        return ToolResult(False, error=HAD_PAGE), {HELD: True}
     result = await with_retry(hands.attempt, step["tool"], step["args"])
     if not _is_closed(result) or step["tool"] == TASK_STOP.name:
         return result, told
@@ -78,16 +89,17 @@ async def act(
 
 async def look(step: Mapping[str, Any], journal: Journal, hands: Hands) -> dict[str, Any]:
     """Return {ok, result: {screenshot?, readability?, missing, warnings}, newTab?} of the tab's
-    page, or {ok, error}.
+    page, or {ok, error}; and how often a person had given it back before.
 
     Raises:
         PagePrepFailed: Neither a picture nor the text could be had.
     """
-    found, more = await prepare_page(hands.attempt, step["tabId"]), dict[str, Any]()
+    more: dict[str, Any] = {GIVEN_BACK: await hands.looked_up(times_given_back)}
+    found = await prepare_page(hands.attempt, step["tabId"])
     if _is_closed(found):
         opened = await _open_again(journal, hands)
         if opened.ok and opened.output is not None:
-            more = {"newTab": opened.output}
+            more["newTab"] = opened.output
             found = await prepare_page(hands.attempt, opened.output["tabId"])
     if found.ok:
         return {"ok": True, "result": _news(dict(found.output or {}), journal), **more}

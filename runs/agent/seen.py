@@ -13,6 +13,7 @@ from runs.models import Run
 
 Found = TypeVar("Found")
 TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
+GIVEN_BACK = "timesGivenBack"  # of an output: how often a person had, when the page was seen
 
 
 class Line(Protocol):
@@ -53,10 +54,6 @@ class Hands(Protocol):
     @property
     def goes_on(self) -> bool:
         """Whether the step stopped for a person before."""
-
-    @property
-    def was_taken_over(self) -> bool:
-        """Whether it stopped because a person had the page, which may be any other now."""
 
     @property
     def tries(self) -> int:
@@ -102,6 +99,13 @@ def calls_since(journal: Journal, turn: int) -> dict[str, Line]:
         for line in journal
         if line.input["kind"] == CALL and line.input["turn"] == turn
     }
+
+
+def given_back_before(journal: Journal) -> int:
+    """Return how often a person had given back the page when the model was told of it last."""
+    outputs = [line.output or {} for line in journal]
+    known = [output[GIVEN_BACK] for output in outputs if GIVEN_BACK in output]
+    return int(known[-1]) if known else 0
 
 
 def pages_of(journal: Journal) -> dict[int, Line]:

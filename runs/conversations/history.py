@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from runs.models import MessageRole, TaskMessage
+from runs.models import MessageRole, Run, Task, TaskMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +34,11 @@ def messages_before(*, task_id: str, run_id: str, limit: int = 100) -> Sequence[
         began[message.run_id] = message.number
     newest.sort(key=lambda message: (began[message.run_id], message.number))
     return [Told(message.role, message.content) for message in newest]
+
+
+def times_given_back(run: Run) -> int:
+    """Return how often a person gave back the page of a run's task: any other, maybe."""
+    if run.task_id is None:
+        return 0
+    counts = Task.objects.filter(id=run.task_id).values_list("times_given_back", flat=True)
+    return counts.first() or 0

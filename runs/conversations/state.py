@@ -53,6 +53,8 @@ def move_task(
         raise ValueError(f"{before} -> {to} is no move of a task")
     columns["status"] = to
     columns["taken_over_at"] = datetime.now(UTC) if to == TaskStatus.TAKEOVER else None
+    if before == TaskStatus.TAKEOVER:
+        columns["times_given_back"] = task.times_given_back + 1
     told = {"status": to.value, **(data or {})}
     moved = NewEvent(EventType.STATUS_UPDATE, told)
     if not append(task.id, [*events, moved], columns, guard={"status": before}):

@@ -7,6 +7,7 @@ from runs.resuming import TAKEOVER
 
 NONE_YET = "The agent has no page open now."
 NOBODY_WORKS = "No page is open: the agent opens one when it works."
+CLOSED = "The page was closed. Give it back: the agent is told, and opens it anew."
 LOST = (
     "The worker that had the page was lost, and the page with it. Give the page back: the agent is"
     " told, and opens it anew."
@@ -15,11 +16,29 @@ LOST = (
 
 def why_no_page(task_id: str) -> str:
     """Return it in words for who wants to look."""
-    under_way = Run.objects.filter(task_id=task_id, status=RunStatus.RUNNING).first()
-    if under_way is None:
+    run = (
+        Run.objects.filter(task_id=task_id, started_at__isnull=False)
+        .order_by("created_at", "id")
+        .last()
+    )
+    if run is None:
         return NOBODY_WORKS
-    if (under_way.waiting_for or {}).get("type") == TAKEOVER and under_way.pinned_worker is None:
-        waiting = RunStep.objects.filter(run_id=under_way.id, status=StepStatus.PENDING)
-        if any((step.paused or {}).get("hadPage") for step in waiting):
-            return LOST
+    if run.status != RunStatus.RUNNING:
+        return _ended(run)
+    if (run.waiting_for or {}).get("type") == TAKEOVER and _had_page(run):
+        return LOST if run.pinned_worker is None else CLOSED
     return NONE_YET
+
+
+def _ended(run: Run) -> str:
+    if run.status == RunStatus.CANCELED:
+        return "The run was canceled, and its page was closed."
+    if run.status == RunStatus.FAILED:
+        told = run.error or {}
+        return f"The run failed, and its page was closed. {told.get('message', '')}".rstrip()
+    return NOBODY_WORKS
+
+
+def _had_page(run: Run) -> bool:
+    waiting = RunStep.objects.filter(run_id=run.id, status=StepStatus.PENDING)
+    return any((step.paused or {}).get("hadPage") for step in waiting)

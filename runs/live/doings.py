@@ -15,7 +15,7 @@ from decisions.storable import storable
 from runs.changes import NewEvent
 from runs.conversations.log import append
 from runs.events.types import PERSON_ACTED
-from runs.models import Task
+from runs.models import Run, Task, TaskStatus
 
 MAX_PLACES = 20
 # What is counted of each kind of input; moves of the mouse and the ends of presses are not.
@@ -44,6 +44,12 @@ class Doings:
             if name is not None and event.get("action", "down") == "down":
                 self.counts[name] += 1
 
+    def add(self, earlier: Doings) -> None:
+        """Count what was done before this too."""
+        self.counts.update(earlier.counts)
+        self.places[:0] = earlier.places
+        del self.places[MAX_PLACES:]
+
     def went(self, url: str) -> None:
         """Note where the page is now."""
         parts = urlsplit(url)
@@ -53,15 +59,19 @@ class Doings:
 
 
 def tell(task_id: str, by: str, done: Doings) -> None:
-    """Write it into the task's log and the audit log. Commits."""
+    """Write it into the audit log, and the task's log while something is under way there: nothing
+    comes behind the end. Commits.
+    """
     told = {"by": by, **done.counts}
     if done.places:
         told["navigations"] = list(done.places)
     told = storable(told)
-    task = Task.objects.filter(id=task_id).first()
-    if task is None:
-        return
     with transaction.atomic():
-        if append(task_id, [NewEvent(PERSON_ACTED, told)]):
-            place = task.tenant_id, task.workspace_id
-            record(Deed("task.page_used", by, "task", task_id, *place, told))
+        task = Task.objects.select_for_update().filter(id=task_id).first()
+        if task is None:
+            return
+        under_way = Run.objects.filter(task_id=task_id, ended_at__isnull=True)
+        if task.status == TaskStatus.TAKEOVER or under_way.exists():
+            append(task_id, [NewEvent(PERSON_ACTED, told)])
+        place = task.tenant_id, task.workspace_id
+        record(Deed("task.page_used", by, "task", task_id, *place, told))

@@ -104,7 +104,10 @@ class LivePage:
                 await self._detach()
                 if tab is not None:
                     await self._attach(tab)
-            await self._look_who_has_it()
+            try:
+                await self._look_who_has_it()
+            except Error as error:
+                log.warning("who has a page is not known now: %s", error)
             if time.monotonic() - self._told_at >= TELL_S:
                 await self._tell_doings()
             await asyncio.sleep(TEND_S)
@@ -123,16 +126,13 @@ class LivePage:
     async def _attach(self, tab: Tab) -> None:
         try:
             line = await tab.page.context.new_cdp_session(tab.page)
-            await line.send("Page.enable")
-            line.on("Page.frameNavigated", self._navigated)
-            line.on("Page.navigatedWithinDocument", lambda _: self._tell_state())
-            line.on("Page.windowOpen", self._window_wanted)
-            cast = Screencast(line, self._show)
-            self._tab, self._line, self._cast = tab, line, cast
-            await cast.start()
         except browser_errors():
-            self._tab = None  # it closed meanwhile; the next look sees
-            return
+            return  # it closed meanwhile; the next look sees
+        line.on("Page.frameNavigated", self._navigated)
+        line.on("Page.navigatedWithinDocument", lambda _: self._tell_state())
+        line.on("Page.windowOpen", self._window_wanted)
+        self._tab, self._line, self._cast = tab, line, Screencast(line, self._show)
+        self._cast.start()
         if self._is_taken:
             tab.ask_person(self._questions.ask)
         self._tell_state()
@@ -209,11 +209,12 @@ class LivePage:
 
     async def _tell_doings(self) -> None:
         self._told_at = time.monotonic()
-        for by, done in list(self._done.items()):
+        for by in list(self._done):
+            done = self._done.pop(by)  # what is done meanwhile is told the next time
             try:
                 if done:
                     await in_thread(tell, self.task_id, by, done)
-            except Error as error:  # it is told the next time
+            except Error as error:  # this too
                 log.warning("what a person did is not told yet: %s", error)
+                self._doings_of(by).add(done)
                 return
-            del self._done[by]

@@ -79,7 +79,12 @@ class Viewer:
     async def tell(self) -> None:
         """Send what the worker tells, a picture after the other as the line takes them."""
         while True:
-            await self._line.put(state(await self._looking.next()))
+            told = await self._looking.next()
+            if told.get("page") is False:
+                await self._tell_absence()
+                continue
+            self._told_absence = ""
+            await self._line.put(state(told))
 
     async def look_after(self) -> None:
         """Say why there is nothing to see, and ask now and then whether this one still may look."""
@@ -89,8 +94,6 @@ class Viewer:
             now = time.monotonic()
             if now - max(began, self._looking.heard_at or 0.0) > PATIENCE_S:
                 await self._tell_absence()
-            else:
-                self._told_absence = ""
             if now - checked > CHECK_S:
                 checked = now
                 if not await in_thread(still_may, self._caller):

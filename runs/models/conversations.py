@@ -35,6 +35,7 @@ class Task(models.Model):
         trust: remote once anybody spoke in it from there: what was said is read by all its runs.
         used_browser: the run under way, or the last one, used a browser.
         taken_over_at: since when a person has the page.
+        times_given_back: how often one gave it back, or lost it.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -52,6 +53,7 @@ class Task(models.Model):
     last_seq = models.IntegerField(default=0)
     messages_count = models.IntegerField(default=0)
     taken_over_at = models.DateTimeField(null=True)
+    times_given_back = models.IntegerField(default=0)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 

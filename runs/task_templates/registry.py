@@ -108,10 +108,6 @@ class StepContext(Protocol):
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 
     @property
-    def was_taken_over(self) -> bool:
-        """Whether it stopped because a person had the page, which may be any other now."""
-
-    @property
     def goes_on(self) -> bool:
         """Whether the step stopped for a person before, and is done again from its beginning."""
 
@@ -127,8 +123,9 @@ class StepContext(Protocol):
         are joined.
         """
 
-    def ask(self, question: str) -> str | None:
-        """Ask whoever handed the run in, and return the answer; None where nobody answered in time.
+    def ask(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
+        """Ask whoever handed the run in, and return the answer, one of those suggested or another;
+        None where nobody answered in time.
 
         The run waits without a worker meanwhile: the step ends here, and is done again once there
         is an answer. A step may ask once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
+import redis.asyncio
 from django.conf import settings
 from websockets.exceptions import InvalidStatus
 
@@ -17,6 +19,8 @@ from decisions.principals import Principal, create_token
 from runs.conversations.services import take_over_task
 from runs.live import socket
 from runs.live.channel import UP, down, pack, unpack
+from runs.live.outbound import Outbound
+from runs.live.watching import NOTICES, Watch
 from tests.support.rest import told
 from tests.support.sockets import Frame, Page, page
 
@@ -124,6 +128,71 @@ def test_another_workspaces_page_is_missing_and_a_foreign_page_is_refused(
         assert line.closed() == 4404
     with pytest.raises(InvalidStatus), live(web, task_id, token=token, origin="https://evil.test"):
         pass
+
+
+def test_two_look_and_only_who_has_the_right_acts(
+    web: str, token: str, make_task: Make, principal: Principal
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    reader, new = create_token(name="reader", scopes=frozenset({"tasks:read"})), 0
+    with (
+        at_work() as worker, live(web, task_id, token=token) as one,
+        live(web, task_id, token=reader) as other,
+    ):  # fmt: skip
+        while (new := new + worker.hears("watch")["isNew"]) < 2:
+            pass
+        worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
+        for line in (one, other):
+            line.until(lambda frame: frame["type"] == "live_frame")
+        assert send(other, CLICK)["error"]["errorCode"] == "FORBIDDEN"
+        assert send(one, CLICK)["ok"] is True
+        assert worker.hears("input")["events"] == [CLICK]
+
+
+def test_a_ticket_of_another_task_opens_no_live_page(
+    web: str, token: str, api: httpx.Client, make_task: Make
+) -> None:
+    ticket = told(api.post(f"/api/v1/tasks/{make_task('say hi')}/ticket"))["ticket"]
+    with live(web, make_task("say hi")) as line:
+        assert line.ask({"type": "auth", "ticket": ticket, "id": "a"})["ok"] is False
+        assert line.closed() == 4401
+    with live(web, "task_none", token=token) as line:
+        assert line.closed() == 4404
+
+
+def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices() -> None:
+    looking = Watch("task_x", redis.asyncio.Redis())
+    for number in range(200):
+        looking.note(pack({"type": "live_tab", "url": str(number)}))
+        looking.note(pack({"type": "live_frame", "data": "A", "width": number}))
+
+    async def read() -> list[Any]:
+        return [await looking.next() for _ in range(NOTICES + 1)]
+
+    *notices, picture = asyncio.run(read())
+    assert [int(one["url"]) for one in notices] == list(range(200 - NOTICES, 200))
+    assert picture["width"] == 199
+
+
+def test_a_way_that_is_slow_takes_the_newest_picture_alone() -> None:
+    sent: list[Any] = []
+
+    async def publish(message: Any) -> None:
+        sent.append(message)
+        await asyncio.sleep(0)
+
+    async def show() -> None:
+        out = Outbound(publish)
+        for number in range(100):  # nothing is sent before it is this task's turn to wait
+            out.show({"number": number})
+        out.say({"notice": 1})
+        while len(sent) < 2:
+            await asyncio.sleep(0)
+        await out.close()
+
+    asyncio.run(show())
+    assert sent == [{"notice": 1}, {"number": 99}]
 
 
 @pytest.mark.parametrize("events", [

@@ -10,8 +10,9 @@ import pytest
 from django.test import override_settings
 
 from decisions.principals import local_principal
+from runs.answering import answer_run
 from runs.models import Run, RunEvent, RunStep
-from runs.services import answer_run, submit_run
+from runs.services import submit_run
 from tests.faults.test_agent import results, start
 from tests.faults.world import World
 from tests.support.model_server import ModelServer

@@ -42,7 +42,7 @@ def answer(client: Client, run: Run, **fields: Any) -> tuple[str, str]:
     return sent["Location"], " ".join(str(told) for told in get_messages(sent.wsgi_request))
 
 
-def given() -> str | None:
+def given() -> Any:
     return Run.objects.get().options.get("answer")
 
 
@@ -70,7 +70,9 @@ def test_what_is_chosen_or_written_is_the_answer(boss: Client, asking: Run) -> N
 def test_who_is_late_is_told_what_happened(boss: Client, asking: Run) -> None:
     answer(boss, asking, asked=UNTIL, suggestion="red")
     assert "answered already" in answer(boss, asking, asked=UNTIL, suggestion="blue")[1]
-    Run.objects.update(ready=False, waiting_for={**asking.waiting_for, "expiresAt": UNTIL + 1})
+    Run.objects.update(
+        ready=False, waiting_for={**(asking.waiting_for or {}), "expiresAt": UNTIL + 1}
+    )
     assert "asks another one now" in answer(boss, asking, asked=UNTIL, suggestion="blue")[1]
     boss.post(f"/admin/runs/run/{asking.id}/cancel/")
     assert "it has ended (canceled)" in answer(boss, asking, asked=UNTIL, suggestion="blue")[1]
@@ -124,7 +126,7 @@ def test_on_a_tasks_page_a_question_is_answered_and_no_other(
     at = f"/admin/runs/task/{task.id}/answer/"
     fields = {"runId": run.id, "asked": run.waiting_for["expiresAt"], "suggestion": "red"}
     assert staff("runs.view_task").post(at, fields).status_code == 403
-    page = {"HTTP_X_REQUESTED_WITH": "fetch"}
+    page: dict[str, Any] = {"headers": {"X-Requested-With": "fetch"}}
     other = {**fields, "runId": make_run(waiting_for=run.waiting_for, ready=False).id}
     assert boss.post(at, other, **page).json()["errorCode"] == "INVALID_PARAMETER"
     late = {**fields, "asked": fields["asked"] - 1}

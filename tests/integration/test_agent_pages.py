@@ -138,34 +138,3 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
         host.close()
     assert run["status"] == "succeeded", run["error"]
     assert run["result"]["output"] == {"count": 7}
-
-
-def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
-    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
-    agent_settings: Any,
-) -> None:  # fmt: skip
-    url, known = shop(page_server), list[str]()
-
-    def answer(asked: Any) -> Turn:
-        told = results(asked)
-        if not told:
-            return Turn("", [Call("task_start", {"url": url}, "open")])
-        if len(told) == 1:
-            assert api.post(f"/api/v1/tasks/{known[0]}/takeover").status_code == 200
-            tab = told[0]["result"]["tabId"]
-            return Turn("", [Call("browser_dom_index", {"tabId": tab}, "index")])
-        return complete()
-
-    model.answer = answer
-    task_id = api.post("/api/v1/tasks", json={"message": "Look."}).json()["taskId"]
-    known.append(task_id)
-    place.work()
-    assert Task.objects.get().status == "takeover"
-    assert RunStep.objects.filter(name="browser_dom_index").get().status == "pending"
-    assert api.post(f"/api/v1/tasks/{task_id}/resume").status_code == 200
-    place.work()
-    assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    opened, index = results(model.asked[-1])
-    assert index["ok"] is True
-    assert index["page"]["result"]["screenshot"]["url"] == url
-    assert opened["page"]["result"]["screenshot"] != index["page"]["result"]["screenshot"]

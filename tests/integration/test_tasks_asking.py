@@ -11,11 +11,11 @@ import pytest
 
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
+from runs.answering import answer_run
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.conversations.turns import wake
 from runs.models import Run, Task, TaskMessage
-from runs.services import answer_run
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.support.waiting import until
@@ -72,11 +72,11 @@ def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
     answer = partial(answer_run, principal=principal, run_id=run_id, answer="now")
 
     def late(**options: Any) -> Any:  # whoever answers at the run's own door is first
-        monkeypatch.setattr("runs.conversations.services.services.answer_run", answer_run)
+        monkeypatch.setattr("runs.conversations.services.answer_run", answer_run)
         answer()
         return answer_run(**options)
 
-    monkeypatch.setattr("runs.conversations.services.services.answer_run", late)
+    monkeypatch.setattr("runs.conversations.services.answer_run", late)
     told = say(asking, "say mine")
     assert told["runId"] != run_id
     place.work()

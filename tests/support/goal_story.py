@@ -20,6 +20,7 @@ def check_reached(run: Run, server: PageServer, *, output: Any = OUTPUT) -> None
     None where no shape was asked for.
     """
     assert run.status == "succeeded", run.error
+    assert run.result is not None
     assert run.result["answer"] == "There are 7 chairs."
     assert run.result.get("output") == output
     verified = run.result["verification"]

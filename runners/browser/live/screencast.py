@@ -2,7 +2,8 @@
 wins. They are handed on and kept nowhere.
 
 The browser drops what changes while it waits for the word that a picture was taken, and does not
-make up for it: once the page is at rest it is pictured once more.
+make up for it: once the page is at rest the screencast is begun anew, which brings a picture at
+once. (A screenshot would have the browser paint, and tell of changes that are none, for ever.)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PACE_SECONDS = 0.1
 REST_SECONDS = 0.4
+AGAIN_SECONDS = 0.2  # where a page that is on its way to another cannot be pictured
 WIDTH, HEIGHT = 1280, 720
 QUALITIES = (60, 35, 15)  # the next one where a picture is too large
 MAX_CHARACTERS = 700_000  # of a picture in base64; what is larger at the worst quality is left out
@@ -54,12 +56,12 @@ class Screencast:
         self._quality = 0
         self._resting: asyncio.TimerHandle | None = None
         self._chores: set[asyncio.Task[None]] = set()
-        self._taken_at = 0.0
+        self._next_at = 0.0
 
-    async def start(self) -> None:
-        """Begin; the first picture comes at once. Raises what the browser does."""
+    def start(self) -> None:
+        """Begin; the first picture comes as soon as there is something to see."""
         self._line.on("Page.screencastFrame", self._take)
-        await self._begin()
+        self._do(self._begin())
 
     def again(self) -> None:
         """Show the newest picture once more: somebody came who has not seen it."""
@@ -77,9 +79,16 @@ class Screencast:
             await asyncio.wait_for(self._line.send("Page.stopScreencast"), 2.0)
 
     async def _begin(self) -> None:
+        """Begin, or begin anew: the browser tells at once how the page looks."""
         how = {"format": "jpeg", "quality": QUALITIES[self._quality], "maxWidth": WIDTH,
                "maxHeight": HEIGHT}  # fmt: skip
-        await self._line.send("Page.startScreencast", how)
+        while True:  # until `stop`: a page that is gone is seen by its owner
+            with contextlib.suppress(*browser_errors()):
+                await self._line.send("Page.enable")
+                await self._line.send("Page.stopScreencast")
+                await self._line.send("Page.startScreencast", how)
+                return
+            await asyncio.sleep(AGAIN_SECONDS)
 
     def _take(self, told: Mapping[str, Any]) -> None:
         size = told["metadata"]
@@ -88,14 +97,14 @@ class Screencast:
         self._do(self._go_on(int(told["sessionId"])))
 
     async def _go_on(self, number: int) -> None:
-        """Ask for the next picture, once it is time for one."""
+        """Ask for the next picture, once it is time for one; several may be on their way."""
         now = asyncio.get_running_loop().time()
-        await asyncio.sleep(max(0.0, self._taken_at + PACE_SECONDS - now))
-        self._taken_at = asyncio.get_running_loop().time()
+        self._next_at = max(now, self._next_at + PACE_SECONDS)
+        await asyncio.sleep(self._next_at - now)
         await self._line.send("Page.screencastFrameAck", {"sessionId": number})
 
     def _note(self, data: str) -> None:
-        """Hand a picture on where it tells something new, and look again when the page rests."""
+        """Hand a picture on where it tells something new, and begin anew when the page rests."""
         if self._last is not None and data == self._last.data:
             return
         if len(data) > MAX_CHARACTERS:
@@ -106,20 +115,12 @@ class Screencast:
         if self._resting is not None:
             self._resting.cancel()
         loop = asyncio.get_running_loop()
-        self._resting = loop.call_later(REST_SECONDS, lambda: self._do(self._look()))
-
-    async def _look(self) -> None:
-        how = {"format": "jpeg", "quality": QUALITIES[self._quality]}
-        self._note(str((await self._line.send("Page.captureScreenshot", how))["data"]))
+        self._resting = loop.call_later(REST_SECONDS, lambda: self._do(self._begin()))
 
     def _be_coarser(self) -> None:
         if self._quality + 1 < len(QUALITIES):
             self._quality += 1
-            self._do(self._begin_anew())
-
-    async def _begin_anew(self) -> None:
-        await self._line.send("Page.stopScreencast")
-        await self._begin()
+            self._do(self._begin())
 
     def _do(self, work: Any) -> None:
         async def chore() -> None:

@@ -11,7 +11,7 @@
   const MOVES_MS = 40;
   const BUTTONS = ["left", "middle", "right", "back", "forward"];
   const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
-  let socket = null, size = { width: 1280, height: 720 }, mayAct = false, asked = null, retry = 0, queue = [], timer = 0, moved = null, isPressed = false;
+  let socket = null, size = { width: 1280, height: 720 }, mayAct = false, wasSeen = false, asked = null, retry = 0, queue = [], timer = 0, moved = null, isPressed = false;
 
   // --- the line ---------------------------------------------------------------------------------
 
@@ -54,6 +54,7 @@
     size = { width: frame.width, height: frame.height };
     picture.src = `data:image/jpeg;base64,${frame.data}`;
     box.hidden = false;
+    wasSeen = true;
     shot.hidden = true;
     blank.hidden = true;
     find("on").hidden = false;
@@ -79,7 +80,7 @@
     shot.hidden = !shot.getAttribute("href");
     const absent = find("absent");
     absent.textContent = why;
-    absent.hidden = !why || root.dataset.statusNow !== "takeover";
+    absent.hidden = !why || !(wasSeen || root.dataset.statusNow === "takeover");
   }
 
   function dialog(told) {

@@ -1,0 +1,61 @@
+"""The worker is killed without a word while a person has the page: the person is told, and once
+they give it back the run goes on elsewhere, on a page that is opened anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.test import override_settings
+
+from decisions.principals import local_principal
+from runs.conversations.services import create_task, resume_task, take_over_task
+from runs.live.absence import LOST, why_no_page
+from runs.models import Run, Task
+from tests.faults.world import World
+from tests.support.browsing_model import results, shop
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.pages import PageServer
+
+pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixtures"]
+
+
+def test_a_page_that_was_lost_with_its_worker_is_told_and_opened_anew(
+    world: World, model: ModelServer, tmp_path: Path, page_server: PageServer
+) -> None:
+    url = shop(page_server)
+
+    def answer(asked: Asked) -> Turn:
+        told = results(asked)
+        if not told:
+            return Turn("", [Call("task_start", {"url": url}, "open")])
+        if len(told) > 1:
+            return complete("Seen.")
+        tab = told[0]["result"]["tabId"]
+        return Turn("", [Call("browser_dom_index", {"tabId": tab}, "index")], stall_at=0)
+
+    model.answer = answer
+    env = {"CONTINUITY_WORKSPACE": str(tmp_path), "CONTINUITY_LLM_MODEL": "scripted",
+           "CONTINUITY_LLM_BASE_URL": f"{model.url}/v1"}  # fmt: skip
+    world.start("scheduler")
+    (worker,) = world.workers(1, **env)
+    me = local_principal()
+    with override_settings(WORKSPACE=tmp_path):
+        task_id = create_task(principal=me, message="Look.")[0]["taskId"]
+    world.until(lambda: len(model.asked) == 2)  # it thinks, and has a page
+    take_over_task(principal=me, task_id=task_id)
+    model.go_on.set()
+    world.until(lambda: Run.objects.get(task_id=task_id).pinned_worker, "it does not wait")
+    worker.kill()
+    world.workers(1, **env)
+    world.until(lambda: why_no_page(task_id) == LOST, "nobody says that the page is lost")
+    assert Task.objects.get(id=task_id).status == "takeover"
+    resume_task(principal=me, task_id=task_id)
+    run = world.ended(Run.objects.get(task_id=task_id).id)
+    assert run.status == "succeeded", run.error
+    assert Task.objects.get(id=task_id).status == "ongoing"
+    (_, index) = results(model.asked[-1])
+    assert index["error"]["code"] == "PERSON_HAD_PAGE"
+    assert index["page"]["newTab"]["url"] == url
+    world.check()

@@ -1,0 +1,100 @@
+"""A person had the agent's page: what was meant for the page as it was before is not done, and the
+model is told how it is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from runs.models import Run, RunStep, Task
+from runs.worker import WorkerPlace
+from tests.support.browsing_model import results, shop
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.pages import PageServer
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+]  # fmt: skip
+Post = Callable[[str], None]
+
+
+@pytest.fixture
+def post(api: httpx.Client) -> Post:
+    """Do something with the task: `post("takeover")`."""
+
+    def do(deed: str) -> None:
+        (task,) = api.get("/api/v1/tasks").json()["tasks"]
+        assert api.post(f"/api/v1/tasks/{task['taskId']}/{deed}").status_code == 200
+
+    return do
+
+
+def index_and_click(tab: int, turn: str) -> list[Call]:
+    """Return two calls that are made for the page as the model knows it."""
+    return [Call("browser_dom_index", {"tabId": tab}, f"index{turn}"),
+            Call("browser_click", {"tabId": tab, "xpath": "//a"}, f"click{turn}")]  # fmt: skip
+
+
+def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
+    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    agent_settings: Any, post: Post,
+) -> None:  # fmt: skip
+    url = shop(page_server)
+
+    def answer(asked: Any) -> Turn:
+        told = results(asked)
+        if not told:
+            return Turn("", [Call("task_start", {"url": url}, "open")])
+        if len(told) == 1:
+            post("takeover")
+            return Turn("", index_and_click(told[0]["result"]["tabId"], ""))
+        return complete()
+
+    model.answer = answer
+    api.post("/api/v1/tasks", json={"message": "Look."})
+    place.work()
+    assert Task.objects.get().status == "takeover"
+    assert RunStep.objects.filter(name="browser_dom_index").get().status == "pending"
+    post("resume")
+    place.work()
+    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    opened, index, click = results(model.asked[-1])
+    codes = [one.get("error", {}).get("code") for one in (index, click)]
+    assert codes == ["PERSON_HAD_PAGE", "PERSON_HAD_PAGE"]
+    assert click["page"]["result"]["screenshot"]["url"] == url
+    assert opened["page"]["result"]["screenshot"] != click["page"]["result"]["screenshot"]
+
+
+def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
+    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    agent_settings: Any, post: Post,
+) -> None:  # fmt: skip
+    url = shop(page_server)
+
+    def answer(asked: Any) -> Turn:
+        told = results(asked)
+        if not told:
+            return Turn("", [Call("task_start", {"url": url}, "open")])
+        tab = told[0]["result"]["tabId"]
+        if len(told) == 1:  # while the model thinks of the page as it was
+            post("takeover")
+            post("resume")
+            return Turn("", index_and_click(tab, "1"))
+        return complete() if len(told) > 3 else Turn("", index_and_click(tab, "2"))
+
+    model.answer = answer
+    api.post("/api/v1/tasks", json={"message": "Look."})
+    place.work()
+    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    told = results(model.asked[-1])
+    codes = [one.get("error", {}).get("code") for one in told]
+    assert codes == [None, "PERSON_HAD_PAGE", "PERSON_HAD_PAGE", None, None]
+    assert [RunStep.objects.filter(name="page").count(), "page" in told[2]] == [3, True]
+    assert "timesGivenBack" not in str(told)

@@ -1,0 +1,31 @@
+"""What a person did on a page is told while something is under way, and audited always."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from decisions.models import AuditEntry
+from decisions.principals import Principal
+from runs.conversations.services import stop_task, take_over_task
+from runs.live.doings import Doings, tell
+from runs.models import TaskEvent
+
+pytest_plugins = ["tests.support.task_fixtures"]
+
+
+def test_nothing_that_a_person_did_is_told_behind_the_end(
+    principal: Principal, make_task: Callable[..., str]
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    tell(task_id, "me", Doings(Counter(clicks=1)))
+    told = TaskEvent.objects.filter(task_id=task_id).latest("seq")
+    assert (told.type, told.data) == ("personActed", {"by": "me", "clicks": 1})
+    stop_task(principal=principal, task_id=task_id)
+    tell(task_id, "me", Doings(Counter(keys=2)))
+    assert TaskEvent.objects.filter(task_id=task_id).latest("seq").type == "statusUpdate"
+    used = AuditEntry.objects.filter(action="task.page_used", resource_id=task_id)
+    assert [one.metadata for one in used.order_by("id")] == [
+        {"by": "me", "clicks": 1}, {"by": "me", "keys": 2}
+    ]  # fmt: skip

@@ -1,0 +1,81 @@
+"""A form that a person signs in to on the agent's page, and a visitor at the admin site."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from decisions.principals import Principal
+from runs.conversations.services import create_task
+from tests.support.browsing_model import results
+from tests.support.model_server import Asked
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.visiting import Visitor
+
+SECRET = "geheim-4711"  # typed by a person: it has to be nowhere
+FORM = """<!doctype html><title>Sign in</title><style>
+body{margin:0;font:20px sans-serif}
+input,button{position:absolute;left:40px;width:400px;height:40px}
+</style><h1>Sign in</h1>
+<input id=f style="top:100px" placeholder=Name><input id=word type=password style="top:160px">
+<button id=go style="top:220px" onclick="location='/inside?'+f.value.length+'-'+word.value.length">
+Go</button><button id=ask style="top:280px" onclick="document.title=String(confirm('Sure?'))">Ask
+</button>
+<button id=shut style="top:400px" onclick="close()">Shut</button>
+<a id=new target=_blank href="/other" style="position:absolute;left:40px;top:340px">New</a>"""
+INSIDE = "<!doctype html><title>Inside</title><main><h1>Inside</h1><p>Your number is 42.</main>"
+
+
+class Signing:
+    """A model that opens the form, asks to read it, and answers with what it sees in the end."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.told: list[dict[str, Any]] = []
+
+    def __call__(self, asked: Asked) -> Turn:
+        """Say what comes next."""
+        self.told = results(asked)
+        if not self.told:
+            return Turn("I open the form.", [Call("task_start", {"url": self.url}, "open")])
+        tab = self.told[0]["result"]["tabId"]
+        if "Your number is 42" in str(self.told):
+            return complete("Your number is 42.")
+        if "newTab" in self.told[-1].get("page", {}):
+            return complete("It had been closed.")
+        call = Call("browser_dom_index", {"tabId": tab}, f"index{len(self.told)}")
+        thinks = len(self.told) == 1  # until the test lets it go on
+        return Turn("I look at it.", [call], stall_at=0 if thinks else None)
+
+
+def show(visitor: Visitor, name: str) -> None:
+    """Leave a picture where somebody asked for one."""
+    if folder := os.environ.get("CONTINUITY_PICTURES"):
+        visitor.do(visitor.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True))
+
+
+def begin(visitor: Visitor, principal: Principal) -> str:
+    task, _ = create_task(principal=principal, message="Sign in and tell me my number.")
+    visitor.open(f"/admin/runs/task/{task['taskId']}/change/")
+    visitor.sees("[data-chat-live]:not([hidden])")
+    return str(task["taskId"])
+
+
+def click_at(visitor: Visitor, x: int, y: int) -> None:
+    """Click on a place of the agent's page, in its own pixels."""
+    box = visitor.do(visitor.page.locator("[data-live-picture]").bounding_box())
+    left, top = box["x"] + x * box["width"] / 1280, box["y"] + y * box["height"] / 720
+    visitor.do(visitor.page.mouse.click(left, top))
+
+
+def take_over(visitor: Visitor) -> None:
+    visitor.click("button:has-text('Take over')")
+    visitor.sees("[data-status-now=takeover] [data-live-bar]:not([hidden])")
+    visitor.sees("[data-live-screen][data-acts]")
+    visitor.sees("[data-live-picture][src^='data:image/jpeg']")
+
+
+def give_back(visitor: Visitor) -> None:
+    visitor.click("button:has-text('Give back')")
+    visitor.sees("[data-status-now=running]")
