@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decisions.principals import Principal
-from runs.conversations import said
+from runs.conversations import services
 from runs.conversations.services import add_message, create_task
 from tests.talking import Talk
 
@@ -21,7 +21,7 @@ Say = Callable[..., dict[str, Any]]
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have messages be runs of the stand-in."""
-    monkeypatch.setattr(said, "TEMPLATE", Talk.template_id)
+    monkeypatch.setattr(services, "TEMPLATE", Talk.template_id)
 
 
 @pytest.fixture
