@@ -52,7 +52,8 @@ class Claim:
     worker_id: str
     opening: Opening
     is_helper: bool = False  # another worker has the lease; this one takes steps (runs/portions.py)
-    opened: list[str] = field(default_factory=list)  # calls that began under this lease
+    # Calls that began under this lease, and that are not told to be over.
+    opened: list[str] = field(default_factory=list)
 
     @property
     def guard(self) -> dict[str, Any]:

@@ -48,12 +48,13 @@ def write(
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
     """
-    cuts = "" if ending is None else _left_open(held, ending)
+    cuts = "" if ending is None else _cuts(held, changes, ending)
     written = lines(held, changes, active_ms=active_ms, events=events, cut_later=bool(cuts))
     written = replace(written, forget_secrets=forget_secrets)
     if ending is None:
         if apply(written) is None:
             raise LeaseLost(held.run.id)
+        held.opened[:] = [call_id for call_id in held.opened if call_id not in written.closes]
     else:
         _end(ending, written, cuts=cuts)
 
@@ -99,9 +100,12 @@ def lines(
     )
 
 
-def _left_open(held: Claim, ending: Ending) -> str:
-    """Return what is told of calls that the end of the run cuts off; nothing where none began."""
-    if not held.opened:
+def _cuts(held: Claim, changes: Sequence[StepChange], ending: Ending) -> str:
+    """Return what is told of calls that the end of the run cuts off; nothing where every call that
+    began is over.
+    """
+    over = {call.call_id for change in changes for call in change.calls if not call.is_cut}
+    if over.issuperset(held.opened):
         return ""
     return str(ending.error["errorCode"]) if ending.error is not None else INTERRUPTED
 

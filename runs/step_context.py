@@ -67,7 +67,7 @@ class StepRun:
         replay: the calls made before the step stopped for a person; None where it did not stop.
         calls: those of this try, in order, with what they answered.
         made: those that this try made itself, as the audit log tells them.
-        opened: ids of all calls under this lease that the audit log told before they were made.
+        opened: ids of the calls under this lease that the audit log tells to be under way.
         had_page: it stopped for a person with a page open, of which that person decides.
         tries: which try of the step this is, those of lost workers counted.
     """
