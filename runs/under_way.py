@@ -11,9 +11,9 @@ import asyncio
 import logging
 import queue
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import asynccontextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -85,22 +85,22 @@ class Question:
 Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
 
 
-@asynccontextmanager
-async def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> AsyncIterator[None]:
+@contextmanager
+def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> Iterator[None]:
     """Tell now and then that a long step is still at work."""
-    began = time.monotonic()
+    began, loop = time.monotonic(), asyncio.get_running_loop()
 
-    async def tell() -> None:
-        while True:
-            await asyncio.sleep(PROGRESS_EVERY_S)
-            elapsed_ms = int((time.monotonic() - began) * 1000)
-            step_run.tell(NewEvent(EventType.STEP_PROGRESS, {**told, "elapsedMs": elapsed_ms}))
+    def tell() -> None:
+        nonlocal timer
+        elapsed_ms = int((time.monotonic() - began) * 1000)
+        step_run.tell(NewEvent(EventType.STEP_PROGRESS, {**told, "elapsedMs": elapsed_ms}))
+        timer = loop.call_later(PROGRESS_EVERY_S, tell)
 
-    telling = asyncio.create_task(tell())
+    timer = loop.call_later(PROGRESS_EVERY_S, tell)  # no task: most steps are over before it
     try:
         yield
     finally:
-        telling.cancel()
+        timer.cancel()
 
 
 class StepsUnderWay:
@@ -247,13 +247,14 @@ class StepsUnderWay:
         self, plan: StepPlan, step_run: StepRun, told: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         try:
-            async with asyncio.timeout(step_run.seconds_left()), _signs_of_life(step_run, told):
-                if self._template.needs_browser(plan.input):
-                    step_run.browser = await self._browser()
-                    await record_if_wanted(self._template, plan, step_run)
-                if self._template.shares_page:
-                    await bring_page_back(self._template, plan, step_run)
-                return await self._template.do_step(plan, step_run)
+            with _signs_of_life(step_run, told):
+                async with asyncio.timeout(step_run.seconds_left()):
+                    if self._template.needs_browser(plan.input):
+                        step_run.browser = await self._browser()
+                        await record_if_wanted(self._template, plan, step_run)
+                    if self._template.shares_page:
+                        await bring_page_back(self._template, plan, step_run)
+                    return await self._template.do_step(plan, step_run)
         except TimeoutError:
             details = {"effect": "unknown"} if plan.effect == Effect.ONCE else {}
             raise ToolTimeout(
