@@ -89,6 +89,7 @@ Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
 def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> Iterator[None]:
     """Tell now and then that a long step is still at work."""
     began, loop = time.monotonic(), asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
 
     def tell() -> None:
         nonlocal timer
