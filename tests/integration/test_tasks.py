@@ -240,7 +240,7 @@ def test_another_workspaces_task_reads_as_missing(stranger: Principal, make_task
 def test_what_the_template_refuses_leaves_nothing_behind(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runs.conversations.said.TEMPLATE", "test_none")
+    monkeypatch.setattr("runs.conversations.services.TEMPLATE", "test_none")
     with pytest.raises(Exception, match="There is no template"):
         create_task(principal=principal, message="say one")
     assert not Task.objects.exists()
