@@ -15,7 +15,7 @@ from decisions.storable import storable
 from runs.changes import NewEvent
 from runs.conversations.log import append
 from runs.events.types import PERSON_ACTED
-from runs.models import Run, Task, TaskStatus
+from runs.models import Task
 
 MAX_PLACES = 20
 # What is counted of each kind of input; moves of the mouse and the ends of presses are not.
@@ -59,8 +59,8 @@ class Doings:
 
 
 def tell(task_id: str, by: str, done: Doings) -> None:
-    """Write it into the audit log, and the task's log while something is under way there: nothing
-    comes behind the end. Commits.
+    """Write it into the audit log and the task's, also where the run that had the page is over by
+    now: it may end in the moment in which the page is given back. Commits.
     """
     told = {"by": by, **done.counts}
     if done.places:
@@ -70,8 +70,6 @@ def tell(task_id: str, by: str, done: Doings) -> None:
         task = Task.objects.select_for_update().filter(id=task_id).first()
         if task is None:
             return
-        under_way = Run.objects.filter(task_id=task_id, ended_at__isnull=True)
-        if task.status == TaskStatus.TAKEOVER or under_way.exists():
-            append(task_id, [NewEvent(PERSON_ACTED, told)])
+        append(task_id, [NewEvent(PERSON_ACTED, told)])
         place = task.tenant_id, task.workspace_id
         record(Deed("task.page_used", by, "task", task_id, *place, told))

@@ -1,4 +1,4 @@
-"""What a person did on a page is told while something is under way, and audited always."""
+"""What a person did on a page is told and audited, also where its run is over by now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runs.models import TaskEvent
 pytest_plugins = ["tests.support.task_fixtures"]
 
 
-def test_nothing_that_a_person_did_is_told_behind_the_end(
+def test_what_a_person_did_is_told_also_where_the_run_is_over_by_then(
     principal: Principal, make_task: Callable[..., str]
 ) -> None:
     task_id = make_task("say hi")
@@ -24,7 +24,8 @@ def test_nothing_that_a_person_did_is_told_behind_the_end(
     assert (told.type, told.data) == ("personActed", {"by": "me", "clicks": 1})
     stop_task(principal=principal, task_id=task_id)
     tell(task_id, "me", Doings(Counter(keys=2)))
-    assert TaskEvent.objects.filter(task_id=task_id).latest("seq").type == "statusUpdate"
+    told = TaskEvent.objects.filter(task_id=task_id).latest("seq")
+    assert (told.type, told.data) == ("personActed", {"by": "me", "keys": 2})
     used = AuditEntry.objects.filter(action="task.page_used", resource_id=task_id)
     assert [one.metadata for one in used.order_by("id")] == [
         {"by": "me", "clicks": 1}, {"by": "me", "keys": 2}
