@@ -10,9 +10,10 @@ import pytest
 from django.db.models import F
 
 from decisions.principals import Principal
+from runners.loop import get_loop
 from runs.conversations.duties import end_takeovers
 from runs.live import caster
-from runs.live.pages import are_open
+from runs.live.pages import are_open, session_of
 from runs.models import Run, Task
 from runs.worker import WorkerPlace
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
@@ -76,11 +77,15 @@ def test_a_page_that_is_kept_too_long_is_taken_and_the_person_is_told_why(
     check_over(taken, "error")
 
 
-def test_a_page_that_closes_itself_is_opened_anew_once_it_is_given_back(
+def test_a_page_that_was_closed_is_opened_anew_once_it_is_given_back(
     visitor: Visitor, taken: str, model_that_signs_in: Signing, place: WorkerPlace,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:  # fmt: skip
-    click_at(visitor, 200, 420)
+    session = session_of(taken)
+    assert session is not None
+    tab = session.live_tab()
+    assert tab is not None
+    get_loop().submit(tab.page.close()).result(PATIENCE_S)
     visitor.sees("[data-live-absent]:not([hidden]) >> text=The page was closed. Give it back")
     show(visitor, "live-shut")
     give_back(visitor)

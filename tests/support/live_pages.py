@@ -22,7 +22,6 @@ input,button{position:absolute;left:40px;width:400px;height:40px}
 <button id=go style="top:220px" onclick="location='/inside?'+f.value.length+'-'+word.value.length">
 Go</button><button id=ask style="top:280px" onclick="document.title=String(confirm('Sure?'))">Ask
 </button>
-<button id=shut style="top:400px" onclick="close()">Shut</button>
 <a id=new target=_blank href="/other" style="position:absolute;left:40px;top:340px">New</a>"""
 INSIDE = "<!doctype html><title>Inside</title><main><h1>Inside</h1><p>Your number is 42.</main>"
 
