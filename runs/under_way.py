@@ -89,12 +89,11 @@ Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
 def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> Iterator[None]:
     """Tell now and then that a long step is still at work."""
     began, loop = time.monotonic(), asyncio.get_running_loop()
-    timer: asyncio.TimerHandle
 
     def tell() -> None:
         nonlocal timer
-        elapsed_ms = int((time.monotonic() - began) * 1000)
-        step_run.tell(NewEvent(EventType.STEP_PROGRESS, {**told, "elapsedMs": elapsed_ms}))
+        so_far = {**told, "elapsedMs": int((time.monotonic() - began) * 1000)}
+        step_run.tell(NewEvent(EventType.STEP_PROGRESS, so_far))
         timer = loop.call_later(PROGRESS_EVERY_S, tell)
 
     timer = loop.call_later(PROGRESS_EVERY_S, tell)  # no task: most steps are over before it
@@ -137,8 +136,7 @@ class StepsUnderWay:
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
-            replay=paused.get("calls"),
-            had_page=had_page, tries=row.attempts,
+            replay=paused.get("calls"), had_page=had_page, tries=row.attempts,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))

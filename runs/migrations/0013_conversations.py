@@ -42,6 +42,7 @@ class Migration(migrations.Migration):
                 ("last_seq", models.IntegerField(default=0)),
                 ("messages_count", models.IntegerField(default=0)),
                 ("taken_over_at", models.DateTimeField(null=True)),
+                ("times_given_back", models.IntegerField(default=0)),
                 ("created_at", models.DateTimeField()),
                 ("updated_at", models.DateTimeField()),
             ],

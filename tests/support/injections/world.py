@@ -39,7 +39,7 @@ KEPT = ("artifacts_artifact", "decisions_confirmation", "decisions_decision")  #
 DEEDS = {
     "access.refused", "address.refused", "confirmation.opened", "confirmation.tried",
     "decision.opened", "policy.denied", "run.started", "run.submitted", "run.succeeded",
-    "run.waiting", "tool.called", "tool.failed",
+    "run.waiting", "tool.called", "tool.failed", "tool.succeeded",
 }  # fmt: skip
 
 
