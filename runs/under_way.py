@@ -89,6 +89,7 @@ Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
 def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> Iterator[None]:
     """Tell now and then that a long step is still at work."""
     began, loop = time.monotonic(), asyncio.get_running_loop()
+    timer = loop.call_later(PROGRESS_EVERY_S, lambda: tell())  # most steps are over before it
 
     def tell() -> None:
         nonlocal timer
@@ -96,7 +97,6 @@ def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> Iterator[None]
         step_run.tell(NewEvent(EventType.STEP_PROGRESS, so_far))
         timer = loop.call_later(PROGRESS_EVERY_S, tell)
 
-    timer = loop.call_later(PROGRESS_EVERY_S, tell)  # no task: most steps are over before it
     try:
         yield
     finally:
