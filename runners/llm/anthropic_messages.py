@@ -41,7 +41,7 @@ class AnthropicMessages:
 
     async def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
         """Ask once."""
-        calls, said = CallsInMaking(), _Said()
+        calls, said, stream = CallsInMaking(), _Said(), None
         try:
             stream = await self._client.messages.create(
                 model=self._settings.model, max_tokens=request.max_tokens or MAX_TOKENS,
@@ -56,7 +56,7 @@ class AnthropicMessages:
                         break
         except _FAILURES as error:
             if not said.is_closed:
-                raise judge(error, self._settings) from None
+                raise judge(error, self._settings, has_begun=stream is not None) from None
         if said.is_closed:
             is_without = said.stop == "tool_calls" and not calls
             stop: Stop = "stop" if is_without else said.stop

@@ -19,8 +19,10 @@ _WAIT = frozenset({408, 409, 425, 429})
 LONGEST_ASKED_S = 30 * 86_400.0  # a server that asks for longer is told as asking for this
 
 
-def judge(error: Exception, settings: LlmSettings) -> Cut | Busy | ToolFailed:
-    """Return what the gateway has to do about an error."""
+def judge(
+    error: Exception, settings: LlmSettings, *, has_begun: bool = True
+) -> Cut | Busy | ToolFailed:
+    """Return what the gateway has to do about an error, after the answer's head or before."""
     if isinstance(error, Cut):
         return error
     status = getattr(error, "status_code", None)
@@ -33,6 +35,10 @@ def judge(error: Exception, settings: LlmSettings) -> Cut | Busy | ToolFailed:
             f" {_short(cause, settings)}.",
             details={"model": settings.model},
         )
+    if not has_begun:
+        # A kept connection, mostly, that the server closed as it was used: no stream was cut.
+        told = f"the connection was lost before an answer came: {_short(error, settings)}"
+        return Busy(told, status=None, after_s=None)
     return Cut(f"{type(error).__name__}: {_short(error, settings)}")
 
 

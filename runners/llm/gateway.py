@@ -61,12 +61,13 @@ class Gateway:
         """As `LlmGateway` says."""
         limit_ms = min(timeout_ms or self._settings.timeout_ms, self._settings.timeout_ms)
         loop = asyncio.get_running_loop()
+        provider = await self._speaker()  # loads its library the first time: no part of the turn
         until = loop.time() + limit_ms / 1000
         request = Request(messages, tools, self._settings.max_output_tokens)
         cuts, waits = 0, 0
         while True:
             try:
-                async with aclosing(self._try(request, until)) as parts:
+                async with aclosing(self._try(provider, request, until)) as parts:
                     async for part in parts:
                         yield part
                 return
@@ -86,9 +87,9 @@ class Gateway:
         if self._provider is not None:
             await self._provider.close()
 
-    async def _try(self, request: Request, until: float) -> AsyncGenerator[Part, None]:
-        async with asyncio.timeout_at(until):
-            provider = await self._speaker()
+    async def _try(
+        self, provider: Provider, request: Request, until: float
+    ) -> AsyncGenerator[Part, None]:
         said, size = [], 0
         async with aclosing(provider.turn(request)) as signals:
             while True:
@@ -130,7 +131,9 @@ class Gateway:
             after_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (waits - 1))
         if waits >= MAX_TRIES or after_s >= left_s:
             told = {} if busy.after_s is None else {"retryAfterMs": int(busy.after_s * 1000)}
-            raise self._failed(f"is not to be had: {busy}", status=busy.status, **told)
+            if busy.status is not None:
+                told["status"] = busy.status
+            raise self._failed(f"is not to be had: {busy}", **told)
         await asyncio.sleep(after_s)
 
     def _failed(self, told: str, **details: Any) -> ModelFailed:

@@ -38,7 +38,7 @@ class OpenAiCompatible:
 
     async def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
         """Ask once."""
-        calls, said = CallsInMaking(), _Said()
+        calls, said, stream = CallsInMaking(), _Said(), None
         try:
             stream = await self._client.chat.completions.create(
                 model=self._settings.model, messages=[], stream=True,
@@ -50,7 +50,7 @@ class OpenAiCompatible:
                         yield Delta(text)
         except _FAILURES as error:
             if said.finish is None:  # once the turn is closed nothing more is needed
-                raise judge(error, self._settings) from None
+                raise judge(error, self._settings, has_begun=stream is not None) from None
         if said.finish is not None:
             yield Closed(said.stop(calls), calls.whole(), said.input_tokens, said.output_tokens)
 

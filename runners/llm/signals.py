@@ -33,9 +33,11 @@ class Cut(Exception):
 
 
 class Busy(Exception):
-    """The server cannot answer now; `after_s` is how long it asks to wait, where it says."""
+    """The server cannot answer now; `status` and `after_s`, the wait that it asks for, where it
+    says so.
+    """
 
-    def __init__(self, told: str, *, status: int, after_s: float | None) -> None:
+    def __init__(self, told: str, *, status: int | None, after_s: float | None) -> None:
         super().__init__(told)
         self.status, self.after_s = status, after_s
 
