@@ -24,6 +24,8 @@ MakeClient = Callable[..., httpx.Client]
 def web(django_db_setup: None) -> Iterator[str]:
     """The address of a server that sees this process's database."""
     with running(web_config()) as address:
+        # Its toolsets are read at the first call of MCP: now, before a test has others.
+        httpx.get(f"{address}/mcp", timeout=PATIENCE_S, verify=NO_TLS)
         yield address
     close_pooled_connections()
 
