@@ -38,6 +38,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runners/docker_runner/app.py": "a call's last line: log, answer an error id, serve on",
     "runs/opening.py": "raised again under the lease, where it fails this run and no other",
     "runs/events/stream.py": "a stream that has begun can only be ended and logged",
+    "runs/live/caster.py": "a page closes by its last line: log it, close the others",
     "runs/outbox.py": "any broker trouble: the row stays and rings again",
     "runs/under_way.py": "given to who asked, and raised again",
     "runs/webhooks/deliverer.py": "a defect counts as a try, or one message is tried for ever",

@@ -20,6 +20,7 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
+from decisions.ending import ended
 from decisions.errors import Forbidden, NotAuthenticated, Refused
 from decisions.principals import Principal, authenticate
 from decisions.rest import caller_of, is_local_call
@@ -193,9 +194,7 @@ async def first_over(*work: Awaitable[None]) -> None:
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for one in tasks:
-            one.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for outcome in ended:
-        if isinstance(outcome, Exception):
-            raise outcome
+        raised = await ended(tasks)
+    for error in raised:
+        if error is not None:
+            raise error

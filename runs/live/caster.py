@@ -27,6 +27,7 @@ class Caster:
 
     def __init__(self) -> None:
         self._shown: dict[str, LivePage] = {}
+        self._closing: dict[str, asyncio.Task[None]] = {}
         self._out = connect(hears=False)
         self._redis = Outage(log, away="redis takes no live pictures of tasks' pages",
                              back="redis takes live pictures again")  # fmt: skip
@@ -37,8 +38,9 @@ class Caster:
             while are_open():
                 await self._listen()
         finally:
-            for page in self._shown.values():
-                await page.close()
+            for task_id in list(self._shown):
+                self._close(task_id)
+            await asyncio.gather(*self._closing.values())
             await self._out.aclose()
 
     async def _listen(self) -> None:
@@ -54,7 +56,7 @@ class Caster:
                     message = unpack(told["data"]) if told is not None else None
                     if message is not None:
                         await self._take(message)
-                    await self._let_go()
+                    self._let_go()
         except (RedisError, OSError) as error:
             self._redis.goes_on(error)
             await asyncio.sleep(AGAIN_S)
@@ -63,18 +65,29 @@ class Caster:
 
     async def _take(self, message: Mapping[str, Any]) -> None:
         task_id = str(message.get("taskId"))
-        if session_of(task_id) is None:
-            return
+        if session_of(task_id) is None or task_id in self._closing:
+            return  # whoever looks says so again
         page = self._shown.get(task_id)
         if page is None:
             page = self._shown[task_id] = LivePage(task_id, partial(self._publish, task_id))
         await page.take(message)
 
-    async def _let_go(self) -> None:
-        for task_id, page in list(self._shown.items()):
-            if page.is_over:
-                del self._shown[task_id]
+    def _let_go(self) -> None:
+        for task_id in [one for one, page in self._shown.items() if page.is_over]:
+            self._close(task_id)
+
+    def _close(self, task_id: str) -> None:
+        """Close a page beside: what it waits for holds no other up."""
+
+        async def closed(page: LivePage) -> None:
+            try:
                 await page.close()
+            except Exception:
+                log.exception("the live page of %s was not closed in order", task_id)
+            finally:
+                del self._closing[task_id]
+
+        self._closing[task_id] = asyncio.create_task(closed(self._shown.pop(task_id)))
 
     async def _publish(self, task_id: str, message: Mapping[str, Any]) -> None:
         from redis import RedisError

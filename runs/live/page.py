@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import Error
 
+from decisions.ending import ended
 from decisions.threads import in_thread
 from runners.browser.failures import browser_errors
 from runners.browser.live.person import act
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 TEND_S = 0.5
 TELL_S = 5.0  # what a person did is told this often
 STALE_S = 2.0  # what was done while the agent's last call went on is not done afterwards
+LEAVE_S = 2.0  # a page that answers nothing any more is left as it is
 WAITING = 64  # messages of input
 log = logging.getLogger(__name__)
 
@@ -84,9 +86,9 @@ class LivePage:
 
     async def close(self) -> None:
         """Let go of the page, and tell what was done on it."""
-        for one in self._work:
-            one.cancel()
-        await asyncio.gather(*self._work, return_exceptions=True)
+        for error in await ended(self._work):
+            if error is not None:
+                log.error("the live page of %s ended over a defect", self.task_id, exc_info=error)
         await self._detach()
         await self._tell_doings()
         self._out.say({"type": "live_state", "page": False})
@@ -147,7 +149,8 @@ class LivePage:
             await cast.stop()
         if line is not None:
             with contextlib.suppress(*browser_errors()):
-                await asyncio.wait_for(line.detach(), 2.0)
+                async with asyncio.timeout(LEAVE_S):
+                    await line.detach()
         if tab is not None:
             self._tell_state()
 
@@ -192,7 +195,7 @@ class LivePage:
                     continue
                 # Asked while nothing of the agent's can begin: whoever gave the page back meanwhile
                 # acts no more.
-                if not await in_thread(is_taken_over, self.task_id):
+                if not await self._is_still_taken():
                     continue
                 self._by = by
                 self._doings_of(by).note(events)
@@ -203,6 +206,13 @@ class LivePage:
                     self._out.say({"type": "live_problem", "error": told})
                 except browser_errors():
                     continue  # the page is gone; `_tend` sees that
+
+    async def _is_still_taken(self) -> bool:
+        try:
+            return await in_thread(is_taken_over, self.task_id)
+        except Error as error:
+            log.warning("nothing is done on a page while nobody knows who has it: %s", error)
+            return False
 
     def _doings_of(self, by: str) -> Doings:
         return self._done.setdefault(by, Doings())

@@ -78,8 +78,7 @@ class Viewer:
 
     async def tell(self) -> None:
         """Send what the worker tells, a picture after the other as the line takes them."""
-        while True:
-            told = await self._looking.next()
+        async for told in self._looking.told:
             if told.get("page") is False:
                 await self._tell_absence()
                 continue

@@ -6,44 +6,34 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from decisions.ending import ended
+from runs.live.backlog import Backlog, Message
 from runs.live.channel import UP, WATCH_S, connect, down, pack, unpack
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-NOTICES = 64
-Message = Mapping[str, Any]
-
 
 class Watch:
-    """Of one reader. Pictures that it has no time for are left out, and nothing is kept."""
+    """Of one reader.
+
+    Attributes:
+        told: what the worker tells, to iterate over.
+        heard_at: `time.monotonic()` of the worker's last word, None before the first.
+    """
 
     def __init__(self, task_id: str, client: Redis) -> None:
         self._task_id, self._client = task_id, client
-        self._notices: deque[Message] = deque(maxlen=NOTICES)
-        self._picture: Message | None = None
-        self._news = asyncio.Event()
-        self.heard_at: float | None = None  # `time.monotonic()` of the worker's last word
+        self.told = Backlog()
+        self.heard_at: float | None = None
 
     async def say(self, message: Message) -> None:
         """Tell the worker that has the page; nobody says whether one does. Raises RedisError."""
         await self._client.publish(UP, pack({"taskId": self._task_id, **message}))
-
-    async def next(self) -> Message:
-        """Wait for what comes next."""
-        while True:
-            if self._notices:
-                return self._notices.popleft()
-            if self._picture is not None:
-                picture, self._picture = self._picture, None
-                return picture
-            self._news.clear()
-            await self._news.wait()
 
     def note(self, sealed: bytes) -> None:
         """Take what came over Redis."""
@@ -52,10 +42,9 @@ class Watch:
             return
         self.heard_at = time.monotonic()
         if message.get("type") == "live_frame":
-            self._picture = message
+            self.told.show(message)
         else:
-            self._notices.append(message)
-        self._news.set()
+            self.told.say(message)
 
     async def keep_saying(self) -> None:
         """Say again and again that somebody looks. Raises RedisError."""
@@ -89,8 +78,7 @@ async def watch(task_id: str) -> AsyncIterator[tuple[Watch, asyncio.Task[None]]]
             try:
                 yield looking, hearing
             finally:
-                hearing.cancel()
-                await asyncio.gather(hearing, return_exceptions=True)
+                await ended([hearing])
     finally:
         await ears.aclose()
         await mouth.aclose()

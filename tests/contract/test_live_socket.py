@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 import redis
-import redis.asyncio
 from django.conf import settings
 from websockets.exceptions import InvalidStatus
 
@@ -19,8 +17,6 @@ from decisions.principals import Principal, create_token
 from runs.conversations.services import take_over_task
 from runs.live import socket
 from runs.live.channel import UP, down, pack, unpack
-from runs.live.outbound import Outbound
-from runs.live.watching import NOTICES, Watch
 from tests.support.rest import told
 from tests.support.sockets import Frame, Page, page
 
@@ -159,40 +155,6 @@ def test_a_ticket_of_another_task_opens_no_live_page(
         assert line.closed() == 4401
     with live(web, "task_none", token=token) as line:
         assert line.closed() == 4404
-
-
-def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices() -> None:
-    looking = Watch("task_x", redis.asyncio.Redis())
-    for number in range(200):
-        looking.note(pack({"type": "live_tab", "url": str(number)}))
-        looking.note(pack({"type": "live_frame", "data": "A", "width": number}))
-
-    async def read() -> list[Any]:
-        return [await looking.next() for _ in range(NOTICES + 1)]
-
-    *notices, picture = asyncio.run(read())
-    assert [int(one["url"]) for one in notices] == list(range(200 - NOTICES, 200))
-    assert picture["width"] == 199
-
-
-def test_a_way_that_is_slow_takes_the_newest_picture_alone() -> None:
-    sent: list[Any] = []
-
-    async def publish(message: Any) -> None:
-        sent.append(message)
-        await asyncio.sleep(0)
-
-    async def show() -> None:
-        out = Outbound(publish)
-        for number in range(100):  # nothing is sent before it is this task's turn to wait
-            out.show({"number": number})
-        out.say({"notice": 1})
-        while len(sent) < 2:
-            await asyncio.sleep(0)
-        await out.close()
-
-    asyncio.run(show())
-    assert sent == [{"notice": 1}, {"number": 99}]
 
 
 @pytest.mark.parametrize("events", [

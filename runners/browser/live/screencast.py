@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PACE_SECONDS = 0.1
 REST_SECONDS = 0.4
 AGAIN_SECONDS = 0.2  # where a page that is on its way to another cannot be pictured
+STOP_SECONDS = 2.0  # a page that answers nothing any more is left as it is
 WIDTH, HEIGHT = 1280, 720
 QUALITIES = (60, 35, 15)  # the next one where a picture is too large
 MAX_CHARACTERS = 700_000  # of a picture in base64; what is larger at the worst quality is left out
@@ -76,7 +77,8 @@ class Screencast:
         for chore in self._chores:
             chore.cancel()
         with contextlib.suppress(*browser_errors()):
-            await asyncio.wait_for(self._line.send("Page.stopScreencast"), 2.0)
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._line.send("Page.stopScreencast")
 
     async def _begin(self) -> None:
         """Begin, or begin anew: the browser tells at once how the page looks."""

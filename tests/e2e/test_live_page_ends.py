@@ -1,0 +1,99 @@
+"""What a person is told who has the agent's page when it ends: in two real browsers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from decisions.principals import Principal
+from runners.loop import get_loop
+from runs.conversations.duties import end_takeovers
+from runs.live import caster
+from runs.live.pages import are_open, session_of
+from runs.models import Run, Task
+from runs.worker import WorkerPlace
+from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.support.live_pages import Signing, begin, click_at, give_back, show, take_over
+from tests.support.model_server import ModelServer
+from tests.support.visiting import Visitor
+from tests.support.waiting import until
+
+pytest_plugins = [
+    "tests.support.admin_fixtures", "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures", "tests.support.live_fixtures", "tests.support.model_fixtures",
+    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
+    "tests.support.workspace_fixtures",
+]  # fmt: skip
+Background = Callable[[Callable[[], object]], Any]
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def taken(
+    visitor: Visitor, principal: Principal, agent_settings: Any, model: ModelServer,
+    model_that_signs_in: Signing, place: WorkerPlace, in_background: Background,  # noqa: F811
+) -> str:  # fmt: skip
+    """A task whose run waits while the visitor, who clicks once, has its page."""
+    task_id = begin(visitor, principal)
+    working = in_background(place.work)
+    visitor.sees("[data-live-picture][src^='data:image/jpeg']")
+    take_over(visitor)
+    model.go_on.set()
+    working.join(PATIENCE_S)
+    click_at(visitor, 200, 120)
+    return task_id
+
+
+def check_over(task_id: str, status: str) -> None:
+    """Make sure that the page is closed, and nobody looks after it."""
+    until(lambda: not are_open())
+    until(lambda: all(one.done() for one in caster._serving.values()))
+    assert Task.objects.get(id=task_id).status == status
+
+
+def test_a_task_that_is_stopped_takes_the_page_and_says_so(visitor: Visitor, taken: str) -> None:
+    visitor.click("button:has-text('Stop')")
+    visitor.sees("[data-live-absent]:not([hidden]) >> text=The run was canceled")
+    visitor.sees(".chat-said[data-role=failure] >> text=The task was stopped")
+    show(visitor, "live-stopped")
+    assert Run.objects.get().status == "canceled"
+    check_over(taken, "ongoing")
+
+
+def test_a_page_that_is_kept_too_long_is_taken_and_the_person_is_told_why(
+    visitor: Visitor, taken: str
+) -> None:
+    half_an_hour = timedelta(minutes=30)
+    Task.objects.update(taken_over_at=F("taken_over_at") - half_an_hour)
+    assert end_takeovers() == 1
+    visitor.sees("[data-live-absent]:not([hidden]) >> text=did not give it back within 30 minutes")
+    visitor.sees(".chat-said[data-role=failure] >> text=RUN_TIMEOUT")
+    show(visitor, "live-timeout")
+    assert Run.objects.get().error["errorCode"] == "RUN_TIMEOUT"
+    check_over(taken, "error")
+
+
+def test_a_page_that_was_closed_is_opened_anew_once_it_is_given_back(
+    visitor: Visitor, taken: str, model_that_signs_in: Signing, place: WorkerPlace,  # noqa: F811
+    in_background: Background,  # noqa: F811
+) -> None:  # fmt: skip
+    session = session_of(taken)
+    assert session is not None
+    tab = session.live_tab()
+    assert tab is not None
+    get_loop().submit(tab.page.close()).result(PATIENCE_S)
+    visitor.sees("[data-live-absent]:not([hidden]) >> text=The page was closed. Give it back")
+    show(visitor, "live-shut")
+    give_back(visitor)
+    in_background(place.work)
+    visitor.sees(".chat-said[data-role=assistant] >> text=It had been closed")
+    until(lambda: Run.objects.get().ended_at)
+    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    held = model_that_signs_in.told[1]
+    assert held["error"]["code"] == "PERSON_HAD_PAGE"
+    assert held["page"]["newTab"]["url"] == model_that_signs_in.url
+    assert held["page"]["ok"] is True

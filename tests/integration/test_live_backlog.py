@@ -1,0 +1,153 @@
+"""What is told of a live page to who looks: the newest first, and an end that comes for certain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+import pytest
+import redis.asyncio
+
+from decisions.ending import ended
+from runs.conversations.line import first_over
+from runs.live.backlog import NOTICES
+from runs.live.caster import Caster
+from runs.live.channel import connect, pack
+from runs.live.outbound import Outbound
+from runs.live.watching import Watch
+
+PATIENCE_S = 30.0
+
+
+def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices() -> None:
+    looking = Watch("task_x", redis.asyncio.Redis())
+    for number in range(200):
+        looking.note(pack({"type": "live_tab", "url": str(number)}))
+        looking.note(pack({"type": "live_frame", "data": "A", "width": number}))
+    looking.note(b"not sealed here")
+
+    async def read() -> list[Any]:
+        told = aiter(looking.told)
+        return [await anext(told) for _ in range(NOTICES + 1)]
+
+    *notices, picture = asyncio.run(read())
+    assert [int(one["url"]) for one in notices] == list(range(200 - NOTICES, 200))
+    assert picture["width"] == 199
+
+
+def test_a_way_that_is_slow_takes_the_newest_picture_alone() -> None:
+    sent: list[Any] = []
+
+    async def publish(message: Any) -> None:
+        sent.append(message)
+        await asyncio.sleep(0)
+
+    async def show() -> None:
+        out = Outbound(publish)
+        for number in range(100):  # nothing is sent before it is this task's turn to wait
+            out.show({"number": number})
+        out.say({"notice": 1})
+        while len(sent) < 2:
+            await asyncio.sleep(0)
+        await out.close()
+
+    asyncio.run(show())
+    assert sent == [{"notice": 1}, {"number": 99}]
+
+
+def test_notices_that_wait_are_sent_before_the_end_and_no_picture_is() -> None:
+    sent: list[Any] = []
+
+    async def publish(message: Any) -> None:
+        sent.append(message)
+
+    async def close() -> None:
+        out = Outbound(publish)
+        out.show({"picture": 1})
+        out.say({"notice": 1})
+        out.say({"notice": 2})
+        await out.close()
+
+    asyncio.run(close())
+    assert sent == [{"notice": 1}, {"notice": 2}]
+
+
+async def lose_a_cancel() -> None:
+    """Go on once as if nothing had been, as `asyncio.wait_for` does when it is asked too late."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await asyncio.Event().wait()
+
+
+def test_work_that_loses_a_cancel_is_ended_all_the_same() -> None:
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    async def end() -> list[BaseException | None]:
+        tasks = [asyncio.create_task(one) for one in (lose_a_cancel(), fail(), asyncio.sleep(0))]
+        await asyncio.sleep(0)
+        return await asyncio.wait_for(ended(tasks), PATIENCE_S)
+
+    endless, failed, done = asyncio.run(end())
+    assert (endless, done) == (None, None)
+    assert str(failed) == "broken"
+
+
+def test_a_way_over_redis_ends_at_whatever_moment_it_is_closed() -> None:
+    async def close() -> None:
+        client = connect(hears=False)
+
+        async def publish(message: Any) -> None:
+            await client.publish("test:nobody", pack(message))
+
+        for ticks in range(24):  # a command takes some fifteen turns of the loop
+            out = Outbound(publish)
+            out.say({"notice": ticks})
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            await ended([out._sending])
+        await client.aclose()
+
+    asyncio.run(asyncio.wait_for(close(), PATIENCE_S * 2))
+
+
+def test_a_line_of_which_one_side_is_over_ends_though_the_other_loses_a_cancel() -> None:
+    async def hang_up() -> None:
+        await asyncio.sleep(0)
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        asyncio.run(asyncio.wait_for(first_over(lose_a_cancel(), hang_up()), PATIENCE_S))
+
+
+class Stuck:
+    """A page that nobody looks at any more, and that is long in closing."""
+
+    is_over = True
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def close(self) -> None:
+        """Wait for the test, and fail."""
+        await self.go_on.wait()
+        raise RuntimeError("broken")
+
+
+def test_a_page_that_is_long_in_closing_holds_no_other_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def serve() -> None:
+        caster, stuck = Caster(), Stuck()
+        caster._shown["task_stuck"] = stuck  # type: ignore[assignment]
+        caster._let_go()
+        assert (caster._shown, list(caster._closing)) == ({}, ["task_stuck"])
+        stuck.go_on.set()
+        await asyncio.wait_for(caster.serve(), PATIENCE_S)  # no task has a page here: it ends
+        assert caster._closing == {}
+
+    with caplog.at_level(logging.ERROR, "runs.live.caster"):
+        asyncio.run(serve())
+    assert "task_stuck was not closed in order" in caplog.text
