@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ _STOPS: Mapping[str, Stop] = {
     "tool_use": "tool_calls", "max_tokens": "length", "refusal": "refusal",
     "model_context_window_exceeded": "length",
 }  # fmt: skip
+_NOT_OF_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
 _FAILURES = (
     anthropic.AnthropicError, httpx2.HTTPError, ValueError, TypeError, AttributeError, KeyError,
 )  # fmt: skip
@@ -140,7 +142,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         return [
             {
-                "type": "tool_result", "tool_use_id": message.tool_call_id,
+                "type": "tool_result", "tool_use_id": _id(message.tool_call_id),
                 "content": message.content,
             }
         ]  # fmt: skip
@@ -148,9 +150,16 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     texts = [{"type": "text", "text": message.content}] if message.content.strip() else []
     calls = [
         {
-            "type": "tool_use", "id": call.tool_call_id, "name": call.name,
+            "type": "tool_use", "id": _id(call.tool_call_id), "name": call.name,
             "input": dict(call.arguments),
         }
         for call in message.tool_calls
     ]  # fmt: skip
     return [*texts, *calls]
+
+
+def _id(told: str) -> str:
+    """Return a call's id as this API takes it, also where another server made it: a run may be
+    tried again with another provider.
+    """
+    return _NOT_OF_AN_ID.sub(lambda odd: f"_{ord(odd[0]):02x}", told)

@@ -12,7 +12,7 @@ import orjson
 
 from decisions.audit import Deed, record
 from decisions.deeds import begin
-from decisions.errors import Conflict
+from decisions.errors import Conflict, InvalidInput
 from decisions.ids import new_id
 from decisions.models import Confirmation
 from decisions.principals import Principal
@@ -125,7 +125,13 @@ class Said:
 
         Raises:
             SaidAlready, TaskNotFound: As `take`.
+            InvalidInput: It asks for a shape: the run's was set as it began.
         """
+        if self.output_schema is not None:
+            raise InvalidInput(
+                "outputSchema: this would answer a run that asked and has its own; leave it out.",
+                details={"runId": run.id},
+            )
         run.ready = True
         self._write(self._locked_task(), run)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from decisions.errors import InvalidInput
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runs.answering import answer_run
@@ -89,6 +90,17 @@ def test_who_does_not_want_to_wait_still_may_answer(
     assert say(asking, "at two", on_busy="refuse")["runId"] == Run.objects.get().id
     place.work()
     assert Run.objects.get().status == "succeeded"
+
+
+def test_an_answer_that_asks_for_a_shape_is_refused_and_answers_nothing(
+    asking: str, say: Say
+) -> None:
+    with pytest.raises(InvalidInput, match="outputSchema") as refused:
+        say(asking, "at two", output_schema={"type": "object"})
+    waiting = Run.objects.get()
+    assert refused.value.details == {"runId": waiting.id}
+    assert waiting.waiting_for["question"] == "when?"
+    assert TaskMessage.objects.filter(task_id=asking, content="at two").count() == 0
 
 
 def test_a_question_is_among_what_was_said(

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from runners.errors import ModelFailed
-from runners.llm.base import LlmCall, LlmSettings
+from runners.llm.base import LlmCall, LlmSettings, Message
 from runners.llm.calls import MAX_CALLS, MAX_KEPT
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn
@@ -138,3 +138,15 @@ def test_a_turn_that_stops_for_calls_and_has_none_is_words(
     stop = "tool_calls" if settings.provider == "openai" else "tool_use"
     model.script = [Turn("It is done.", stop=stop)]
     assert done(hear(settings)).stop == "stop"
+
+
+def test_ids_that_another_server_made_are_sent_as_anthropic_takes_them(model: ModelServer) -> None:
+    model.script = [Turn("x")]
+    told = [LlmCall("functions.read:0", "read_file", {}), LlmCall("functions_read_0", "look", {})]
+    answers = [Message("tool", "{}", (), call.tool_call_id) for call in told]
+    anthropic = LlmSettings("anthropic", "scripted", model.url, "ours")
+    hear(anthropic, [Message("user", "Go."), Message("assistant", "", told), *answers])
+    _, calls, results = model.asked[0].body["messages"]
+    made = [one["id"] for one in calls["content"]]
+    assert made == ["functions_2eread_3a0", "functions_read_0"]
+    assert [one["tool_use_id"] for one in results["content"]] == made
