@@ -90,6 +90,9 @@ class ModelServer:
         leaving = asyncio.ensure_future(_left(reader, asked))
         try:
             whole = await self._stream(turn, events, writer)
+        except ConnectionError:
+            asked.gone.set()  # they had left before the first byte: `leaving` may never have run
+            raise
         finally:
             leaving.cancel()
             await asyncio.wait({leaving})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -62,6 +63,26 @@ def test_one_who_leaves_before_the_first_byte_leaves_at_once(provider: Any) -> N
             assert await leave(gateway, asked.wait) < 60  # of two hours
             await asyncio.wait_for(left.wait(), 60)
             await gateway.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_one_who_left_before_the_server_spoke_is_noticed(model: ModelServer, provider: Any) -> None:
+    left = threading.Event()
+    model.answer = lambda _: Turn("Hello", stall_at=10) if left.wait(60) else Turn(status=500)
+
+    async def check() -> None:
+        gateway = Gateway(LlmSettings(provider, "m", f"{model.url}/v1"))
+
+        async def asked() -> None:
+            while not model.asked:
+                await asyncio.sleep(0.01)
+
+        assert await leave(gateway, asked) < 60  # of two hours
+        left.set()
+        assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
+        await gateway.close()
 
     asyncio.run(check())
 
