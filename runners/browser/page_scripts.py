@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "page"
 READER = (
     "dom", "secrets", "elements", "inline", "sections", "content", "classify", "settle", "read",
 )  # fmt: skip
-READ, ACT = "continuityRead", "continuityAct"
+READ, ARRIVED, ACT = "continuityRead", "continuityArrived", "continuityAct"
 COVER = ("dom", "secrets", "cover")
 SHOWING = (*COVER, "showing")
 ACTOR = (
@@ -41,9 +41,13 @@ def reader_script() -> str:
     return _function(READER, "read")
 
 
-def reader_at_hand() -> str:
-    """Return what lays the reader out in each new document, so that it is not sent for each."""
-    return f"if (window === window.top) globalThis.{READ} = {reader_script()};"
+def laid_out_early() -> str:
+    """Return what lays out, in each new document, what is asked of nearly all of them, so that it
+    is not sent for each.
+    """
+    scripts = {READ: reader_script(), ARRIVED: arrived_script()}
+    laid = "".join(f"globalThis.{name} = {script};" for name, script in scripts.items())
+    return f"if (window === window.top) {{ {laid} }}"
 
 
 @cache
@@ -80,7 +84,7 @@ def actor_at_hand() -> str:
 
 def is_missing(told: str) -> bool:
     """Tell whether an exception says that the document was made without what was called there."""
-    return told.endswith((f"{READ} is not defined", f"{ACT} is not defined"))
+    return told.endswith(tuple(f"{name} is not defined" for name in (READ, ARRIVED, ACT)))
 
 
 def looks_secret(name: str) -> bool:

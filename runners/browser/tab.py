@@ -21,12 +21,14 @@ from runners.browser.failures import (
 from runners.browser.leaving import close_page
 from runners.browser.page_scripts import (
     ACT,
+    ARRIVED,
     READ,
     ReaderMissing,
     actor_at_hand,
+    arrived_script,
     first_line,
     is_missing,
-    reader_at_hand,
+    laid_out_early,
     reader_script,
 )
 from runners.browser.refusals import Refusals
@@ -104,8 +106,8 @@ class Tab:
             line = await context.new_cdp_session(page)
             tree = await line.send("Page.getFrameTree")
             await line.send("Page.enable")
-            reader = {"source": reader_at_hand(), "worldName": WORLD}
-            await line.send("Page.addScriptToEvaluateOnNewDocument", reader)
+            early = {"source": laid_out_early(), "worldName": WORLD}
+            await line.send("Page.addScriptToEvaluateOnNewDocument", early)
         except BaseException:
             await asyncio.shield(page.close())
             raise
@@ -207,10 +209,22 @@ class Tab:
 
     async def read(self, options: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
         """Return the reading of the present document, as JSON text; raises what `call` raises."""
+        return await self._call_early(READ, reader_script(), options, seconds_left)
+
+    async def arrive(self, wholly: bool, seconds_left: Callable[[], float]) -> str:
+        """Wait until the present document is parsed, or loaded `wholly`, and return what
+        page/arrived.js tells of it, as JSON text; raises what `call` raises.
+        """
+        return await self._call_early(ARRIVED, arrived_script(), {"wholly": wholly}, seconds_left)
+
+    async def _call_early(
+        self, name: str, script: str, given: object, seconds_left: Callable[[], float]
+    ) -> str:
+        """Call what documents have from their beginning; one that was there before is sent it."""
         try:
-            return str(await self.call(_laid_out(READ), options, seconds_left))
+            return str(await self.call(_laid_out(name), given, seconds_left))
         except ReaderMissing:
-            return str(await self.call(reader_script(), options, seconds_left))
+            return str(await self.call(script, given, seconds_left))
 
     async def act(self, request: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
         """Have the actor do something in the present document, and return its answer as JSON text;

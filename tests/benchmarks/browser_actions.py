@@ -1,11 +1,13 @@
 """Each browser action against the same done with raw Playwright and the protocol, on the same page
 in the same browser, in turn.
 
-What the floor does: `task_start` goto until it is parsed; `wait_for_loaded` asks the page for its
-state; `screenshot` a JPEG with secret fields covered; the readers (`readability_extract`,
-`dom_index`, `xpath_scan`, `get_html`) evaluate the very script of the action; `click` and `type`
-locate by a selector, then Playwright's click, or select_text and keyboard.type; `debugger_attach`
-opens a line.
+What the floor does is what a person would write with them for the same answer: `task_start` goto
+until it is parsed, then its title and status (the answer has the one, a warning the other);
+`wait_for_loaded` asks the page for its state, for the answer is of a page that answers, not of what
+the driver heard of it last; `screenshot` a JPEG with secret fields covered; the readers
+(`readability_extract`, `dom_index`, `xpath_scan`, `get_html`) evaluate the very script of the
+action; `click` and `type` locate by a selector, then Playwright's click, or select_text and
+keyboard.type; `debugger_attach` opens a line.
 """
 
 from __future__ import annotations
@@ -69,6 +71,12 @@ class Bench:
         self.button, self.field = ids["Buy 30"], ids["Name"]
         await self.page.goto(self.url)
 
+    async def start(self) -> None:
+        """Open the page raw, for what `task_start` answers: address, title and status."""
+        answer = await self.page.goto(self.url, wait_until="domcontentloaded")
+        assert answer is not None
+        assert (answer.status, await self.page.title(), self.page.url) == (200, "Shop", self.url)
+
     async def script(self, function: str, given: object) -> None:
         """Evaluate a script of ours in a raw page."""
         await self.page.evaluate(function, given)
@@ -97,7 +105,7 @@ class Bench:
         return {
             "task_start": (
                 lambda: self.act("task_start", url=self.url, reuseExistingTab=True),
-                lambda: self.page.goto(self.url, wait_until="domcontentloaded"),
+                self.start,
             ),
             "browser_debugger_attach": (self._attach_anew, self.attach),
             "browser_wait_for_loaded": (

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 from runners.browser.failures import ContextLost
-from runners.browser.page_scripts import arrived_script
 from runners.browser.tab import Tab
 from runners.errors import NavigationFailed, NavigationTimeout
 
@@ -50,9 +49,7 @@ async def arrival(tab: Tab, *, wholly: bool, until: float) -> dict[str, Any]:
     """
     while True:
         try:
-            text = await tab.call(
-                arrived_script(), {"wholly": wholly}, lambda: until - time.monotonic()
-            )
+            text = await tab.arrive(wholly, lambda: until - time.monotonic())
         except ContextLost:
             continue
         except TimeoutError:
