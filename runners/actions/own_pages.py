@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
 from runners.actions.errors import OwnPage
@@ -34,26 +33,23 @@ def refuse_own_page(url: str) -> None:
 
 def is_own_page(url: str) -> bool:
     """Tell whether an address, as a browser writes it, is one of the product's own pages."""
-    public = os.environ.get("CONTINUITY_PUBLIC_URL", "")
-    is_public, host = _by_settings(url, public, os.environ.get("CONTINUITY_OWN_PORTS", "8000"))
-    return is_public or (bool(host) and _is_this_machine(host))
-
-
-@lru_cache(maxsize=1000)  # asked before each action, and of each frame of the page
-def _by_settings(url: str, public: str, own_ports: str) -> tuple[bool, str]:
-    """Tell whether an address is under that for people, and its host if its port is the product's
-    and it may be this machine.
-    """
     parts = urlsplit(url.removeprefix("blob:").removeprefix("view-source:"))
     if parts.scheme not in _PORTS or not parts.hostname:
-        return False, ""
+        return False
     host, port = place = _place(parts)
-    ports = {int(port) for port in own_ports.split(",") if port.strip()}
-    return bool(public) and place == _place(urlsplit(public)), host if port in ports else ""
+    public = os.environ.get("CONTINUITY_PUBLIC_URL", "")
+    if public and place == _place(urlsplit(public)):
+        return True
+    return port in _own_ports() and _is_this_machine(host)
 
 
 def _place(parts: SplitResult) -> tuple[str, int | None]:
     return (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
+
+
+def _own_ports() -> set[int]:
+    named = os.environ.get("CONTINUITY_OWN_PORTS", "8000").split(",")
+    return {int(port) for port in named if port.strip()}
 
 
 def _is_this_machine(host: str) -> bool:
