@@ -117,6 +117,8 @@ class Tool:
         request, response: the JSON Schemas of a tool whose seed has them; else the input model
             says what goes in, and nothing what comes out.
         uses_browser: it needs a browser, so a worker carries its calls.
+        opens_browser: its time begins when the browser is there: to start one may take longer than
+            the tool may.
         mends: what its seed lets callers get wrong is put right by this before the schema is asked.
         developer: only for developer mode.
         agent_only: only for the agent's loop: no door lists it, or calls it.
@@ -135,6 +137,7 @@ class Tool:
     mends: Mend | None = None
     developer: bool = False
     agent_only: bool = False
+    opens_browser: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,15 @@ Policy is asked by the caller (runs.engine, direct calls) before it comes here.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from decisions.ids import new_id
 from decisions.trace import next_span
@@ -26,15 +27,17 @@ from runners.registry import get_tool
 from runners.workspace.errors import BadArguments, TooSlow
 
 Output = Mapping[str, Any]
+Outcome = TypeVar("Outcome")
 
 
 async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     """Call a tool and return its result; a tool that fails is a result, not an exception.
 
-    The call ends at the tool's own timeout or at the context's deadline, whichever is first. One
-    that is interrupted and cannot stop (a write on the disk) is awaited, and returned as what it
-    came to: the caller then sees to the interrupt (`raise_if_interrupted`). An exception that no
-    tool should let out passes through: it is a defect, and the engine tells it as one.
+    The call ends at the tool's own timeout or at the context's deadline, whichever is first; the
+    timeout of one that opens a browser begins when that is there. One that is interrupted and
+    cannot stop (a write on the disk) is awaited, and returned as what it came to: the caller then
+    sees to the interrupt (`raise_if_interrupted`). An exception that no tool should let out passes
+    through: it is a defect, and the engine tells it as one.
     """
     if ctx.runner is not None:
         return await _on_runner(call, ctx, ctx.runner)
@@ -50,20 +53,32 @@ async def _here(call: ToolCall, ctx: ToolContext) -> ToolResult:
     except ValidationError as error:
         wrong = BadArguments if tool.kind == "workspace" else InvalidTarget
         return _failed(wrong(_first(error)))
+    try:
+        if tool.opens_browser and ctx.browser is not None:
+            with contextlib.suppress(TimeoutError):  # then no time is left for the call itself
+                await _within(ctx.deadline, ctx.browser.ready())
+        return ToolResult(ok=True, output=await _performed(tool, args, call, ctx))
+    except ToolFailed as failed:
+        return _failed(failed)
+
+
+async def _performed(tool: Tool, args: BaseModel, call: ToolCall, ctx: ToolContext) -> Output:
+    """Call a tool's function within its time.
+
+    Raises:
+        ToolFailed: It failed, or did not end in time.
+    """
     limit_ms = min(tool.timeout_ms, math.ceil((ctx.deadline - time.monotonic()) * 1000))
     if limit_ms <= 0:
         told = f"{tool.name} was not begun: there was no time left for it."
-        return _failed(_too_slow(tool, told, effect="none"))
+        raise _too_slow(tool, told, effect="none")
     deadline = min(ctx.deadline, time.monotonic() + tool.timeout_ms / 1000)
     try:
-        output = await _within(deadline, tool.function(args, replace(ctx, deadline=deadline)))
+        return await _within(deadline, tool.function(args, replace(ctx, deadline=deadline)))
     except TimeoutError:
         told = f"{tool.name} did not end within {limit_ms} ms."
         is_preview = call.args.get("dryRun") is True
-        return _failed(_too_slow(tool, told, effect="none" if is_preview else "unknown"))
-    except ToolFailed as failed:
-        return _failed(failed)
-    return ToolResult(ok=True, output=output)
+        raise _too_slow(tool, told, effect="none" if is_preview else "unknown") from None
 
 
 async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> ToolResult:
@@ -97,7 +112,7 @@ def raise_if_interrupted() -> None:
         raise asyncio.CancelledError
 
 
-async def _within(deadline: float, call: Awaitable[Output]) -> Output:
+async def _within(deadline: float, call: Awaitable[Outcome]) -> Outcome:
     """Return what a call returns; interrupt it when its time is over, or when this task is
     interrupted.
 

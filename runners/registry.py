@@ -35,12 +35,12 @@ def tool(
     mends: Mend | None = None,
     developer: bool = False,
     agent_only: bool = False,
+    opens_browser: bool = False,
 ) -> Callable[[ToolFunction], Tool]:
     """Turn a coroutine function `(args: InputModel, ctx: ToolContext)` into a registered Tool.
 
     The first parameter's annotation is the input model; the docstring is what callers read.
-    `request` and `response` are the schemas of a tool whose seed fixes them; the rest is as Tool
-    has it.
+    `request` and `response` are of a tool whose seed fixes them; the rest is as Tool has it.
 
     Raises:
         ValueError: The name is taken, or the first parameter is not annotated with a pydantic
@@ -56,8 +56,8 @@ def tool(
             raise ValueError(f"tool {name} is registered twice")
         made = Tool(
             name, kind, effect, timeout_ms, getdoc(function) or "", input_model, function, request,
-            response, uses_browser or kind == "browser", mends, developer,
-            agent_only,
+            response, uses_browser or kind == "browser", mends, developer, agent_only,
+            opens_browser,
         )  # fmt: skip
         _tools[name] = made
         return made

@@ -9,7 +9,9 @@ from runners.base import Tool, ToolFunction
 from runners.registry import tool
 
 
-def action(spec: Action, *, kind: str) -> Callable[[ToolFunction], Tool]:
+def action(
+    spec: Action, *, kind: str, opens_browser: bool = False
+) -> Callable[[ToolFunction], Tool]:
     """Register a function as a tool of the agent's loop under the action's name, effect and time.
 
     Its first parameter has to be annotated with the action's parameters.
@@ -18,8 +20,9 @@ def action(spec: Action, *, kind: str) -> Callable[[ToolFunction], Tool]:
         ValueError: As `runners.registry.tool`, or the parameters are another action's.
     """
     register = tool(
-        spec.name, kind=kind, effect=spec.effect, timeout_ms=spec.timeout_ms, agent_only=True
-    )
+        spec.name, kind=kind, effect=spec.effect, timeout_ms=spec.timeout_ms, agent_only=True,
+        opens_browser=opens_browser,
+    )  # fmt: skip
 
     def check(function: ToolFunction) -> Tool:
         made = register(function)

@@ -96,6 +96,19 @@ class BrowserSession:
         finally:
             self._give_back(tab)
 
+    async def ready(self) -> None:
+        """Wait until there is a browser to open tabs in; it is started where there is none, and
+        goes on starting when nobody waits for it any more.
+
+        Raises:
+            PageCrashed, ChromiumMissing: It does not start.
+        """
+        if self.has_page:
+            return
+        starting = asyncio.ensure_future(self._browser())
+        starting.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(starting)
+
     @property
     def has_page(self) -> bool:
         """Whether the tab that the run's steps share is there, with what they left in it."""

@@ -33,7 +33,7 @@ LEAST_TAB_ID, TAB_IDS = 100_000, 900_000_000  # at random: one of a lost worker 
 WINDOW_SECONDS = 5.0
 
 
-@action(TASK_START, kind="browser")
+@action(TASK_START, kind="browser", opens_browser=True)
 async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
     """Open the task's own tab, in the background, on `url` or an empty page, and wait until it is
     there. All other actions work on this tab alone, under the tabId that is returned. It is also

@@ -1,0 +1,84 @@
+"""The time of a tool that opens a browser begins when the browser is there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser
+
+from runners.actions.parameters import TaskStart
+from runners.base import ToolCall, ToolContext, ToolResult
+from runners.browser.actions.task_start import task_start
+from runners.browser.failures import browser_is_gone
+from runners.browser.session import BrowserSession
+from runners.invoke import invoke
+
+START_SECONDS, TOOL_MS = 1.0, 300
+
+
+class SlowBrowser:
+    """A browser that takes its time to start, and what became of it."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails, self.starts = fails, 0
+
+    async def __call__(self) -> Browser:
+        """Start."""
+        await asyncio.sleep(START_SECONDS)
+        self.starts += 1
+        if self.fails:
+            raise browser_is_gone()
+        return None  # type: ignore[return-value]  # nobody uses it here
+
+
+def call(
+    monkeypatch: pytest.MonkeyPatch, browser: SlowBrowser, *, seconds: float = 60.0
+) -> ToolResult:
+    """Call a tool that is done at once and has less time than the browser needs."""
+
+    async def function(args: Any, ctx: ToolContext) -> Mapping[str, Any]:
+        assert isinstance(args, TaskStart)
+        return {"startedAfter": browser.starts}
+
+    async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
+        return "art_none"
+
+    async def work() -> ToolResult:
+        session = BrowserSession(browser, run_id="run_test", trust="local")
+        context = ToolContext(
+            run_id="run_test", trust="local", deadline=time.monotonic() + seconds,
+            save_artifact=no_artifact, emit=lambda type_, data: None, browser=session,
+        )  # fmt: skip
+        result = await invoke(ToolCall("task_start", {}), context)
+        while browser.starts == 0:  # also where nobody waits for it any more
+            await asyncio.sleep(0.01)
+        return result
+
+    quick = replace(task_start, function=function, timeout_ms=TOOL_MS)
+    monkeypatch.setattr("runners.invoke.get_tool", lambda name: quick)
+    return asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_a_browser_that_starts_slowly_takes_none_of_a_tools_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert call(monkeypatch, SlowBrowser()).output == {"startedAfter": 1}
+
+
+def test_a_browser_that_does_not_start_is_the_calls_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error = call(monkeypatch, SlowBrowser(fails=True)).error or {}
+    assert error["errorCode"] == "PAGE_CRASHED"
+
+
+def test_a_browser_that_comes_too_late_for_the_call_goes_on_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error = call(monkeypatch, SlowBrowser(), seconds=0.2).error or {}
+    assert error["message"] == "task_start was not begun: there was no time left for it."
