@@ -17,11 +17,19 @@ import pytest
 OPTION = "--what-a-database-decides"
 # Files that a database has no part in, or only as the place where a run's row lies.
 ON_SQLITE_ALONE = {
+    "integration/test_action_[!d]*.py": "pages, and what Chromium makes of them",
+    "integration/test_action_dom_index.py": "pages, and what Chromium makes of them",
     "integration/test_browser_*.py": "pages, and what Chromium makes of them",
     "integration/test_demo_first_run.py": "the demo, on an installation of its own",
+    "integration/test_egress_late.py": "addresses that a page may ask for",
     "integration/test_egress_outcomes.py": "addresses that a page may ask for",
     "integration/test_egress_ways.py": "addresses that a page may ask for",
+    "integration/test_injections.py": "texts that order a model about, and what policy makes of it",
+    "integration/test_live_hands.py": "pages, and what Chromium makes of them",
     "integration/test_mcp_embedded.py": "the stack, on an installation of its own",
+    "integration/test_mcp_process.py": "a host's process, on a SQLite file of its own",
+    "integration/test_mcp_stdio.py": "a host's process, on a SQLite file of its own",
+    "integration/test_metrics_of_stdio.py": "a host's process, on a SQLite file of its own",
     "integration/test_preview_*.py": "servers of projects, and Chromium",
     "integration/test_stack_*.py": "processes of the stack",
     "integration/test_webgal_official.py": "the grammar, without a database",
