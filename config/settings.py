@@ -363,9 +363,19 @@ LOGGING = {
     # Refusals of bad hosts and the like are answers, not incidents.
     "loggers": {
         "django.security.DisallowedHost": {"level": "CRITICAL"},
-        # Their finer levels tell whole requests, signatures and all.
-        "boto3": {"level": "WARNING"},
-        "botocore": {"level": "WARNING"},
-        "urllib3": {"level": "WARNING"},
+        # Their finer levels tell whole requests: signatures, what a model was told, and a line for
+        # each in the midst of what `manage.py doctor` says.
+        **{
+            name: {"level": "WARNING"}
+            for name in (
+                "boto3",
+                "botocore",
+                "urllib3",
+                "httpx2",
+                "httpcore2",
+                "openai",
+                "anthropic",
+            )
+        },
     },
 }

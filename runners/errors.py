@@ -132,7 +132,10 @@ class ModelUnavailable(ToolFailed):
     """No model can be asked: none is set, its server is out of reach, or it refuses the key."""
 
     code = "MODEL_UNAVAILABLE"
-    recovery = "Set CONTINUITY_LLM_MODEL and what it needs; `manage.py doctor` says what is wrong."
+    recovery = (
+        "Set CONTINUITY_LLM_MODEL and what it needs before `manage.py up` or the worker starts;"
+        " `manage.py doctor` says what is wrong."
+    )
 
 
 class ModelFailed(ToolFailed):

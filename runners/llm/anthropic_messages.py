@@ -14,6 +14,7 @@ from runners.llm.calls import CallsInMaking, count_of
 from runners.llm.failures import judge
 from runners.llm.signals import Closed, Request
 
+_OWN = "https://api.anthropic.com"
 MAX_TOKENS = 8192  # of one answer, where no setting says: the API wants a number
 _STOPS: Mapping[str, Stop] = {
     "tool_use": "tool_calls", "max_tokens": "length", "refusal": "refusal",
@@ -32,7 +33,8 @@ class AnthropicMessages:
         self._settings = settings
         self._client = anthropic.AsyncAnthropic(
             api_key=settings.api_key or NO_KEY,
-            base_url=settings.base_url or "https://api.anthropic.com",
+            # The library adds /v1 itself, which the address of a server often ends with.
+            base_url=settings.base_url.removesuffix("/v1") or _OWN,
             max_retries=0,
             http_client=http,
         )

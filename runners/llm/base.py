@@ -48,6 +48,16 @@ class LlmSettings:
     context_tokens: int = 100_000
     price: Price | None = None
 
+    @property
+    def place(self) -> str:
+        """Where the model's server is, for people."""
+        return self.base_url or f"the {self.provider} API"
+
+    @property
+    def named(self) -> str:
+        """Which model it is and where, for people; empty: there is none."""
+        return f"{self.model} at {self.place}" if self.model else ""
+
 
 @dataclass(frozen=True, slots=True)
 class LlmCall:

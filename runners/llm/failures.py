@@ -31,8 +31,7 @@ def judge(
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.UnsupportedProtocol):
         return ModelUnavailable(
-            f"The model's server at {place(settings)} cannot be reached:"
-            f" {_short(cause, settings)}.",
+            f"The model's server at {settings.place} cannot be reached: {_short(cause, settings)}.",
             details={"model": settings.model},
         )
     if not has_begun:
@@ -47,12 +46,12 @@ def _of_status(status: int, error: Exception, settings: LlmSettings) -> Busy | T
     if status in (401, 403):  # the server's words may repeat the key
         told = "CONTINUITY_LLM_API_KEY" + ("" if settings.api_key else ", which is not set")
         return ModelUnavailable(
-            f"The model's server at {place(settings)} refuses the key ({status}): see {told}.",
+            f"The model's server at {settings.place} refuses the key ({status}): see {told}.",
             details=details,
         )
     if status == 404:
         return ModelUnavailable(
-            f"The model's server at {place(settings)} knows no model {settings.model!r}, or has"
+            f"The model's server at {settings.place} knows no model {settings.model!r}, or has"
             f" another address (404): {_short(error, settings)}",
             details=details,
         )
@@ -90,11 +89,6 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         return None
     return min(seconds, LONGEST_ASKED_S) if math.isfinite(seconds) and seconds >= 0 else None
-
-
-def place(settings: LlmSettings) -> str:
-    """Return where the model's server is, for people."""
-    return settings.base_url or f"the {settings.provider} API"
 
 
 def _short(error: BaseException, settings: LlmSettings) -> str:

@@ -7,7 +7,6 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from runners.llm.base import Delta, Done, LlmSettings, Message
-from runners.llm.failures import place
 from runners.llm.gateway import Gateway
 
 PROBE_MS = 30_000
@@ -33,4 +32,4 @@ async def ask_for_a_word(settings: LlmSettings) -> str:
     finally:
         await gateway.close()
     took = time.monotonic() - began
-    return f"{settings.model} at {place(settings)} answers after {took:.1f} s"
+    return f"{settings.named} answers after {took:.1f} s"

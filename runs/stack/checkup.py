@@ -216,6 +216,9 @@ def check_egress() -> Finding:
 
 def check_llm() -> Finding:
     """The model that agent runs use, asked for a word; nothing else needs one."""
+    info = live_info(places())
+    if info is not None and info.model not in (None, settings.LLM.named):
+        return _other_model(info.model or "")
     if not settings.LLM.model:
         way_out = "For agents, set CONTINUITY_LLM_MODEL and what it needs (docs/agents.md)."
         return Finding("note", "llm", "no model is set; only agents need one", way_out)
@@ -228,6 +231,16 @@ def check_llm() -> Finding:
         way_out = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
         return Finding("bad", "llm", failed.message, way_out)
     return Finding("ok", "llm", told)
+
+
+def _other_model(of_stack: str) -> Finding:
+    """What agents have is what the stack was started with, whatever is set here."""
+    if not settings.LLM.model:
+        told = f"the stack that is up has {of_stack}; none is set here, so it was not asked"
+        return Finding("note", "llm", told, "Set CONTINUITY_LLM_… here as well to have it asked.")
+    told = f"{settings.LLM.named} is set here, but the stack that is up has {of_stack or 'none'}"
+    way_out = "It keeps what it was started with: end it, and start it anew from here."
+    return Finding("note", "llm", told, way_out)
 
 
 def _installed(name: str) -> str | None:

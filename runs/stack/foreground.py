@@ -98,6 +98,7 @@ def _supervise(at: Places, lock_fd: int, wish: Wish, say: Report) -> bool:
             background=wish.background,
             report=say,
             env=part_environment(listener),
+            model=settings.LLM.named,
             is_over=rule.is_over if wish.background else None,
         )
         with _started(supervisor, say):

@@ -30,7 +30,8 @@ class StackInfo:
     """A stack of one home.
 
     `state` is starting, ready, stopping or stopped; stopped is left behind only by a stop that was
-    asked for, so that those attached to it know not to start it anew.
+    asked for, so that those attached to it know not to start it anew. `model` is which model its
+    agents have, "" none; None: it is older than the word.
     """
 
     state: str
@@ -39,6 +40,7 @@ class StackInfo:
     birth: str
     url: str
     started_at: float
+    model: str | None = None
     parts: list[PartInfo] = field(default_factory=list)
 
     @property
@@ -66,7 +68,7 @@ def stack_info(at: Places | None = None) -> StackInfo | None:
         stored: dict[str, Any] = json.loads((at or places()).state.read_text())
         parts = [PartInfo(**part) for part in stored.pop("parts")]
         known = {one.name for one in fields(StackInfo)}
-        return StackInfo(parts=parts, **{key: stored[key] for key in known - {"parts"}})
+        return StackInfo(parts=parts, **{key: stored[key] for key in known & stored.keys()})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -44,12 +44,13 @@ class Supervisor:
         background: bool,
         report: Report,
         env: Mapping[str, str],
+        model: str | None = None,
         is_over: Callable[[Callable[[], None]], bool] | None = None,
         vitals_every_s: float = 5.0,
     ) -> None:
         self._at = at
         self.url = url
-        self._background = background
+        self._background, self._model = background, model
         self._say = report
         self._is_over = is_over or (lambda on_over: False)
         self._vitals_every_s = vitals_every_s
@@ -214,6 +215,7 @@ class Supervisor:
             birth=birth(os.getpid()),
             url=self.url,
             started_at=self._started_at,
+            model=self._model,
             parts=parts,
         )
         with contextlib.suppress(OSError):

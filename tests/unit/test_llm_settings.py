@@ -13,6 +13,7 @@ from environ import Env
 from config.model import dollars, llm_settings, most_dollars
 from runners.llm.base import LlmSettings, Price
 from runs.stack.checkup import check_llm
+from runs.stack.state import StackInfo
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Turn
 
@@ -133,6 +134,42 @@ def test_doctor_asks_a_server_on_this_machine_without_a_key(
     settings.LLM = LlmSettings("openai", "llama", f"{model.url}/v1")
     model.script = [Turn("ok", says_usage=False)]
     assert check_llm().verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("here", "up", "told"),
+    [("new", "", "new at the openai API is set here, but the stack that is up has none"),
+     ("", "old at a", "the stack that is up has old at a; none is set here"),
+     ("new", "old at a", "the stack that is up has old at a"),
+     ("", "", "no model is set"), ("", None, "no model is set")],
+)  # fmt: skip
+def test_doctor_says_that_the_stack_that_is_up_has_another_model(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, here: str, up: str | None, told: str
+) -> None:
+    settings.LLM = LlmSettings(model=here)
+    info = StackInfo("ready", True, 1, "alive", "http://127.0.0.1:8000", 1.0, model=up)
+    monkeypatch.setattr("runs.stack.checkup.live_info", lambda at: info)
+    found = check_llm()
+    assert (found.verdict, told in found.what) == ("note", True)
+    assert found.way_out
+
+
+def test_an_address_of_messages_may_end_with_v1(model: ModelServer, settings: Any) -> None:
+    settings.LLM = LlmSettings("anthropic", "scripted", f"{model.url}/v1", "k")
+    model.script = [Turn("ok")]
+    assert check_llm().verdict == "ok"
+    assert model.asked[0].path == "/v1/messages"
+
+
+def test_no_line_of_a_log_stands_between_what_doctor_says(
+    model: ModelServer, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("httpx2", "openai", "anthropic"):
+        assert settings.LOGGING["loggers"][name] == {"level": "WARNING"}
+    settings.LLM = LlmSettings("openai", "scripted", f"{model.url}/v1", "k")
+    model.script = [Turn("ok")]
+    assert check_llm().verdict == "ok"
+    assert not caplog.records
 
 
 def test_nothing_of_a_model_is_imported_before_an_agent_runs() -> None:

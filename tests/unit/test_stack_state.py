@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ INFO = StackInfo(
     birth=birth(os.getpid()),
     url="http://127.0.0.1:8000",
     started_at=1.5,
+    model="m at the openai API",
     parts=[PartInfo("web", 7, "http://127.0.0.1:8000", "ready", 2)],
 )
 
@@ -42,6 +44,13 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
 def test_a_state_file_that_makes_no_sense_is_no_state(tmp_path: Path, text: str) -> None:
     (tmp_path / "stack.json").write_text(text)
     assert stack_info(Places(tmp_path)) is None
+
+
+def test_a_state_file_of_before_models_is_read(tmp_path: Path) -> None:
+    told = asdict(INFO)
+    del told["model"]
+    (tmp_path / "stack.json").write_text(json.dumps(told))
+    assert stack_info(Places(tmp_path)) == replace(INFO, model=None)
 
 
 def test_a_ready_stack_is_live_only_under_its_lock(tmp_path: Path) -> None:
