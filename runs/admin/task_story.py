@@ -80,8 +80,9 @@ def _tools(task: Task) -> list[dict[str, Any]]:
     ends = TaskEvent.objects.filter(
         task_id=task.id, type=EventType.TOOL_USED, data__phase="end"
     ).order_by("-seq")
+    names = {"tool": "tool", "ok": "ok", "id": "toolCallId", "run": "runId"}
     return [
-        {"tool": one.data.get("tool"), "ok": one.data.get("ok"), "id": one.data.get("toolCallId")}
+        {shown: one.data.get(name) for shown, name in names.items()}
         for one in reversed(ends[:TOOLS_SHOWN])
     ]
 

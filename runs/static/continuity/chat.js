@@ -65,6 +65,7 @@
       link.textContent = "look at it and decide";
       asked.append(link);
     }
+    continuityProse(asked.firstChild);
     questions.set(data.runId, asked);
     if (!form || data.type !== "answer") return;
     box.placeholder = "Answer the agent (Enter sends, Shift+Enter breaks the line)";
@@ -103,12 +104,18 @@
     if (data.role === "assistant" && questions.has(data.runId)) return; // the question: it stands there
     if (data.role === "user") settle(data.runId);
     const said = data.role === "assistant" && speaking.get(data.runId);
-    if (!said) { bubble(data.role, data.content, data.runId); return; }
+    if (!said) {
+      const told = bubble(data.role, data.content, data.runId);
+      if (data.role === "assistant") continuityProse(told.firstChild);
+      return;
+    }
     delete said.dataset.growing;
     speaking.delete(data.runId);
     // What was said on the way stays; the answer itself is told once.
     const words = said.firstChild, told = words.textContent.trimEnd();
     words.textContent = told.endsWith(data.content.trim()) ? told : `${told}\n\n${data.content}`.trimStart();
+    continuityProse(words);
+    keepUp();
   }
 
   function tool(data) {
@@ -124,6 +131,7 @@
       name.className = "cty-mono";
       name.textContent = data.tool;
       line.append(dot, name);
+      find("unused")?.remove();
       if (data.args) line.title = JSON.stringify(data.args);
       tools.append(line);
       tools.scrollTop = tools.scrollHeight; // the list alone: the page stays where its reader is
@@ -182,7 +190,7 @@
     const shot = find("shot");
     shot.href = place;
     shot.querySelector("img").src = place;
-    shot.hidden = false;
+    shot.hidden = !root.querySelector("[data-live]").hidden; // one picture: the page as it is now, where it is seen
     find("blank").hidden = true;
   }
 
@@ -244,6 +252,7 @@
     deed.addEventListener("submit", (event) => { event.preventDefault(); post(deed.action, new FormData(deed)); });
   }
 
+  for (const words of log.querySelectorAll("[data-role=assistant] > p")) continuityProse(words);
   log.scrollTop = log.scrollHeight;
   show();
   listen();

@@ -1,0 +1,132 @@
+"""How a task's page shows what came: words as they are meant, each tool once, one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from runs.changes import NewEvent
+from runs.conversations.log import append
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.e2e.test_admin_chat import open_task, show
+from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.support.visiting import Visitor
+
+pytest_plugins = [
+    "tests.support.admin_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.task_fixtures",
+    "tests.support.visitor_fixtures",
+]
+Make = Callable[..., str]
+Background = Callable[[Callable[[], object]], Any]
+SAID = """# Hours
+
+Open **Mon-Fri 9-18** and *Sat* `10-14`, 2 * 3 * 4, [more](https://example.com/x).
+
+1. the **desk**
+2. the hall
+   on the left
+
+- a <b>bold</b> one
+
+```html
+<img src=x onerror="window.ran=1">
+  **as it is**
+```
+
+| day | hours |
+|-----|-------|"""
+
+
+def proses(visitor: Visitor, script: str) -> Any:
+    return visitor.do(
+        visitor.page.eval_on_selector("[data-role=assistant] .chat-prose:last-of-type", script)
+    )
+
+
+def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = make_task("say hi")
+    run_id = Run.objects.get().id
+    told = {"messageId": "m", "role": "assistant", "content": SAID, "runId": run_id}
+    append(task_id, [NewEvent("message", told)])
+    open_task(visitor, task_id)
+    visitor.sees(".chat-prose strong >> text=Mon-Fri 9-18")
+    show(visitor, "chat-prose")
+    kinds = proses(visitor, "box => [...box.children].map(one => one.tagName).join(' ')")
+    assert kinds == "P P OL UL PRE PRE"
+    assert visitor.reads(".chat-prose ol li") == ["the desk", "the hall\non the left"]
+    assert visitor.reads(".chat-prose em, .chat-prose code") == ["Sat", "10-14"]
+    text = proses(visitor, "box => box.textContent")
+    for plain in (
+        "2 * 3 * 4", "[more](https://example.com/x)", "a <b>bold</b> one", "| day | hours |",
+        '<img src=x onerror="window.ran=1">\n  **as it is**',
+    ):  # fmt: skip
+        assert plain in text
+    assert visitor.reads(".chat-said a[href*=example], .chat-prose img, .chat-prose b") == []
+    assert visitor.do(visitor.page.evaluate("window.ran")) is None
+
+
+def test_an_answer_of_before_is_shown_like_one_that_just_came(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = make_task("say it is **open**")
+    open_task(visitor, task_id)
+    place.work()
+    for _ in range(2):  # as the log tells it, and as it is shown later
+        visitor.sees("[data-role=assistant] .chat-prose strong >> text=open")
+        open_task(visitor, task_id)
+
+
+def test_half_written_marks_lose_no_letter(visitor: Visitor, make_task: Make) -> None:
+    open_task(visitor, make_task())
+    for text in ("", "**", "`a", "# ", "- ", "***", "|", "**a", "x" * 30_000):
+        told = visitor.do(visitor.page.evaluate(
+            "text => { const box = document.createElement('div');"
+            " const said = document.createElement('p');"
+            " box.append(said); said.textContent = text; continuityProse(said);"
+            " return box.textContent; }", text,
+        ))  # fmt: skip
+        assert told == text
+
+
+def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
+    visitor: Visitor, make_task: Make, place: WorkerPlace, in_background: Background,  # noqa: F811
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    gate = tmp_path / "gate"
+    task_id = make_task(f"use browser_click; say pressed; until {gate}; say done")
+    open_task(visitor, task_id)
+    visitor.sees("[data-chat-unused] >> text=None yet")
+    working = in_background(place.work)
+    visitor.sees(".chat-said[data-role=assistant] >> text=pressed")
+    open_task(visitor, task_id)
+    visitor.sees(".chat-said[data-role=assistant] >> text=pressed")  # the log was told again
+    tools = visitor.reads("[data-chat-tools] li")
+    gate.touch()
+    working.join(30)
+    assert tools == ["browser_click"]
+    assert visitor.reads("[data-chat-unused]") == []
+
+
+def test_a_new_picture_does_not_stand_beside_the_page_as_it_is_now(
+    visitor: Visitor, make_task: Make
+) -> None:
+    task_id = make_task()
+    visitor.do(visitor.page.route("**/ticket/", lambda route: route.abort()))  # no live page comes
+    open_task(visitor, task_id)
+    visitor.do(visitor.page.evaluate("document.querySelector('[data-live]').hidden = false"))
+    made = {"artifactId": "art_1", "kind": "screenshot", "runId": "run_1"}
+    append(task_id, [NewEvent("artifact.created", made)])
+    shot = "[data-chat-shot]"
+    visitor.do(visitor.page.wait_for_selector(f"{shot}[href*=art_1]", state="attached"))
+    assert visitor.do(visitor.page.is_hidden(shot))
