@@ -80,7 +80,9 @@ RUN_TASK_TEMPLATE_INPUT: Schema = closed(
     ["templateId", "inputs"],
 )
 RUN_ID_INPUT: Schema = closed({"runId": _ID})
-WAIT_TASK_RUN_INPUT: Schema = closed({"runId": _ID, "waitMs": _WAIT}, ["runId"])
+WAIT_TASK_RUN_INPUT: Schema = closed(
+    {"runId": _ID, "waitMs": {**_WAIT, "default": WAIT_MAX_MS}}, ["runId"]
+)
 LIST_TASK_RUNS_INPUT: Schema = closed(
     {
         "status": _STATUS,

@@ -92,7 +92,7 @@ async def wait_task_run(call: Call) -> dict[str, Any]:
     return await waiting.wait_run(
         principal=call.principal,
         run_id=call.arguments["runId"],
-        wait_s=_wait_s(call),
+        wait_s=_wait_s(call, contract.WAIT_MAX_MS),
         progress=call.progress,
     )
 
@@ -114,9 +114,9 @@ async def read_page_content(call: Call) -> dict[str, Any]:
     )
 
 
-def _wait_s(call: Call) -> float:
+def _wait_s(call: Call, unsaid_ms: int = 0) -> float:
     """Return how long the handler may wait, so that the whole call keeps to waitMs."""
-    asked_s: float = call.arguments.get("waitMs", 0) / 1000
+    asked_s: float = call.arguments.get("waitMs", unsaid_ms) / 1000
     return max(0.0, asked_s - call.spent_s)
 
 
@@ -254,8 +254,9 @@ TOOLS = (
         name="wait_task_run",
         title="Wait for a run",
         description=(
-            "Wait up to waitMs (at most 55000) and return the run as soon as it has ended or waits"
-            " for a person (waitingFor); else as it is when the time is up: then call it again."
+            "Wait up to waitMs (at most, and unless said, 55000) and return the run as soon as it"
+            " has ended or waits for a person (waitingFor); else as it is when the time is up: then"
+            " call it again."
         ),
         input_schema=contract.WAIT_TASK_RUN_INPUT,
         output_schema=contract.RUN_OUTPUT,

@@ -24,7 +24,7 @@ from django.utils.safestring import SafeString
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import InvalidInput, Refused
-from decisions.labels import moment
+from decisions.labels import link_to, moment
 from decisions.principals import Principal, admin_principal, ensure_workspace
 from decisions.wording import short_id
 from runs.admin import task_story
@@ -200,9 +200,10 @@ class TaskAdmin(ReadOnlyAdmin):
         return task.messages_count
 
     @admin.display(description="By")
-    def by(self, task: Task) -> str:
+    def by(self, task: Task) -> SafeString | str:
         """Return who began it."""
-        return task.principal_id
+        kind, _, name = task.principal_id.partition(":")
+        return link_to("token", name) if kind == "token" else task.principal_id
 
     @admin.display(description="Begun")
     def begun(self, task: Task) -> SafeString:

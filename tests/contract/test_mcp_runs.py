@@ -183,6 +183,12 @@ def test_a_wait_ends_when_its_time_is_up(host: Host) -> None:
     assert 0.2 < time.monotonic() - began < 5
 
 
+@pytest.mark.usefixtures("worker")
+def test_a_wait_of_no_length_waits_for_the_end(host: Host) -> None:
+    handle = run(host, "sleep:1", mode="async")
+    assert call(host, "wait_task_run", runId=handle["runId"])["status"] == "succeeded"
+
+
 def test_a_run_that_waits_for_an_answer_is_told_at_once_and_takes_it(
     host: Host, make_run: Callable[..., Run]
 ) -> None:

@@ -1,0 +1,45 @@
+"""What lists and pages of the admin tell who looks at them for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from decisions.models import Token
+from decisions.principals import create_token
+from runs.models import Run, Task
+
+pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/admin/decisions/decision/?status=waiting", "Nothing to confirm"),
+     ("/admin/runs/task/?status=error", "Nothing found"),
+     ("/admin/artifacts/artifact/", "Nothing yet")],
+)  # fmt: skip
+def test_an_empty_list_asks_nobody_to_make_what_nobody_makes(
+    boss: Client, path: str, told: str
+) -> None:
+    page = boss.get(path).content.decode()
+    assert told in page
+    assert "Create a new item" not in page
+
+
+def test_a_run_of_a_task_leads_to_it(boss: Client, make_task: Callable[..., str]) -> None:
+    task_id = make_task("say hi")
+    page = boss.get(f"/admin/runs/run/{Run.objects.get().id}/change/").content.decode()
+    assert f'href="/admin/runs/task/{task_id}/change/"' in page
+
+
+def test_who_began_a_task_is_short_enough_for_its_column(
+    boss: Client, make_task: Callable[..., str]
+) -> None:
+    create_token(name="laptop")
+    token = Token.objects.get()
+    Task.objects.filter(id=make_task("say hi")).update(principal_id=f"token:{token.id}")
+    page = boss.get("/admin/runs/task/").content.decode()
+    assert f'href="/admin/decisions/token/{token.id}/change/"' in page
+    assert f"token:{token.id}" not in page
