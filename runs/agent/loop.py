@@ -30,7 +30,7 @@ from runs.agent.budget import is_over, spent
 from runs.agent.context import LAST, error_told, messages_of, room_beside
 from runs.agent.elsewhere import arguments_of, stand_in, told_elsewhere
 from runs.agent.judging import judged
-from runs.agent.page import act, look, tab_to_look_at
+from runs.agent.page import act, held_up, look, tab_to_look_at
 from runs.agent.results import fitted, read_on
 from runs.agent.seen import (
     CALL,
@@ -235,6 +235,8 @@ async def do_call(
         left = await read_on(step["args"], hands)
     else:
         left = await _use(step, inputs, journal, hands)
+    if step["tool"] not in ACTIONS:
+        left |= await held_up(journal, hands)
     hands.emit("toolUsed", {"phase": "end", **told, "ok": left["ok"]})
     return left
 

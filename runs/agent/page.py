@@ -25,7 +25,7 @@ from runs.agent.seen import (
     given_back_before,
     pages_of,
 )
-from runs.conversations.history import times_given_back
+from runs.conversations.history import times_given_back, times_taken_over
 
 MOVING = frozenset({TASK_START.name, CLICK.name, TYPE.name})  # what may lead to another page
 HELD = "heldUp"  # of a call's output: a person was asked, or had the page, before it was made
@@ -50,6 +50,22 @@ def tab_to_look_at(journal: Journal, turn: int) -> int | None:
             tab = None
         elif tool in ACTIONS and (found := _tab_after(line, output)) is not None:
             tab = found
+        elif tool not in ACTIONS and output.get(HELD):
+            tab = _open_tab(journal)
+    return tab
+
+
+def _open_tab(journal: Journal) -> int | None:
+    """Return the tab that the task has now, as far as the journal knows."""
+    tab: int | None = None
+    for line in journal:
+        output, tool = line.output or {}, line.input.get("tool")
+        if tool == TASK_START.name and output.get("ok"):
+            tab = int(output["result"]["tabId"])
+        elif tool == TASK_STOP.name and output.get("ok"):
+            tab = None
+        if "newTab" in output:
+            tab = int(output["newTab"]["tabId"])
     return tab
 
 
@@ -85,6 +101,16 @@ async def act(
         return result, told
     opened = await _open_again(journal, hands)
     return result, told | ({"newTab": opened.output} if opened.ok else {})
+
+
+async def held_up(journal: Journal, hands: Hands) -> dict[str, Any]:
+    """Return what a call that is none of the browser's leaves where it stopped for a person, and
+    somebody had the page since the model was told of it.
+    """
+    if not hands.goes_on:
+        return {}
+    times = await hands.looked_up(times_taken_over)
+    return {HELD: True} if times > given_back_before(journal) else {}
 
 
 async def look(step: Mapping[str, Any], journal: Journal, hands: Hands) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from runs.models import MessageRole, Run, Task, TaskMessage
+from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +42,13 @@ def times_given_back(run: Run) -> int:
         return 0
     counts = Task.objects.filter(id=run.task_id).values_list("times_given_back", flat=True)
     return counts.first() or 0
+
+
+def times_taken_over(run: Run) -> int:
+    """Return how often a person took the page of a run's task over: those who gave it back, and
+    whoever has it now.
+    """
+    if run.task_id is None:
+        return 0
+    known = Task.objects.filter(id=run.task_id).values_list("times_given_back", "status").first()
+    return known[0] + (known[1] == TaskStatus.TAKEOVER) if known is not None else 0

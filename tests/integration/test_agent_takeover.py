@@ -5,11 +5,14 @@ model is told how it is now.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from decisions.principals import local_principal
+from runs.answering import answer_run
 from runs.models import Run, RunStep, Task
 from runs.worker import WorkerPlace
 from tests.support.browsing_model import results, shop
@@ -23,6 +26,7 @@ pytest_plugins = [
     "tests.support.rest_fixtures",
 ]  # fmt: skip
 Post = Callable[[str], None]
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "read")
 
 
 @pytest.fixture
@@ -98,3 +102,26 @@ def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
     assert codes == [None, "PERSON_HAD_PAGE", "PERSON_HAD_PAGE", None, None]
     assert [RunStep.objects.filter(name="page").count(), "page" in told[2]] == [3, True]
     assert "timesGivenBack" not in str(told)
+
+
+def test_a_page_that_a_person_had_while_another_call_waited_is_looked_at_before_the_next_turn(
+    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    agent_settings: Any, post: Post, project: Path,
+) -> None:  # fmt: skip
+    url = shop(page_server)
+    opened = Turn("", [Call("task_start", {"url": url}, "open")])
+    ask = Call("ask_followup_question", {"question": "Which?"})
+    model.script = [opened, Turn("", [ask, READ]), complete()]
+    api.post("/api/v1/tasks", json={"message": "Look."})
+    place.work()
+    post("takeover")
+    answer_run(principal=local_principal(), run_id=Run.objects.get().id, answer="red")
+    place.work()
+    waits = Run.objects.get().waiting_for
+    assert (waits["type"], len(model.asked)) == ("takeover", 2)
+    post("resume")
+    place.work()
+    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    _, asked, read = results(model.asked[-1])
+    assert (asked["result"]["answer"], "page" in asked) == ("red", False)
+    assert (read["ok"], read["page"]["result"]["screenshot"]["url"]) == (True, url)

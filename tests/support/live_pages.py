@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,25 @@ def take_over(visitor: Visitor) -> None:
 def give_back(visitor: Visitor) -> None:
     visitor.click("button:has-text('Give back')")
     visitor.sees("[data-status-now=running]")
+
+
+class Stopping:
+    """A model that opens the form, stops for a person with its second turn, and answers with what
+    it sees once that is over.
+    """
+
+    def __init__(self, url: str, stop: tuple[str, Mapping[str, Any]]) -> None:
+        self.url, self._stop = url, stop
+        self.told: list[dict[str, Any]] = []
+
+    def __call__(self, asked: Asked) -> Turn:
+        """Say what comes next."""
+        self.told = results(asked)
+        if not self.told:
+            return Turn("", [Call("task_start", {"url": self.url}, "open")])
+        if len(self.told) > 1:
+            sees = "Your number is 42" in str(self.told)
+            return complete("I see your number." if sees else "I see none.")
+        name, args = self._stop
+        where = {"tabId": self.told[0]["result"]["tabId"]} if name.startswith("browser_") else {}
+        return Turn("", [Call(name, {**args, **where}, "stop")])

@@ -1,0 +1,158 @@
+"""A person takes the agent's page while its run waits for them already: for an answer, or for a
+confirmation. In two real browsers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from decisions.confirmations import confirm
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runs.models import Run, Task, TaskEvent
+from runs.worker import WorkerPlace
+from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.support.live_pages import FORM, INSIDE, Stopping, begin, click_at, show, take_over
+from tests.support.model_server import ModelServer
+from tests.support.pages import PageServer
+from tests.support.visiting import Visitor
+
+pytest_plugins = [
+    "tests.support.admin_fixtures", "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures", "tests.support.model_fixtures",
+    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
+    "tests.support.workspace_fixtures",
+]  # fmt: skip
+Stop = tuple[str, dict[str, str]]
+ASK: Stop = ("ask_followup_question", {"question": "Will you sign in for me?"})
+CLICK: Stop = ("browser_click", {"xpath": "//button[@id='go']"})
+Wait = Callable[[Stop], str]
+
+
+@pytest.fixture
+def waits(
+    visitor: Visitor, principal: Principal, agent_settings: Any, page_server: PageServer,
+    model: ModelServer, place: WorkerPlace,  # noqa: F811
+) -> Wait:  # fmt: skip
+    """Have a run come to wait, and the visitor take its page over and sign in there; return the
+    task's id.
+    """
+    page_server.add("/inside", INSIDE)
+
+    def wait(stop: Stop) -> str:
+        model.answer = Stopping(page_server.add("/form", FORM), stop)
+        task_id = begin(visitor, principal)
+        place.work()
+        visitor.sees("[data-status-now=ongoing] [data-role=question]")
+        take_over(visitor)
+        click_at(visitor, 200, 240)
+        at = "document.querySelector('[data-live-url]').value.includes('/inside?0-0')"
+        visitor.do(visitor.page.wait_for_function(at))
+        return task_id
+
+    return wait
+
+
+def an_hour_goes_by() -> None:
+    """Have the run have begun an hour ago: more than it may take."""
+    assert Run.objects.get().timeout_ms < 3_600_000
+    ago = timedelta(hours=1)
+    Run.objects.update(created_at=F("created_at") - ago, started_at=F("started_at") - ago)
+
+
+def statuses(task_id: str) -> list[str]:
+    """Return where the task was, one after the other."""
+    told = TaskEvent.objects.filter(task_id=task_id, type="statusUpdate").order_by("seq")
+    return [one.data["status"] for one in told if "step" not in one.data]
+
+
+def answer(visitor: Visitor) -> None:
+    visitor.fill("[data-chat-form] textarea", "I did.")
+    visitor.click("button:has-text('Send')")
+    visitor.sees("[data-role=user] >> text=I did.")
+
+
+def give_back(visitor: Visitor, status: str) -> None:
+    visitor.click("button:has-text('Give back')")
+    visitor.sees(f"[data-status-now={status}]")
+
+
+def check_seen(visitor: Visitor) -> Run:
+    """Make sure that the model was told the page as the person left it, and answered with that."""
+    visitor.sees("[data-role=assistant] >> text=I see your number.")
+    run = Run.objects.get()
+    assert run.status == "succeeded", run.error
+    assert run.active_ms < run.timeout_ms
+    return run
+
+
+def test_an_answer_given_while_a_person_has_the_page_is_heard_once_it_is_given_back(
+    visitor: Visitor,
+    waits: Wait,
+    model: ModelServer,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = waits(ASK)
+    assert Run.objects.get().waiting_for["type"] == "answer"
+    answer(visitor)
+    place.work()
+    run = Run.objects.get()
+    assert (run.status, run.waiting_for["type"]) == ("running", "takeover")
+    assert (Task.objects.get().status, len(model.asked)) == ("takeover", 2)  # nothing is asked
+    visitor.sees("[data-live-screen][data-acts]")
+    show(visitor, "live-answered-meanwhile")
+    an_hour_goes_by()
+    place.work()
+    assert Run.objects.get().active_ms == run.active_ms
+    give_back(visitor, "running")
+    place.work()
+    check_seen(visitor)
+    assert statuses(task_id) == ["running", "ongoing", "takeover", "running", "ongoing"]
+
+
+def test_a_page_given_back_before_the_answer_is_looked_at_before_the_model_goes_on(
+    visitor: Visitor,
+    waits: Wait,
+    model: ModelServer,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = waits(ASK)
+    give_back(visitor, "ongoing")
+    place.work()
+    assert (Run.objects.get().waiting_for["type"], len(model.asked)) == ("answer", 2)
+    an_hour_goes_by()
+    answer(visitor)
+    place.work()
+    check_seen(visitor)
+    assert statuses(task_id) == ["running", "ongoing", "takeover", "ongoing", "running", "ongoing"]
+
+
+@pytest.mark.parametrize("is_confirmed_first", [True, False])
+def test_a_call_that_is_confirmed_while_a_person_had_the_page_is_not_made_on_the_changed_page(
+    visitor: Visitor, waits: Wait, model: ModelServer, place: WorkerPlace,  # noqa: F811
+    page_server: PageServer, is_confirmed_first: bool,
+) -> None:  # fmt: skip
+    make_rule(RuleSays("confirm", tool="browser_click"), actor="t")
+    task_id = waits(CLICK)
+    waiting = Run.objects.get().waiting_for
+    assert waiting["type"] == "confirmation"
+    if is_confirmed_first:
+        confirm(decision_id=waiting["decisionId"], by="t", how="test")
+        place.work()
+        assert (Run.objects.get().waiting_for["type"], len(model.asked)) == ("takeover", 2)
+        show(visitor, "live-confirmed-meanwhile")
+    an_hour_goes_by()
+    give_back(visitor, "running" if is_confirmed_first else "ongoing")
+    if not is_confirmed_first:
+        confirm(decision_id=waiting["decisionId"], by="t", how="test")
+    place.work()
+    check_seen(visitor)
+    assert isinstance(model.answer, Stopping)
+    click = model.answer.told[-1]
+    assert (click["error"]["code"], page_server.hits["/inside"]) == ("PERSON_HAD_PAGE", 1)
+    assert statuses(task_id)[:3] == ["running", "ongoing", "takeover"]
