@@ -109,7 +109,8 @@ class TaskAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request), "model_admin": self, "title": task.title,
             "may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX,
-            "has_model": bool(settings.LLM.model), **task_story.tell(task),
+            "has_model": bool(settings.LLM.model), "me": _operator(request, task).id,
+            **task_story.tell(task),
         }  # fmt: skip
         return TemplateResponse(request, "admin/runs/task/page.html", context)
 

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from artifacts.models import Artifact
 from decisions.labels import pill
-from runs.conversations.selectors import task_object
+from runs.conversations.selectors import holder_of, task_object
 from runs.conversations.turns import unfinished_runs
 from runs.events.types import MESSAGE, EventType
 from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage, Worker
@@ -48,6 +48,7 @@ def tell(task: Task) -> dict[str, Any]:
         "picture": _picture(task),
         "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
         "decision_place": reverse("admin:decisions_decision_change", args=["DECISION"]),
+        "holder": holder_of(task) or "",
         "after": task.last_seq if first is None else _seq_of(first),
     }
 

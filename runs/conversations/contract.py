@@ -134,6 +134,7 @@ _EXTRAS: Schema = {
     "targetId": {"type": "string"},
     "selectedClientId": {"type": "string"},
     "takenOverAt": {**_MS, "description": "Since when a person has the page."},
+    "takenOverBy": {"type": "string", "description": "The principal that has it."},
     "runId": {**_ID, "description": "The run under way."},
     "waitingFor": {"type": "object", "description": "What that run waits for."},
     "queued": {**_COUNT, "description": "How many messages wait behind it."},

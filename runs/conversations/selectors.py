@@ -10,7 +10,8 @@ from decisions.principals import Principal
 from decisions.storable import storable_text
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.turns import is_under_way, unfinished_runs
-from runs.models import Task, TaskEvent, TaskMessage
+from runs.events.types import EventType
+from runs.models import Task, TaskEvent, TaskMessage, TaskStatus
 from runs.selectors import event_object, first_ones, to_ms
 
 MESSAGES_SHOWN = 100
@@ -79,11 +80,26 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
     shown |= {name: value for name, value in extras.items() if value}
     if task.taken_over_at is not None:
         shown["takenOverAt"] = to_ms(task.taken_over_at)
+        if (holder := holder_of(task)) is not None:
+            shown["takenOverBy"] = holder
     if messages is not None:
         shown |= _what_goes_on(task)
         newest = task.messages.order_by("-number")[:messages]
         shown["messages"] = [message_object(message) for message in reversed(newest)]
     return shown
+
+
+def holder_of(task: Task) -> str | None:
+    """Return the principal that has the task's page, as far as its log says; None where nobody
+    has.
+    """
+    if task.taken_over_at is None:
+        return None
+    took = TaskEvent.objects.filter(
+        task_id=task.id, type=EventType.STATUS_UPDATE, data__status=TaskStatus.TAKEOVER
+    ).order_by("-seq")
+    data = took.values_list("data", flat=True).first() or {}
+    return data.get("by")
 
 
 def _what_goes_on(task: Task) -> dict[str, Any]:

@@ -108,9 +108,7 @@ def _task_of_key(
     return task
 
 
-def _new_task(
-    principal: Principal, title: str, target_id: str | None, key: str | None
-) -> Task:  # fmt: skip
+def _new_task(principal: Principal, title: str, target_id: str | None, key: str | None) -> Task:
     now = datetime.now(UTC)
     return Task(
         id=new_id("task_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
@@ -259,7 +257,8 @@ def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
                     hold(run)
             place = task.tenant_id, task.workspace_id
             record(Deed("task.taken_over", principal.id, "task", task.id, *place))
-            move_task(task, TaskStatus.TAKEOVER, actor=principal.id)
+            by = principal.id
+            move_task(task, TaskStatus.TAKEOVER, actor=by, data={"by": by})
     return task_object(visible_task(principal, task_id), messages=1)
 
 

@@ -95,7 +95,9 @@ def test_take_over_give_back_and_stop(api: httpx.Client) -> None:
     path = f"{TASKS}/{begin(api)['taskId']}"
     taken = fits(told(api.post(f"{path}/takeover")), contract.TASK)
     assert (taken["status"], "takenOverAt" in taken) == ("takeover", True)
-    assert told(api.post(f"{path}/resume"))["status"] == "running"
+    assert taken["takenOverBy"] == Run.objects.get().principal_id
+    given_back = told(api.post(f"{path}/resume"))
+    assert (given_back["status"], "takenOverBy" in given_back) == ("running", False)
     assert refusal(api.post(f"{path}/resume"), 409)["errorCode"] == "CONFLICT"
     assert told(api.post(f"{path}/stop"))["status"] == "completed"
     assert Run.objects.get().status == "canceled"

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
+from decisions.principals import Principal
 from runs.changes import NewEvent
 from runs.conversations.log import append
+from runs.conversations.services import take_over_task
 from runs.models import Run, Task, TaskMessage
 from runs.worker import WorkerPlace
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
@@ -24,6 +27,7 @@ pytest_plugins = [
     "tests.support.visitor_fixtures",
 ]
 Make = Callable[..., str]
+MakeClient = Callable[..., Client]
 Background = Callable[[Callable[[], object]], Any]
 
 
@@ -127,6 +131,27 @@ def test_the_page_is_taken_over_given_back_and_stopped(visitor: Visitor, make_ta
     visitor.click("button:has-text('Stop')")
     visitor.sees("[data-chat-state] .cty-pill >> text=completed")
     assert Run.objects.get().status == "canceled"
+
+
+def test_who_has_the_page_reads_that_and_others_read_who_it_is(
+    visitor: Visitor, make_task: Make, principal: Principal, staff: MakeClient, settings: Any
+) -> None:
+    task_id = make_task("say hi")
+    open_task(visitor, task_id)
+    take_over_task(principal=principal, task_id=task_id)
+    visitor.sees(f"[data-chat-takeover]:not([hidden]) >> text={principal.id} has the page")
+    visitor.click("button:has-text('Give back')")
+    visitor.click("button:has-text('Take over')")
+    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You have the page")
+    visitor.do(visitor.page.reload())
+    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You have the page")
+    name = settings.SESSION_COOKIE_NAME
+    other = staff("runs.view_task").cookies[name].value
+    cookie = {"name": name, "value": other, "url": visitor.address}
+    visitor.do(visitor.page.context.add_cookies([cookie]))
+    open_task(visitor, task_id)
+    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=/^admin has the page/")
+    show(visitor, "chat-takeover-other")
 
 
 def test_what_is_refused_is_told_and_not_lost(visitor: Visitor, make_task: Make) -> None:

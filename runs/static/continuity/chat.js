@@ -11,7 +11,7 @@
   const speaking = new Map(); // run id -> the bubble that grows
   const questions = new Map(); // run id -> the bubble of the question that is open
   const box = form?.querySelector("textarea"), placeholder = box?.placeholder;
-  let status = root.dataset.status;
+  let status = root.dataset.status, holder = root.dataset.holder;
   let retry = 0;
 
   function bubble(role, text, runId) {
@@ -139,8 +139,9 @@
     line.firstChild.dataset.tone = data.phase === "start" ? "running" : data.ok ? "succeeded" : "failed";
   }
 
-  function moved(to) {
+  function moved(to, by) {
     status = to;
+    holder = by || "";
     const pill = document.createElement("span");
     pill.className = "cty-pill";
     pill.dataset.tone = tones[to] || "neutral";
@@ -153,8 +154,14 @@
     root.dataset.statusNow = status;
     for (const deed of root.querySelectorAll("[data-chat-deed]")) deed.hidden = !deed.dataset.when.split(" ").includes(status);
     find("takeover").hidden = status !== "takeover";
+    find("takeover").textContent = `${hasPage()} the page: the agent calls nothing until it is given back, at most 30 minutes.`;
     const busy = find("busy");
     if (busy) busy.hidden = status !== "running";
+  }
+
+  function hasPage() {
+    if (holder && holder === root.dataset.me) return "You have";
+    return `${holder.replace(/^admin:/, "") || "A person"} has`;
   }
 
   function pause(runId) {
@@ -176,7 +183,7 @@
     if (event.type === "chatDelta") grow(data);
     else if (event.type === "message") message(data);
     else if (event.type === "toolUsed") tool(data);
-    else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) moved(data.status);
+    else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) moved(data.status, data.by);
     else if (event.type === "structuredOutput") bubble("output", JSON.stringify(data.output ?? data.error, null, 2), data.runId);
     else if (event.type === "run.waiting" && data.type !== "takeover") ask(data);
     else if (event.type === "run.resumed") settle(data.runId);
