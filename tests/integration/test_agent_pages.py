@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 
 from decisions.principals import Principal
 from runs.models import Run, RunEvent, RunStep, Task
@@ -93,18 +92,6 @@ def test_a_tab_that_was_closed_is_opened_anew_once_and_looked_at(
     assert (index["ok"], index["error"]["code"]) == (False, "TASK_TAB_CLOSED")
     assert index["newTab"]["url"] == url
     assert index["page"]["ok"] is True
-
-
-def test_a_page_of_which_nothing_can_be_had_ends_the_run(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    parts = {"screenshot": "browser_click", "readability": "browser_type"}  # neither says where
-    monkeypatch.setattr("runners.actions.preparing.PARTS", parts)
-    model.script = [Turn("", [Call("task_start", {"url": shop(page_server)})])]
-    run = ended(goal(), place)
-    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
-    assert run.error["details"]["causeCode"] == "PAGE_PREP_FAILED"
 
 
 def test_what_was_said_in_the_task_before_is_told_behind_the_system_message(

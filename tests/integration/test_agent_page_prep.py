@@ -1,0 +1,82 @@
+"""Pages that an agent cannot be told of, wholly or in part (S1 §4.5): real ones, and less time for
+each action than it has else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from runners import registry
+from runners.registry import get_tool
+from runs.models import Run, RunStep
+from runs.worker import WorkerPlace
+from tests.support.browsing_model import results
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.pages import Answer, PageServer
+from tests.support.template_sites import HEAD
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+LEAVES = "location = '/never-there'"
+ENDLESS = f"<main><h1>All</h1><p>{'word ' * 450_000}</p></main>"  # over 2 MiB of text
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give what prepares a page two seconds an action instead of ten and twenty."""
+    for part in ("wait_for_loaded", "screenshot", "readability_extract"):
+        tool = get_tool(f"browser_{part}")
+        assert tool is not None
+        monkeypatch.setitem(registry._tools, tool.name, replace(tool, timeout_ms=2000))
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_page_that_goes_where_nothing_comes_from_ends_the_run(
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+) -> None:
+    page_server.add("/never-there", Answer(delay=60.0))
+    button = f'<button onclick="{LEAVES}">Go</button>'
+    url = page_server.add("/page", f"{HEAD}<title>Page</title>{button}")
+
+    def answer(asked: Asked) -> Turn:
+        told = results(asked)
+        if not told:
+            return Turn("", [Call("task_start", {"url": url})])
+        click = {"tabId": told[0]["result"]["tabId"], "xpath": "//button"}
+        return Turn("", [Call("browser_click", click)])
+
+    model.answer = answer
+    run_id = goal()
+    place.work()
+    run = Run.objects.get(id=run_id)
+    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert (run.error["details"]["causeCode"], run.error["retryable"]) == ("PAGE_PREP_FAILED", True)
+    assert sorted(run.error["details"]["causes"]) == ["readability", "screenshot"]
+    assert (RunStep.objects.filter(run=run).last().status, len(model.asked)) == ("failed", 2)
+
+
+def test_of_a_page_with_too_much_text_the_model_is_told_the_picture_and_what_is_missing(
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+) -> None:
+    url = page_server.add("/page", f"{HEAD}<title>Page</title>{ENDLESS}")
+
+    def answer(asked: Asked) -> Turn:
+        told = results(asked)
+        return complete() if told else Turn("", [Call("task_start", {"url": url})])
+
+    model.answer = answer
+    run_id = goal()
+    place.work()
+    run = Run.objects.get(id=run_id)
+    assert run.status == "succeeded", run.error
+    (page,) = [one["page"]["result"] for one in results(model.asked[-1])]
+    assert (page["missing"], "readability" in page) == (["readability"], False)
+    assert page["screenshot"]["url"] == url
+    assert [one for one in page["warnings"] if "No readability of the page" in one]
