@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
+
 from decisions.masking import Masker
 from runs.changes import NewEvent, StepChange
 from runs.claims import Claim
 from runs.journal import Ending
-from runs.models import UNDONE
+from runs.models import UNDONE, Run
 from runs.secret_inputs import Secrets, read_secrets
 from runs.sessions.named import NamedSession
+
+AGENT = "agent_task"
+LEAST_KEY = 16  # characters of a model's key: shorter ones stand in for none, and are words
 
 
 class Belongings:
@@ -36,7 +41,7 @@ class Belongings:
             SessionNotFound: The session was closed since the submit, or cannot be read any more.
         """
         self.secrets = read_secrets(self._run)
-        self.masker = self.secrets.masker()
+        self.masker = self.secrets.masker(*_told_by_models(self._run))
         if self.session is not None:
             self.session.look_up()
 
@@ -70,3 +75,9 @@ class Belongings:
             "secrets": self.secrets.of_step(step_index), "masker": self.masker,
             "opened": self._opened,
         }  # fmt: skip
+
+
+def _told_by_models(run: Run) -> list[str]:
+    """Return the secret that the answers of a model's server may hold: the key to it."""
+    key = str(settings.LLM.api_key or "") if run.template_id == AGENT else ""
+    return [key] if len(key) >= LEAST_KEY else []

@@ -32,9 +32,9 @@ class Secrets:
         """Return what a step gets."""
         return self.values if index <= self.last_step else {}
 
-    def masker(self) -> Masker:
-        """Return what takes the values out of everything that the run says."""
-        return Masker(self.values.values())
+    def masker(self, *more: str) -> Masker:
+        """Return what takes the values, and more, out of everything that the run says."""
+        return Masker([*self.values.values(), *more])
 
 
 def split(

@@ -122,7 +122,8 @@ def result_of(
         refused = call.get("refused")
         if refused is None:  # a completion that was not taken
             refused = unfit(turn["completion"]) if turn.get("completion") else "it was not made"
-        return told | {"ok": False, "error": {"code": "INVALID_PARAMETER", "message": refused}}
+        code = call.get("code", "INVALID_PARAMETER")
+        return told | {"ok": False, "error": {"code": code, "message": refused}}
     if line.succeeded:
         return told | dict(line.output or {})
     error = line.error or {"errorCode": "RUN_CANCELED", "message": "it was not made"}

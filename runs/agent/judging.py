@@ -30,7 +30,7 @@ def judged(
         told = elsewhere.get(call.name)
         known = offered | {call.name} if told is not None else offered
         if refused := _refusal(call, done, known, is_alone=len(calls) == 1):
-            one |= {"refused": refused}
+            one |= {"refused": refused, "code": _code(call, known)}
         elif told is not None:
             one |= _placed(told, call)
         kept.append(storable(one))
@@ -48,6 +48,15 @@ def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) ->
     if call.name == COMPLETE and not is_alone:
         return "call it alone, once the results of your other calls are there"
     return _own_refusal(call) if call.name in OWN else _wrong_arguments(call)
+
+
+def _code(call: LlmCall, known: set[str]) -> str:
+    """Return the code of a refusal: a call that did not come as calls do, a tool that it does not
+    have, or what is wrong with its arguments.
+    """
+    if call.broken:
+        return "SCHEMA_VALIDATION_FAILED"
+    return "INVALID_PARAMETER" if call.name in known else "E_POLICY_VIOLATION"
 
 
 def _placed(told: ToldTool, call: LlmCall) -> dict[str, Any]:

@@ -56,6 +56,7 @@ from runs.agent.tools import (
     suggestions_of,
 )
 from runs.agent.verify import completion_of
+from runs.agent.words import unsplit
 from runs.conversations.history import times_given_back
 
 MAX_STEPS = 30  # turns of the model, unless the inputs say
@@ -170,7 +171,7 @@ async def _ask(
     left_ms = max(1, int(hands.seconds_left() * 1000))
     calls: list[LlmCall] = []
     async with aclosing(
-        gateway.stream_chat(messages=talk, tools=tools, timeout_ms=left_ms)
+        unsplit(gateway.stream_chat(messages=talk, tools=tools, timeout_ms=left_ms))
     ) as chat:
         async for part in chat:
             if isinstance(part, Delta):

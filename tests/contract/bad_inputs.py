@@ -27,11 +27,12 @@ OURS = HERE / "bad_inputs_runs.jsonl"
 CONTINUITY = HERE / "bad_inputs_continuity.jsonl"
 WORKSPACE = HERE / "bad_inputs_workspace.jsonl"
 HTTP = HERE / "bad_inputs_http.jsonl"
+AGENT = HERE / "bad_inputs_agent.jsonl"
 RUNNER = HERE / "bad_inputs_runner.jsonl"
 SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
 PLACES = {
     OURS: "own", CONTINUITY: "continuity", WORKSPACE: "workspace", HTTP: "http", RUNNER: "runner",
-    SHARED: "shared",
+    AGENT: "agent", SHARED: "shared",
 }  # fmt: skip
 
 

@@ -93,7 +93,7 @@ def test_of_two_hundred_calls_the_first_are_made_and_the_rest_told(
     assert run.status == "succeeded", run.error
     assert run.total_steps == 2 + 64
     told = [one["error"]["code"] for one in results(model.asked[1])[-4:]]
-    assert told == ["INVALID_PARAMETER"] * 4
+    assert told == ["SCHEMA_VALIDATION_FAILED"] * 4
     assert len(results(model.asked[1])) == 200
 
 

@@ -59,7 +59,8 @@ def test_a_page_that_goes_where_nothing_comes_from_ends_the_run(
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert (run.error["details"]["causeCode"], run.error["retryable"]) == ("PAGE_PREP_FAILED", True)
     assert sorted(run.error["details"]["causes"]) == ["readability", "screenshot"]
-    assert (RunStep.objects.filter(run=run).last().status, len(model.asked)) == ("failed", 2)
+    looked = RunStep.objects.get(run=run, index=run.total_steps - 1)
+    assert (looked.name, looked.status, len(model.asked)) == ("page", "failed", 2)
 
 
 def test_of_a_page_with_too_much_text_the_model_is_told_the_picture_and_what_is_missing(

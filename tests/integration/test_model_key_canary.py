@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Run
+from runs.models import Run, RunEvent
 from runs.worker import WorkerPlace
 from tests.support.canaries import every_file, every_row, overhearing, seen
 from tests.support.model_server import ModelServer
@@ -23,6 +23,27 @@ pytest_plugins = [
 KEY = 'sk-canary-&<7a1f0c>"93'  # another in every form that a text can be written in
 SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
+
+
+def test_a_key_that_the_model_says_is_masked_however_it_comes(
+    model: ModelServer, goal: Callable[..., str], place: WorkerPlace, agent_settings: Any
+) -> None:
+    agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY)
+    spoken = f"My key is {KEY}{KEY[:9]}. I say {KEY}"
+    asks = [Call("read_file", {"path": KEY}, "r2"), Call("read_result", {"artifactId": KEY}, "r3")]
+    model.script = [Turn(spoken, [READ, *asks], piece=5, pause_s=0.06), complete(spoken)]
+    with overhearing() as said:
+        run_id = goal()
+        place.work()
+    run = Run.objects.get(id=run_id)
+    assert run.result["answer"] == f"My key is ***{KEY[:9]}. I say ***"
+    told = RunEvent.objects.filter(run_id=run_id, type="chatDelta").order_by("seq")
+    words = "".join(row.data["content"] for row in told)
+    assert words == f"My key is ***{KEY[:9]}. I say ***"
+    places: dict[str, str | bytes] = {
+        "a row": every_row(), "a file": every_file(), "the log": "\n".join(said),
+    }  # fmt: skip
+    assert seen(KEY, places) == []
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])

@@ -1,0 +1,72 @@
+"""The rows of bad input whose surface is a model's stream: each is said by a scripted model to an
+agent's loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.contract.bad_inputs import Row, rows
+from tests.support.browsing_model import results
+from tests.support.canaries import every_file, every_row, seen
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Call, Turn, complete, write
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+KEY = "sk-0123456789abcdef"
+WRITE = write("a.txt", "x\n")
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "r")
+ROWS = rows("llm-stream")
+# What the model says where a row does not have it: its turns, and what the run is asked with.
+SAYS: dict[str, tuple[list[Turn], dict[str, Any]]] = {
+    "mid tool_call": ([Turn("", [WRITE], cut_at=700)] * 2, {}),
+    "duplicate": ([Turn("", [WRITE, WRITE]), complete()], {}),
+    "endless": ([Turn("", [READ], pause_s=0.02)] * 1000, {"options": {"timeoutMs": 2000}}),
+    "never": ([Turn("Words.", stall_at=0)] * 2, {}),
+    "sk-XXXX": ([complete(f"The key is {KEY}.")], {}),
+}
+
+
+def said_in(row: Row) -> tuple[list[Turn], dict[str, Any]]:
+    if (asked := row.input.get("tool_call")) is not None:
+        return [Turn("", [Call(asked["name"], asked.get("arguments", {}), "c")]), complete()], {}
+    (found,) = [said for mark, said in SAYS.items() if mark in str(row.input)]
+    return found
+
+
+def code_of(run: Run, model: ModelServer) -> str:
+    """Return the code of what ended the run, or of what its model was told of the last call."""
+    if run.error:
+        return str(run.error["details"].get("causeCode", run.error["errorCode"]))
+    told = results(model.asked[-1])
+    return str(told[-1]["error"]["code"]) if told else "OK"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_what_a_model_says_gets_its_code_and_does_no_harm(
+    row: Row, model: ModelServer, goal: Callable[..., str], place: WorkerPlace, project: Path,
+    agent_settings: Any,
+) -> None:  # fmt: skip
+    policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
+    agent_settings.WORKSPACE_POLICY = policy
+    agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY, timeout_ms=3000)
+    script, asked = said_in(row)
+    model.script = list(script)
+    run_id = goal(**asked)
+    place.work()
+    run = Run.objects.get(id=run_id)
+    assert code_of(run, model) == row.expect_code
+    is_made_once = "duplicate" in str(row.input)
+    assert (project / "a.txt").exists() == is_made_once
+    assert not is_made_once or (project / "a.txt").read_text() == "x\n"
+    assert seen(KEY, {"a row": every_row(), "a file": every_file()}) == []
