@@ -65,6 +65,24 @@ def open_workspace(
         PolicyViolation: The policy file in its root cannot be followed.
     """
     target = find_target(caller, target_id)
+    return open_target(
+        caller, target, offered=offered, developer_target=developer_target, tool=tool
+    )
+
+
+def open_target(
+    caller: Caller,
+    target: ExecutionTarget,
+    *,
+    offered: tuple[str, ...] | None = None,
+    developer_target: str | None = None,
+    tool: str = "",
+) -> Workspace:
+    """Return the folder of a target of the caller's, as `open_workspace` does.
+
+    Raises:
+        ToolDisabled, PolicyViolation: As `open_workspace`.
+    """
     if not target.enabled:
         about = {"targetId": target.id}
         raise ToolDisabled(f"The workspace {target.name!r} is disabled.", details=about)

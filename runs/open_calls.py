@@ -21,6 +21,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from decisions.audit import Deed, entry_for, record
 from decisions.deeds import ToolUse
 from decisions.models import AuditEntry
+from decisions.still_so import StillSo
 from runners.base import Effect
 from runners.registry import get_tool
 from runs.models import OpenCall, Run, RunStatus
@@ -67,15 +68,17 @@ def open_call(call_id: str, opening: Deed) -> None:
     record(opening)
 
 
-def open_call_of_run(call_id: str, opening: Deed, run: Run) -> bool:
+def open_call_of_run(
+    call_id: str, opening: Deed, run: Run, *, if_still: Sequence[StillSo] = ()
+) -> bool:
     """Tell that a call of a run's step begins; commits.
 
-    False where the run is not under that lease any more: then nothing was written, and the call is
-    not to be made.
+    False where the run is not under that lease any more, or what was known is not so any more
+    (`if_still`, on PostgreSQL alone): then nothing was written, and the call is not to be made.
     """
     begun = _open_call(call_id, opening, run_id=run.id, epoch=run.epoch)
     if connection.vendor == "postgresql":
-        return _open_in_one_statement(begun, entry_for(opening), run)
+        return _open_in_one_statement(begun, entry_for(opening), run, if_still)
     ours = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)
     with transaction.atomic():
         if not ours.exists():
@@ -85,12 +88,16 @@ def open_call_of_run(call_id: str, opening: Deed, run: Run) -> bool:
     return True
 
 
-def _open_in_one_statement(begun: OpenCall, entry: AuditEntry, run: Run) -> bool:
+def _open_in_one_statement(
+    begun: OpenCall, entry: AuditEntry, run: Run, if_still: Sequence[StillSo]
+) -> bool:
     """Do it in one round trip and one commit: this is what a call on a runner costs most."""
     statement = Statement()
+    wheres = ["id = %s AND epoch = %s AND status = %s", *(known.sql for known in if_still)]
     statement.add(
-        "r", "SELECT id FROM runs_run WHERE id = %s AND epoch = %s AND status = %s FOR UPDATE",
+        "r", f"SELECT id FROM runs_run WHERE {' AND '.join(wheres)} FOR UPDATE",  # noqa: S608
         run.id, run.epoch, RunStatus.RUNNING.value,
+        *(param for known in if_still for param in known.params),
     )  # fmt: skip
     statement.insert("opened", [begun])
     statement.insert("told", [entry])

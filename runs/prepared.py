@@ -15,6 +15,8 @@ import orjson
 from django.db import connection
 from django.db.models import JSONField, Model
 
+from decisions.still_so import StillSo
+
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 Row = TypeVar("Row", bound=Model)
@@ -60,6 +62,13 @@ def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | Non
     with _prepared(statement, params, _kept.of) as cursor:
         row: tuple[Any, ...] | None = cursor.fetchone()
     return row
+
+
+def holds(known: Sequence[StillSo]) -> bool:
+    """Tell whether all of this still is so, in one round trip."""
+    wheres = " AND ".join(one.sql for one in known)
+    params = [param for one in known for param in one.params]
+    return execute_prepared(f"SELECT 1 WHERE {wheres}", params) is not None
 
 
 class _Kept(threading.local):

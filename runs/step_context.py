@@ -39,12 +39,12 @@ from runs.step_rulings import (
     CallFailed,
     NeedsAnswer,
     NeedsPerson,
+    Place,
     TakenOver,
     begin_call,
-    check_page_is_there,
+    page_lost,
     record_fallback,
     remembered,
-    rule_on_call,
     trust_of,
 )
 from runs.task_templates.registry import StepView
@@ -150,19 +150,26 @@ class StepRun:
     async def _perform(
         self, use: ToolUse, timeout_ms: int | None, elsewhere: Elsewhere | None
     ) -> dict[str, Any]:
-        ruling = await self.looked_up(partial(rule_on_call, use=use))
+        call, is_lost = MadeCall.of(use), self._has_lost_page(use)
+        begin = partial(begin_call, use=use, call=call, may_begin=not is_lost, opened=self.opened)
+        ruling, place = await self.looked_up(begin)
         if isinstance(ruling, Refused):
             return {"error": ruling.as_dict()}
-        if self.had_page and use.number == len(self.replay or ()):
-            check_page_is_there(use, self.browser is not None and self.browser.has_page)
+        if is_lost:
+            raise page_lost(use)
         if ruling is None or ruling.decision == "confirm":
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()
             raise TakenOver(use) if ruling is None else NeedsPerson(use, ruling)
-        call = MadeCall.of(use)
-        place = await self._place(use, call, elsewhere)
         if isinstance(place, ToolFailed | Refused):
             return {"error": place.as_dict()}
+        if isinstance(place, RunnerTarget) and elsewhere and not elsewhere.may_fall_back:
+            place = replace(place, falls_back=False)
+        return await self._make(use, call, place, timeout_ms)
+
+    async def _make(
+        self, use: ToolUse, call: MadeCall, place: Place | None, timeout_ms: int | None
+    ) -> dict[str, Any]:
         self.made.append(call)
         context = self._tool_context(place)
         if timeout_ms is not None:
@@ -177,20 +184,10 @@ class StepRun:
             await self._tell_fallback(use, str((result.error or {})["details"]["reason"]))
         return {"output": result.output} if result.ok else {"error": result.error or {}}
 
-    async def _place(
-        self, use: ToolUse, call: MadeCall, elsewhere: Elsewhere | None
-    ) -> Workspace | RunnerTarget | ToolFailed | Refused | None:
-        """Return where a call works, or why it cannot; None where it needs no place. A call that
-        has one is told first.
-        """
-        tool = get_tool(use.tool) if use.is_own else None
-        if tool is not None and tool.kind != "workspace":
-            return None
-        begin = partial(begin_call, tool=tool, use=use, call=call, opened=self.opened)
-        place = await self.looked_up(begin)
-        if isinstance(place, RunnerTarget) and elsewhere and not elsewhere.may_fall_back:
-            return replace(place, falls_back=False)
-        return place
+    def _has_lost_page(self, use: ToolUse) -> bool:
+        """Whether a person was asked about a call on a page that is gone."""
+        was_asked = self.had_page and use.number == len(self.replay or ())
+        return was_asked and (self.browser is None or not self.browser.has_page)
 
     async def _tell_fallback(self, use: ToolUse, reason: str) -> None:
         await self.looked_up(partial(record_fallback, use=use, reason=reason))
@@ -256,7 +253,7 @@ class StepRun:
         data = orjson.dumps(output)
         return await self._save(data, name="output.json", mime_type="application/json")
 
-    def _tool_context(self, place: Workspace | RunnerTarget | None = None) -> ToolContext:
+    def _tool_context(self, place: Place | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
             trust=trust_of(self.run),

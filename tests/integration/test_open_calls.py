@@ -168,9 +168,9 @@ def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
 ) -> None:  # fmt: skip
     run_id = hand_in()
 
-    def cancel_first(*asked: Any) -> bool:
+    def cancel_first(*asked: Any, **known: Any) -> bool:
         cancel_run(principal=principal, run_id=run_id)
-        return open_calls.open_call_of_run(*asked)
+        return open_calls.open_call_of_run(*asked, **known)
 
     monkeypatch.setattr("runs.step_rulings.open_call_of_run", cancel_first)
     place.work()

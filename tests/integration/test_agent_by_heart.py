@@ -1,0 +1,128 @@
+"""An agent's calls of our own tools begin by what its worker knows of policy and of the folder;
+what changed while the model thought holds for the next call all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from decisions.models import AuditEntry
+from decisions.policy_rules import RuleSays, make_rule
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import TargetSays, change_target
+from runs import step_rulings
+from runs.models import OpenCall, Run
+from runs.services import cancel_run
+from runs.worker import WorkerPlace
+from tests.support.browsing_model import results
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+
+
+def read(number: int) -> Call:
+    """Return a call that reads."""
+    return Call("read_file", {"path": "game/scene/start.txt"}, f"r{number}")
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def in_database(deed: Callable[[], Any]) -> None:
+    """Do something in a thread of its own."""
+    try:
+        deed()
+    finally:
+        connection.close()
+
+
+def meanwhile(model: ModelServer, deed: Callable[[], Any]) -> None:
+    """Have the model read twice, and something be done before the second time."""
+
+    def answer(asked: Asked) -> Turn:
+        number = len(results(asked))
+        if number == 1:
+            with ThreadPoolExecutor() as pool:  # the model's server is an event loop
+                pool.submit(in_database, deed).result()
+        return complete() if number > 1 else Turn("", [read(number)])
+
+    model.answer = answer
+
+
+def codes(model: ModelServer) -> list[Any]:
+    """Return how the calls came out, as the model was told last."""
+    return [one.get("error", {}).get("code") for one in results(model.asked[-1])]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
+def test_what_is_known_is_not_asked_for_again(
+    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_anew(*_: Any) -> Any:
+        raise AssertionError("it was asked anew")
+
+    def know() -> None:
+        monkeypatch.setattr("runs.step_rulings.find_target", read_anew)
+        monkeypatch.setattr("decisions.policy._rules", read_anew)
+
+    meanwhile(model, know)
+    run = ended(goal(), place)
+    assert (run.status, codes(model)) == ("succeeded", [None, None]), run.error
+
+
+def test_a_rule_made_while_the_model_thinks_holds_for_its_next_call(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    says = RuleSays("deny", tool="read_file")
+    meanwhile(model, lambda: make_rule(says, actor="test"))
+    assert ended(goal(), place).status == "succeeded"
+    assert codes(model) == [None, "POLICY_DENIED"]
+    assert AuditEntry.objects.filter(action="policy.denied").count() == 1
+
+
+def test_a_folder_disabled_while_the_model_thinks_is_not_read(
+    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+) -> None:
+    def disable() -> None:
+        target = ExecutionTarget.objects.get(name="game")
+        says = TargetSays(
+            target.tenant_id, target.workspace_id, "game", enabled=False, config=target.config
+        )
+        change_target(target.id, says, actor="test")
+
+    meanwhile(model, disable)
+    assert ended(goal(), place).status == "succeeded"
+    assert codes(model) == [None, "E_TOOL_DISABLED"]
+
+
+def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
+    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    begin, begun = step_rulings.open_call_of_run, []
+
+    def cancel_second(call_id: str, opening: Any, run: Run, **known: Any) -> bool:
+        begun.append(call_id)
+        if len(begun) == 2:
+            cancel_run(principal=principal, run_id=run.id)
+        return begin(call_id, opening, run, **known)
+
+    monkeypatch.setattr("runs.step_rulings.open_call_of_run", cancel_second)
+    model.script = [Turn("", [read(1), read(2)]), complete()]
+    run = ended(goal(), place)
+    told = AuditEntry.objects.filter(resource_id=run.id, action="tool.called").count()
+    assert (run.status, told, OpenCall.objects.count()) == ("canceled", 1, 0)

@@ -1,0 +1,161 @@
+"""A worker that called a runner before knows policy and the runner by heart; what changed since
+holds for the next call all the same. Elsewhere than on PostgreSQL both are asked every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from decisions.models import AuditEntry, PolicyRule
+from decisions.policy_rules import RuleSays, make_rule, retire_rule
+from decisions.principals import Principal
+from runners.models import ExecutionTarget
+from runners.targets import (
+    TargetSays,
+    allow_on_target,
+    change_target,
+    delete_target,
+    make_target,
+)
+from runs.models import OpenCall, Run
+from runs.services import submit_run
+from runs.worker import WorkerPlace
+from tests.support.stub_runner import StubRunner, saying, stub_runner
+
+pytest_plugins = ["tests.support.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+HELLO = saying({"ok": True, "output": "hello"})
+
+
+@pytest.fixture
+def place(principal: Principal) -> Iterator[WorkerPlace]:
+    """A worker that works when it is told to."""
+    place = WorkerPlace()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def runner() -> Iterator[StubRunner]:
+    """A runner that says hello."""
+    with stub_runner(HELLO) as made:
+        yield made
+
+
+@pytest.fixture
+def says(principal: Principal, runner: StubRunner) -> TargetSays:
+    """What the runner's target is."""
+    return TargetSays(
+        principal.tenant_id, principal.workspace_id, "runner", "docker-runner", endpoint=runner.url
+    )
+
+
+@pytest.fixture
+def target(place: WorkerPlace, principal: Principal, says: TargetSays) -> ExecutionTarget:
+    """A runner's target on which a call was made, and `echo` is allowed."""
+    target = make_target(says, actor="test", target_id="target_known")
+    allow_on_target(target, ["echo"], actor="test")
+    assert worked(place, handed_in(principal)).status == "succeeded"
+    return target
+
+
+def handed_in(principal: Principal, calls: int = 1) -> str:
+    """Return the id of a run of calls that no worker has taken yet."""
+    call: dict[str, Any] = {"name": "echo", "args": {}, "targetId": "target_known"}
+    return submit_run(
+        principal=principal, template_id="call_tools", inputs={"calls": [call] * calls},
+        options={"mode": "async"},
+    ).run_id  # fmt: skip
+
+
+def worked(place: WorkerPlace, run_id: str) -> Run:
+    """Return a run once the worker is done with it."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
+def test_the_next_call_reads_neither_rules_nor_target(
+    target: ExecutionTarget, place: WorkerPlace, principal: Principal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def read(*_: Any) -> Any:
+        raise AssertionError("it was asked anew")
+
+    run_id = handed_in(principal, calls=3)
+    monkeypatch.setattr("runs.step_rulings.find_runner", read)
+    monkeypatch.setattr("decisions.policy._rules", read)
+    run = worked(place, run_id)
+    assert (run.status, run.done_steps) == ("succeeded", 3)
+
+
+def test_each_call_is_told_as_it_begins_and_once_it_is_over(
+    target: ExecutionTarget, place: WorkerPlace, principal: Principal
+) -> None:
+    run = worked(place, handed_in(principal, calls=2))
+    rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
+    told = [(row.action, row.metadata["callId"]) for row in rows]
+    first, second = told[0][1], told[2][1]
+    assert told == [("tool.called", first), ("tool.succeeded", first),
+                    ("tool.called", second), ("tool.succeeded", second)]  # fmt: skip
+    assert not OpenCall.objects.exists()
+
+
+def test_a_rule_that_denies_holds_for_the_next_call(
+    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner
+) -> None:
+    run_id = handed_in(principal)
+    make_rule(RuleSays("deny", tool="echo"), actor="test")
+    run = worked(place, run_id)
+    assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
+    assert (len(runner.asked), AuditEntry.objects.filter(action="policy.denied").count()) == (1, 1)
+
+
+def test_a_rule_that_was_retired_allows_nothing_any_more(
+    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner
+) -> None:
+    run_id = handed_in(principal)
+    retire_rule(PolicyRule.objects.get(tool="echo").key, actor="test")
+    assert worked(place, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
+    assert len(runner.asked) == 1
+
+
+def test_a_target_that_was_disabled_is_not_called(
+    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner,
+    says: TargetSays,
+) -> None:  # fmt: skip
+    run_id = handed_in(principal)
+    change_target(target.id, replace(says, enabled=False), actor="test")
+    assert worked(place, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
+    assert len(runner.asked) == 1
+
+
+def test_a_target_that_moved_is_called_where_it_is_now(
+    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner,
+    says: TargetSays,
+) -> None:  # fmt: skip
+    run_id = handed_in(principal)
+    with stub_runner(HELLO) as other:
+        change_target(target.id, replace(says, endpoint=other.url, auth_token="anew"), actor="test")
+        assert worked(place, run_id).status == "succeeded"
+    assert (len(runner.asked), len(other.asked)) == (1, 1)
+    assert other.asked[0].headers["authorization"] == "Bearer anew"
+
+
+def test_another_target_under_the_same_id_is_another(
+    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner,
+    says: TargetSays,
+) -> None:  # fmt: skip
+    run_id = handed_in(principal)
+    delete_target(target.id, actor="test")
+    with stub_runner(HELLO) as other:
+        made = make_target(replace(says, endpoint=other.url), actor="test", target_id=target.id)
+        allow_on_target(made, ["echo"], actor="test")
+        assert worked(place, run_id).status == "succeeded"
+    assert (len(runner.asked), len(other.asked)) == (1, 1)
