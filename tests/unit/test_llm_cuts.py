@@ -14,7 +14,6 @@ import httpx2
 import openai
 import pytest
 from anthropic.types import RawMessageStreamEvent
-from openai.types.chat import ChatCompletionChunk
 
 from runners.llm.anthropic_messages import AnthropicMessages
 from runners.llm.base import Delta, Done, LlmCall, LlmSettings, Message, Part, Restarted, ToolSpec
@@ -83,13 +82,16 @@ class Scene:
             200, request=REQUEST, stream=Cut(RECORDED[self.name][:at], cleanly=cleanly)
         )
         kind: Any = openai.AsyncStream if self.name == "openai" else anthropic.AsyncStream
-        chunk: Any = ChatCompletionChunk if self.name == "openai" else RawMessageStreamEvent
+        chunk: Any = object if self.name == "openai" else RawMessageStreamEvent
         client: Any = self._provider._client
 
-        async def create(**_: Any) -> Any:
+        async def asked(*_: Any, **__: Any) -> Any:
             return kind(cast_to=chunk, response=answer, client=client)
 
-        (client.chat.completions if self.name == "openai" else client.messages).create = create
+        if self.name == "openai":
+            client.post = asked
+        else:
+            client.messages.create = asked
         heard: list[Delta | Closed] = []
         with suppress(CutOff):
             async for signal in self._provider.turn(ASKED):
