@@ -136,12 +136,17 @@ class Execution:
                 return
 
     def _begin_next(self) -> list[RunStep]:
-        """Write what happened and which steps start now, together; return these steps."""
+        """Write what happened and which steps start now, together; return those of them that are
+        still to be launched.
+        """
         starting = self._choose()
+        early = [row for row in starting if self.template.begins_early(row.input)]
+        for row in early:
+            self._launch(row)
         is_over = not starting and not self.under_way  # then the end is written with it
         if not is_over and (starting or self.unwritten or self.told.is_due):
             self._write([self._started(row) for row in starting])
-        return starting
+        return [row for row in starting if row not in early]
 
     def _started(self, row: RunStep) -> StepChange:
         return replace(step_lines.started(row), new=self.appended.pop(row.index, None))

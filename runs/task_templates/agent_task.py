@@ -145,6 +145,10 @@ class AgentTask(TaskTemplate):
             return await do_page(step.input, ctx.earlier, ctx)
         return await do_call(step.input, ctx.inputs, ctx.earlier, ctx)
 
+    def begins_early(self, step_input: Mapping[str, Any]) -> bool:
+        """A turn is asked for while its beginning is written, and what the call before left."""
+        return bool(step_input["kind"] == TURN)
+
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
         """Nothing is done again to have a lost page back: the model is told, and sees to it."""
         return False

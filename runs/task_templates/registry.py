@@ -224,6 +224,12 @@ class TaskTemplate(ABC):
         """
         return True
 
+    def begins_early(self, step_input: Mapping[str, Any]) -> bool:
+        """Tell whether a step may begin while the journal is written that it does: for one that
+        changes nothing anywhere, calls no tool, and may be done again without harm.
+        """
+        return False
+
     def step_limit_ms(self, step_input: Mapping[str, Any]) -> int:
         """Return how long a step with this input may take."""
         return self.step_timeout_ms
