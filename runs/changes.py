@@ -10,6 +10,7 @@ from artifacts.services import KeptBlob
 from decisions.audit import Deed
 from runs.made_calls import MadeCall
 from runs.models import Run, RunStep, StepStatus
+from runs.open_calls import CallToOpen
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class StepChange:
         events: what the change tells listeners, in order.
         calls: those that the step made, for their audit rows.
         new: the row of a step that the run did not have yet; it is inserted as the line says.
+        opens: of a step that starts: the call that begins with it. One in a transition at most.
     """
 
     index: int
@@ -47,6 +49,7 @@ class StepChange:
     calls: Sequence[MadeCall] = ()
     paused: Mapping[str, Any] | None = None
     new: RunStep | None = None
+    opens: CallToOpen | None = None
 
 
 @dataclass(frozen=True, slots=True)

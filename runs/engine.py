@@ -27,6 +27,7 @@ from runs.claims import Claim, LeaseLost
 from runs.endings import ending_of, fail_over_defect, failed, now_ms, out_of_time, timed_out
 from runs.events.pending import PendingEvents, told_bytes
 from runs.failpoints import hit
+from runs.first_calls import FirstCall, first_call
 from runs.journal import Ending
 from runs.models import RunStep, StepStatus
 from runs.new_steps import new_row
@@ -58,6 +59,7 @@ class Execution:
         waiting = (row.index for row in held.opening.steps if row.status == StepStatus.PENDING)
         self.todo = deque(index for index in waiting if index not in first)
         self.appended: dict[int, RunStep] = {}  # steps that the run's row does not know yet
+        self.first: dict[int, FirstCall] = {}  # calls that begin with the steps that start now
         self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
         self.unwritten: list[StepChange] = []  # by the journal; whatever stops the run, it is
         self.told = PendingEvents(self.belongings.event, lambda: told_bytes(held.run.id))
@@ -149,7 +151,12 @@ class Execution:
         return [row for row in starting if row not in early]
 
     def _started(self, row: RunStep) -> StepChange:
-        return replace(step_lines.started(row), new=self.appended.pop(row.index, None))
+        first = first_call(self.run, row, self.template, self.belongings.masker)
+        new = self.appended.pop(row.index, None)
+        if first is None:
+            return replace(step_lines.started(row), new=new)
+        self.first[row.index] = first
+        return replace(step_lines.started(row), new=new, opens=first.opening)
 
     def _choose(self) -> list[RunStep]:
         if not (self.todo or self.under_way or self.asking):
@@ -221,7 +228,9 @@ class Execution:
             self.template.last_step_waits and row.index == len(self.steps) - 1
         )
         earlier = self._before(row.index) if looks_back else []
-        self.under_way.launch(row, run_deadline=self._deadline, earlier=earlier)
+        first = self.first.pop(row.index, None)
+        began = first if first is not None and first.opening.is_open else None
+        self.under_way.launch(row, run_deadline=self._deadline, earlier=earlier, first=began)
 
     def _listen(self) -> None:
         """Wait for news, take all there is, and note the journal lines that it makes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from runners.errors import ToolFailed
+from runners.errors import AddressNotAllowed, ToolFailed
 from runs.step_context import StepRun
 from runs.step_rulings import CallFailed
 from runs.task_templates.registry import StepPlan, TaskTemplate
@@ -51,3 +51,10 @@ def _may_trace(template: TaskTemplate, step_run: StepRun) -> bool:
     """
     holds_secrets = step_run.run.holds_secrets
     return template.shares_page and not holds_secrets and settings.TRACE != "never"
+
+
+def name_refusal(failure: CallFailed | ToolFailed, step_run: StepRun) -> None:
+    """Have the session know which host the failure itself names, so that no warning repeats it."""
+    told = failure.error if isinstance(failure, CallFailed) else failure.as_dict()
+    if step_run.browser is not None and told["errorCode"] == AddressNotAllowed.code:
+        step_run.browser.name_refusal(str((told.get("details") or {}).get("host")))

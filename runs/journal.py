@@ -55,6 +55,8 @@ def write(
         if apply(written) is None:
             raise LeaseLost(held.run.id)
         held.opened[:] = [call_id for call_id in held.opened if call_id not in written.closes]
+        begun = [change.opens for change in changes if change.opens is not None]
+        held.opened.extend(call.row.id for call in begun if call.is_open)
     else:
         _end(ending, written, cuts=cuts)
 

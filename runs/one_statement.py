@@ -18,6 +18,7 @@ from decisions.models import AuditEntry
 from runs.changes import Plus, Transition
 from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
 from runs.new_steps import new_rows
+from runs.open_calls import CallToOpen
 from runs.prepared import Statement
 
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
@@ -43,9 +44,15 @@ def apply(change: Transition, now: datetime) -> int | None:
     if change.closes:
         closed = "DELETE FROM runs_opencall o USING r WHERE o.run_id = r.id AND o.id = ANY(%s)"
         statement.add("closed", closed, list(change.closes))
-    _audit(statement, [entry_for(deed) for deed in change.deeds])
-    row = statement.run("SELECT last_seq FROM r")
-    return None if row is None else int(row[0])
+    opens = _opening(statement, change)
+    _audit(statement, [entry_for(deed) for deed in change.deeds], opens)
+    is_open = "EXISTS (SELECT 1 FROM may)" if opens is not None else "false"
+    row = statement.run(f"SELECT last_seq, {is_open} FROM r")  # noqa: S608
+    if row is None:
+        return None
+    if opens is not None:
+        opens.is_open = bool(row[1])
+    return int(row[0])
 
 
 def _run(statement: Statement, change: Transition, now: datetime) -> None:
@@ -180,9 +187,20 @@ def _webhooks(statement: Statement, now: datetime) -> None:
     )  # fmt: skip
 
 
-def _audit(statement: Statement, entries: list[AuditEntry]) -> None:
-    if entries:
-        statement.insert("audited", entries)
+def _opening(statement: Statement, change: Transition) -> CallToOpen | None:
+    """Open the call that begins with a step of this change, where what was known still is so."""
+    opens = next((step.opens for step in change.steps if step.opens is not None), None)
+    if opens is not None:
+        wheres = " AND ".join(known.sql for known in opens.if_still)
+        params = [param for known in opens.if_still for param in known.params]
+        statement.add("may", f"SELECT r.id FROM r WHERE {wheres}", *params)  # noqa: S608
+        statement.insert("opened", [opens.row], source="may")
+    return opens
+
+
+def _audit(statement: Statement, entries: list[AuditEntry], opens: CallToOpen | None) -> None:
+    if entries or opens is not None:
+        statement.insert("audited", entries, last=opens.entry if opens is not None else None)
 
 
 def insert_run(

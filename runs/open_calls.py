@@ -53,6 +53,30 @@ class CarriedCall:
         open_call(self.call_id, replace(self.opening, metadata=told))
 
 
+@dataclass(slots=True)
+class CallToOpen:
+    """A call that begins with the start of its step, in one statement of PostgreSQL; where what was
+    known is not so any more, the step starts without it.
+
+    Attributes:
+        row, entry: what tells that it is under way, and the audit row of its beginning.
+        is_open: whether it was told; set by whoever wrote the transition.
+    """
+
+    row: OpenCall
+    entry: AuditEntry
+    if_still: Sequence[StillSo]
+    is_open: bool = False
+
+    @classmethod
+    def of_run(
+        cls, call_id: str, opening: Deed, run: Run, *, if_still: Sequence[StillSo]
+    ) -> CallToOpen:
+        """Return a call of a run's step."""
+        row = _open_call(call_id, opening, run_id=run.id, epoch=run.epoch)
+        return cls(row, entry_for(opening), if_still)
+
+
 def cut_off(code: str, tool: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is told of a call of a tool that nobody saw the end of; `about` is what was told
     of it before.

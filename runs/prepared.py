@@ -34,23 +34,36 @@ class Statement:
         self.parts.append(f"{name} AS ({text})")
         self.params += params
 
-    def insert(self, name: str, rows: Sequence[Model], source: str = "r") -> None:
-        """Insert rows of one model, once for each row of the part `source`."""
-        meta: Any = type(rows[0])._meta
-        fields = [field for field in meta.concrete_fields if rows[0].pk or not field.primary_key]
+    def insert(
+        self, name: str, rows: Sequence[Model], source: str = "r", *, last: Model | None = None
+    ) -> None:
+        """Insert rows of one model, once for each row of the part `source`; behind them `last`,
+        where the part `may` has a row.
+        """
+        one = rows[0] if last is None else last
+        meta: Any = type(one)._meta
+        fields = [field for field in meta.concrete_fields if one.pk or not field.primary_key]
         columns = ", ".join(f'"{field.column}"' for field in fields)
-        values = [{field.column: getattr(row, field.attname) for field in fields} for row in rows]
         picked = ", ".join(f'v."{field.column}"' for field in fields)
+        values, more = [_values_of(row, fields) for row in rows], []
+        given = "%s::jsonb"
+        if last is not None:
+            given = "%s::jsonb || COALESCE((SELECT %s::jsonb FROM may), '[]')"
+            more = [orjson.dumps(_values_of(last, fields)).decode()]
         self.add(
             name,
             f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {picked} FROM {source},'  # noqa: S608
-            f' jsonb_populate_recordset(NULL::"{meta.db_table}", %s::jsonb) v',
-            orjson.dumps(values).decode(),
-        )
+            f' jsonb_populate_recordset(NULL::"{meta.db_table}", {given}) v',
+            orjson.dumps(values).decode(), *more,
+        )  # fmt: skip
 
     def run(self, tail: str) -> tuple[Any, ...] | None:
         """Run it, and return the first row of its tail."""
         return execute_prepared(f"WITH {', '.join(self.parts)} {tail}", self.params)
+
+
+def _values_of(row: Model, fields: Sequence[Any]) -> dict[str, Any]:
+    return {field.column: getattr(row, field.attname) for field in fields}
 
 
 def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | None:

@@ -26,26 +26,27 @@ from runners.errors import ToolFailed
 from runners.fallback import Elsewhere, falls_back, local_tool
 from runners.gateway.wanted import RunnerTarget
 from runners.invoke import invoke, raise_if_interrupted
-from runners.registry import get_tool
 from runners.workspace.place import Workspace
+from runs.beginnings import Place, begin_call
 from runs.changes import NewEvent
 from runs.conversations.history import Told, messages_before
 from runs.events.types import EVENT_TYPES, EventType
 from runs.failpoints import hit
+from runs.first_calls import FirstCall
 from runs.made_calls import MadeCall
 from runs.models import ANSWER, TRACE, Run
 from runs.own_artifacts import read_own_chunk
+from runs.planned import StepCall
 from runs.step_rulings import (
     CallFailed,
     NeedsAnswer,
     NeedsPerson,
-    Place,
     TakenOver,
-    begin_call,
     page_lost,
     record_fallback,
     remembered,
     trust_of,
+    use_of_step,
 )
 from runs.task_templates.registry import StepView
 
@@ -69,6 +70,7 @@ class StepRun:
         made: those that this try made itself, as the audit log tells them.
         opened: ids of the calls under this lease that the audit log tells to be under way.
         had_page: it stopped for a person with a page open, of which that person decides.
+        first: the call that was told to begin with this try.
         tries: which try of the step this is, those of lost workers counted.
     """
 
@@ -88,7 +90,12 @@ class StepRun:
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
+    first: FirstCall | None = None
     tries: int = 1
+
+    def __post_init__(self) -> None:
+        if self.first is not None:  # however the step ends, its end tells what came of it
+            self.made.append(self.first.call)
 
     @property
     def session_id(self) -> str:
@@ -108,7 +115,10 @@ class StepRun:
             NeedsPerson: The step stops here; it is done again, up to this call from memory, once a
                 person has decided.
         """
-        use = self._use(tool, args, target_id, is_own=elsewhere is None)
+        use = use_of_step(
+            self.run, index=self.index, call=StepCall(tool, args, target_id, elsewhere),
+            masker=self.masker, number=len(self.calls), was_asked=self.replay is not None,
+        )  # fmt: skip
         call = remembered(use, self.replay)
         if call is None:
             made = await self._perform(use, timeout_ms, elsewhere)
@@ -150,6 +160,9 @@ class StepRun:
     async def _perform(
         self, use: ToolUse, timeout_ms: int | None, elsewhere: Elsewhere | None
     ) -> dict[str, Any]:
+        first, self.first = self.first, None
+        if first is not None and first.use == use:
+            return await self._make(use, first.call, _for_whom(first.place, elsewhere), timeout_ms)
         call, is_lost = MadeCall.of(use), self._has_lost_page(use)
         begin = partial(begin_call, use=use, call=call, may_begin=not is_lost, opened=self.opened)
         ruling, place = await self.looked_up(begin)
@@ -163,14 +176,12 @@ class StepRun:
             raise TakenOver(use) if ruling is None else NeedsPerson(use, ruling)
         if isinstance(place, ToolFailed | Refused):
             return {"error": place.as_dict()}
-        if isinstance(place, RunnerTarget) and elsewhere and not elsewhere.may_fall_back:
-            place = replace(place, falls_back=False)
-        return await self._make(use, call, place, timeout_ms)
+        self.made.append(call)
+        return await self._make(use, call, _for_whom(place, elsewhere), timeout_ms)
 
     async def _make(
         self, use: ToolUse, call: MadeCall, place: Place | None, timeout_ms: int | None
     ) -> dict[str, Any]:
-        self.made.append(call)
         context = self._tool_context(place)
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
@@ -193,17 +204,6 @@ class StepRun:
         await self.looked_up(partial(record_fallback, use=use, reason=reason))
         told = {"tool": use.tool, "targetId": use.target_id, "reason": reason}
         self.emit(EventType.TOOL_FELL_BACK, told)
-
-    def _use(
-        self, tool: str, args: Mapping[str, Any], target_id: str | None, *, is_own: bool
-    ) -> ToolUse:
-        run = self.run
-        return ToolUse(
-            principal_id=run.principal_id, tenant_id=run.tenant_id, workspace_id=run.workspace_id,
-            user_id=run.user_id, tool=tool, args=args, target_id=target_id, run_id=run.id,
-            step_index=self.index, number=len(self.calls), was_asked=self.replay is not None,
-            shown=self.masker.value(args), is_own=is_own and get_tool(tool) is not None,
-        )  # fmt: skip
 
     @property
     def goes_on(self) -> bool:
@@ -289,3 +289,10 @@ class StepRun:
     def seconds_left(self) -> float:
         """Return the seconds until this step's deadline, never below 0."""
         return max(0.0, self.deadline - time.monotonic())
+
+
+def _for_whom(place: Place | None, elsewhere: Elsewhere | None) -> Place | None:
+    """Return a runner as it is for a caller who may not have our own tool instead."""
+    if isinstance(place, RunnerTarget) and elsewhere and not elsewhere.may_fall_back:
+        return replace(place, falls_back=False)
+    return place

@@ -20,14 +20,15 @@ from typing import Any, Literal
 from runners.base import Effect
 from runners.browser.runtime import get_runtime
 from runners.browser.session import BrowserSession
-from runners.errors import AddressNotAllowed, ToolFailed, ToolTimeout
+from runners.errors import ToolFailed, ToolTimeout
 from runners.loop import get_loop
 from runners.trust import TrustLevel
 from runs import step_lines
 from runs.belongings import Belongings
 from runs.changes import NewEvent, StepChange
 from runs.events.types import EventType
-from runs.failed_page import add_evidence, record_if_wanted
+from runs.failed_page import add_evidence, name_refusal, record_if_wanted
+from runs.first_calls import FirstCall
 from runs.journal import Ending
 from runs.live.pages import show_page
 from runs.models import Run, RunStep
@@ -126,9 +127,12 @@ class StepsUnderWay:
         return sorted(self._active)
 
     def launch(
-        self, row: RunStep, *, run_deadline: float, earlier: Sequence[StepView] = ()
-    ) -> None:
-        """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds."""
+        self, row: RunStep, *, run_deadline: float, earlier: Sequence[StepView] = (),
+        first: FirstCall | None = None,
+    ) -> None:  # fmt: skip
+        """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds, `first`
+        a call that began with it.
+        """
         limit = time.monotonic() + self._template.step_limit_ms(row.input) / 1000
         paused = row.paused or {}
         # One that a person had may be closed: the step finds that out, and goes on.
@@ -136,7 +140,7 @@ class StepsUnderWay:
         step_run = StepRun(
             run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
             tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
-            replay=paused.get("calls"), had_page=had_page, tries=row.attempts,
+            replay=paused.get("calls"), had_page=had_page, tries=row.attempts, first=first,
             **self._belongings.values_of(row.index),
         )  # fmt: skip
         plan = StepPlan(row.name, row.input, Effect(row.effect))
@@ -260,7 +264,7 @@ class StepsUnderWay:
                 f"'{plan.name}' did not end within its time.", details=details
             ) from None
         except (CallFailed, ToolFailed) as failure:
-            _name_refusal(failure, step_run)
+            name_refusal(failure, step_run)
             await add_evidence(failure, self._template, plan, step_run)
             raise
 
@@ -291,10 +295,3 @@ class StepsUnderWay:
             park(self._run.id, Parked(self._run.epoch, session))
         elif session is not None:
             await session.close()
-
-
-def _name_refusal(failure: CallFailed | ToolFailed, step_run: StepRun) -> None:
-    """Have the session know which host the failure itself names, so that no warning repeats it."""
-    told = failure.error if isinstance(failure, CallFailed) else failure.as_dict()
-    if step_run.browser is not None and told["errorCode"] == AddressNotAllowed.code:
-        step_run.browser.name_refusal(str((told.get("details") or {}).get("host")))

@@ -20,7 +20,7 @@ from django.conf import settings
 
 from decisions.deeds import shown_arguments
 from decisions.storable import storable, storable_text
-from runners.actions.catalogue import ACTIONS, TYPE
+from runners.actions.catalogue import TYPE
 from runners.base import Effect
 from runners.errors import ToolFailed
 from runners.figures import model_turn
@@ -28,9 +28,10 @@ from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec,
 from runners.registry import get_tool
 from runs.agent.budget import is_over, spent
 from runs.agent.context import LAST, error_told, messages_of, room_beside
-from runs.agent.elsewhere import arguments_of, stand_in, told_elsewhere
+from runs.agent.elsewhere import arguments_of, told_elsewhere
 from runs.agent.judging import judged
 from runs.agent.page import act, held_up, look, tab_to_look_at
+from runs.agent.planned import planned_call
 from runs.agent.results import fitted, read_on
 from runs.agent.seen import (
     CALL,
@@ -275,20 +276,16 @@ async def _use(
     step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, hands: Hands
 ) -> dict[str, Any]:
     more: dict[str, Any] = {}
-    if (there := step.get("elsewhere")) is not None:
-        result = await hands.attempt(
-            there["tool"], step["args"], target_id=there["targetId"],
-            elsewhere=stand_in(there["tool"], inputs),
-        )  # fmt: skip
-    elif step["tool"] in ACTIONS:
+    if (call := planned_call(step, inputs)) is None:
         result, more = await act(step, journal, hands)
     else:
-        target_id = inputs.get("targetId")
-        result = await hands.attempt(step["tool"], step["args"], target_id=target_id)
+        result = await hands.attempt(
+            call.tool, call.args, target_id=call.target_id, elsewhere=call.elsewhere
+        )
     if not result.ok:
         return {"ok": False, "error": error_told(result.error or {}), **more}
     output = storable(result.output)
-    if there is not None:  # whatever a runner answers is nothing to us but its result
+    if "elsewhere" in step:  # whatever a runner answers is nothing to us but its result
         return {"ok": True, **await fitted(output, hands, keeps=())}
     warnings = {"warnings": output["warnings"]} if output.get("warnings") else {}
     return {"ok": True, **await fitted(output, hands), **warnings, **more}

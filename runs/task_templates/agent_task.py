@@ -21,9 +21,11 @@ from runs.agent.loop import (
     last_turn,
     next_step,
 )
+from runs.agent.planned import planned_call
 from runs.agent.seen import PAGE, TURN, Next
 from runs.agent.tools import OWN, offered, workspace_of
 from runs.models import RunStatus
+from runs.planned import StepCall
 from runs.task_templates.outcomes import run_error
 from runs.task_templates.registry import (
     Conclusion,
@@ -148,6 +150,12 @@ class AgentTask(TaskTemplate):
     def begins_early(self, step_input: Mapping[str, Any]) -> bool:
         """A turn is asked for while its beginning is written, and what the call before left."""
         return bool(step_input["kind"] == TURN)
+
+    def first_call(
+        self, step_input: Mapping[str, Any], inputs: Mapping[str, Any]
+    ) -> StepCall | None:
+        """Return the call that a step of this kind is."""
+        return planned_call(step_input, inputs)
 
     def on_page(self, step_input: Mapping[str, Any]) -> bool:
         """Nothing is done again to have a lost page back: the model is told, and sees to it."""

@@ -15,6 +15,7 @@ from runners.base import Closed, Effect
 from runners.fallback import Elsewhere
 from runners.remote_tools import names_runner
 from runs.models import RunStatus
+from runs.planned import StepCall
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
 from runs.task_templates.registry import (
@@ -153,14 +154,22 @@ class CallTools(ToolSteps):
             planned.append(replace(step, input={**step.input, **more, **_fallback_of(call)}))
         return planned
 
+    def first_call(self, step_input: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall:
+        """Return the step's call: it is nothing else."""
+        there = step_input.get("elsewhere")
+        return StepCall(
+            step_input["tool"], step_input["args"], step_input.get("targetId"),
+            Elsewhere(step_input.get("fallbackTargetId")) if there else None,
+        )  # fmt: skip
+
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool; a failure that does not stop the run is what the step left."""
-        name, args = step.input["tool"], step.input["args"]
+        call = self.first_call(step.input, ctx.inputs)
+        name, args = call.tool, call.args
         where: dict[str, Any] = {
-            "target_id": step.input.get("targetId"), "timeout_ms": step.input.get("timeoutMs"),
+            "target_id": call.target_id, "timeout_ms": step.input.get("timeoutMs"),
+            "elsewhere": call.elsewhere,
         }  # fmt: skip
-        if step.input.get("elsewhere"):
-            where["elsewhere"] = Elsewhere(step.input.get("fallbackTargetId"))
         if ctx.inputs.get("stopOnError", True):
             return await _kept(name, await ctx.call(name, args, **where), ctx)
         result = await ctx.attempt(name, args, **where)

@@ -26,6 +26,7 @@ from runners.base import Effect, ToolResult
 from runners.fallback import Elsewhere
 from runs.conversations.history import Told
 from runs.models import Run, RunStatus
+from runs.planned import StepCall
 from runs.shortening import answer_schema
 
 Found = TypeVar("Found")
@@ -225,10 +226,14 @@ class TaskTemplate(ABC):
         return True
 
     def begins_early(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step may begin while the journal is written that it does: for one that
-        changes nothing anywhere, calls no tool, and may be done again without harm.
-        """
+        """Tell whether a step may begin while that is written: one that changes nothing."""
         return False
+
+    def first_call(
+        self, step_input: Mapping[str, Any], inputs: Mapping[str, Any]
+    ) -> StepCall | None:
+        """Return the call with which a step begins for sure: it is told together with the step."""
+        return None
 
     def step_limit_ms(self, step_input: Mapping[str, Any]) -> int:
         """Return how long a step with this input may take."""
@@ -253,17 +258,12 @@ class TaskTemplate(ABC):
     def describe(self) -> dict[str, Any]:
         """Return the template as `list_task_templates` shows it."""
         return {
-            "templateId": self.template_id,
-            "version": self.version,
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": self.inputs_schema,
-            "outputSchema": answer_schema(self.result_schema),
+            "templateId": self.template_id, "version": self.version, "name": self.name,
+            "description": self.description, "inputSchema": self.inputs_schema,
+            "outputSchema": answer_schema(self.result_schema), "limits": dict(self.limits),
             "exampleInputs": [dict(example) for example in self.example_inputs],
-            "trustLevelSupport": list(self.trust_levels),
-            "executionMode": "sync_or_async",
-            "limits": dict(self.limits),
-        }
+            "trustLevelSupport": list(self.trust_levels), "executionMode": "sync_or_async",
+        }  # fmt: skip
 
 
 _found: dict[str, TaskTemplate] = {}

@@ -14,11 +14,13 @@ from django.db import connection
 from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
+from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, change_target
-from runs import step_rulings
-from runs.models import OpenCall, Run
+from runs import beginnings, journal
+from runs.models import OpenCall, Run, RunStep
 from runs.services import cancel_run
+from runs.step_context import StepRun
 from runs.worker import WorkerPlace
 from tests.support.browsing_model import results
 from tests.support.model_server import Asked, ModelServer
@@ -76,7 +78,7 @@ def test_what_is_known_is_not_asked_for_again(
         raise AssertionError("it was asked anew")
 
     def know() -> None:
-        monkeypatch.setattr("runs.step_rulings.find_target", read_anew)
+        monkeypatch.setattr("runs.beginnings.find_target", read_anew)
         monkeypatch.setattr("decisions.policy._rules", read_anew)
 
     meanwhile(model, know)
@@ -113,16 +115,58 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
     model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    begin, begun = step_rulings.open_call_of_run, []
+    write, made = journal.write, []
 
-    def cancel_second(call_id: str, opening: Any, run: Run, **known: Any) -> bool:
-        begun.append(call_id)
-        if len(begun) == 2:
-            cancel_run(principal=principal, run_id=run.id)
-        return begin(call_id, opening, run, **known)
+    def cancel_first(held: Any, changes: Any, **more: Any) -> None:
+        made.extend(change.index for change in changes if change.status == "started")
+        if made[-1:] == [2]:  # the second call begins
+            cancel_run(principal=principal, run_id=held.run.id)
+        write(held, changes, **more)
 
-    monkeypatch.setattr("runs.step_rulings.open_call_of_run", cancel_second)
+    monkeypatch.setattr(journal, "write", cancel_first)
     model.script = [Turn("", [read(1), read(2)]), complete()]
     run = ended(goal(), place)
     told = AuditEntry.objects.filter(resource_id=run.id, action="tool.called").count()
     assert (run.status, told, OpenCall.objects.count()) == ("canceled", 1, 0)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="told by itself elsewhere")
+def test_a_known_call_is_told_with_the_start_of_its_step(
+    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, alone = beginnings.open_call_of_run, []
+
+    def count(call_id: str, *asked: Any, **known: Any) -> bool:
+        alone.append(call_id)
+        return begin(call_id, *asked, **known)
+
+    monkeypatch.setattr("runs.beginnings.open_call_of_run", count)
+    model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
+    run = ended(goal(), place)
+    rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
+    told = [(row.action, row.metadata["step"]) for row in rows]
+    assert (run.status, len(alone), codes(model)) == ("succeeded", 1, [None] * 3)
+    steps = RunStep.objects.filter(run_id=run.id, name="read_file").values_list("index", flat=True)
+    assert told == [
+        (action, step) for step in sorted(steps) for action in ("tool.called", "tool.succeeded")
+    ]
+    assert not OpenCall.objects.exists()
+
+
+def test_a_step_that_ends_before_its_call_is_made_tells_that_it_was_cut(
+    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, made = StepRun._make, []
+
+    async def fail_second(step: StepRun, *about: Any) -> dict[str, Any]:
+        made.append(step.index)
+        if len(made) == 2:
+            raise ToolFailed("It broke.")
+        return await make(step, *about)
+
+    monkeypatch.setattr(StepRun, "_make", fail_second)
+    model.script = [Turn("", [read(1), read(2)]), complete()]
+    assert ended(goal(), place).status == "succeeded"
+    ends = AuditEntry.objects.filter(action__in=["tool.succeeded", "tool.failed"]).order_by("id")
+    assert [row.metadata.get("code") for row in ends] == [None, "interrupted"]
+    assert not OpenCall.objects.exists()

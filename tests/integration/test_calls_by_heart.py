@@ -89,7 +89,7 @@ def test_the_next_call_reads_neither_rules_nor_target(
         raise AssertionError("it was asked anew")
 
     run_id = handed_in(principal, calls=3)
-    monkeypatch.setattr("runs.step_rulings.find_runner", read)
+    monkeypatch.setattr("runs.beginnings.find_runner", read)
     monkeypatch.setattr("decisions.policy._rules", read)
     run = worked(place, run_id)
     assert (run.status, run.done_steps) == ("succeeded", 3)

@@ -172,7 +172,7 @@ def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
         cancel_run(principal=principal, run_id=run_id)
         return open_calls.open_call_of_run(*asked, **known)
 
-    monkeypatch.setattr("runs.step_rulings.open_call_of_run", cancel_first)
+    monkeypatch.setattr("runs.beginnings.open_call_of_run", cancel_first)
     place.work()
     assert (told(), fresh(run_id).status) == ([], "canceled")
 
