@@ -20,7 +20,7 @@ from django.conf import settings
 
 from decisions.deeds import shown_arguments
 from decisions.storable import storable, storable_text
-from runners.actions.catalogue import TYPE
+from runners.actions.catalogue import ACTIONS, TYPE
 from runners.base import Effect
 from runners.errors import ToolFailed
 from runners.figures import model_turn

@@ -147,8 +147,8 @@ def test_who_has_the_page_reads_that_and_others_read_who_it_is(
     visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You have the page")
     name = settings.SESSION_COOKIE_NAME
     other = staff("runs.view_task").cookies[name].value
-    cookie = {"name": name, "value": other, "url": visitor.address}
-    visitor.do(visitor.page.context.add_cookies([cookie]))
+    context = visitor.page.context
+    visitor.do(context.add_cookies([{"name": name, "value": other, "url": visitor.address}]))
     open_task(visitor, task_id)
     visitor.sees("[data-chat-takeover]:not([hidden]) >> text=/^admin has the page/")
     show(visitor, "chat-takeover-other")

@@ -17,8 +17,9 @@ from decisions.principals import Principal
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, change_target
-from runs import beginnings, journal
+from runs import journal
 from runs.models import OpenCall, Run, RunStep
+from runs.open_calls import open_call_of_run
 from runs.services import cancel_run
 from runs.step_context import StepRun
 from runs.worker import WorkerPlace
@@ -115,7 +116,8 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
     model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    write, made = journal.write, []
+    made: list[Any] = []
+    write = journal.write
 
     def cancel_first(held: Any, changes: Any, **more: Any) -> None:
         made.extend(change.index for change in changes if change.status == "started")
@@ -134,7 +136,8 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
 def test_a_known_call_is_told_with_the_start_of_its_step(
     model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin, alone = beginnings.open_call_of_run, []
+    alone: list[str] = []
+    begin = open_call_of_run
 
     def count(call_id: str, *asked: Any, **known: Any) -> bool:
         alone.append(call_id)
