@@ -92,7 +92,17 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _short(error: BaseException, settings: LlmSettings) -> str:
-    text = " ".join(str(getattr(error, "message", "") or error).split())
+    said = _said_by_server(getattr(error, "body", None)) or getattr(error, "message", "") or error
+    text = " ".join(str(said).split())
     if settings.api_key:
         text = text.replace(settings.api_key, "***")
     return text[:300]
+
+
+def _said_by_server(body: object) -> str:
+    """Return the sentence in an error's body, where it has one: the libraries' own message is the
+    whole body as Python writes it.
+    """
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    said = inner.get("message") if isinstance(inner, Mapping) else inner
+    return said if isinstance(said, str) else ""

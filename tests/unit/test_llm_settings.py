@@ -107,6 +107,21 @@ def test_doctor_says_what_is_wrong_in_a_sentence(
     assert "secret-key" not in found.what
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [('{"error": {"message": "no room left", "type": "overloaded"}}', "(400): no room left"),
+     ('{"error": "no room left"}', "(400): no room left"), ("no room left", "(400): no room left"),
+     ('{"error": {"message": 5}}', "(400): Error code: 400")],
+)  # fmt: skip
+def test_what_the_models_server_says_is_told_as_it_said_it(
+    model: ModelServer, settings: Any, provider: Any, body: str, told: str
+) -> None:
+    settings.LLM = LlmSettings(provider, "scripted", f"{model.url}/v1", "k")
+    model.script = [Turn(status=400, body=body)]
+    assert told in check_llm().what
+
+
 def test_doctor_says_that_no_server_is_there_and_which_key_is_missing(
     model: ModelServer, settings: Any
 ) -> None:
