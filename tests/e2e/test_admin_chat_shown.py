@@ -118,6 +118,18 @@ def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
     assert visitor.reads("[data-chat-unused]") == []
 
 
+def test_a_small_screen_calls_no_cell_a_record_to_select(visitor: Visitor, make_task: Make) -> None:
+    make_task("say hi")
+    visitor.do(visitor.page.set_viewport_size({"width": 400, "height": 800}))
+    visitor.open("/admin/runs/task/")
+    labels = visitor.do(visitor.page.eval_on_selector_all(
+        "#result_list [data-label]",
+        "cells => cells.map(one => getComputedStyle(one, '::before').content)",
+    ))  # fmt: skip
+    assert '"Messages"' in labels
+    assert '"Select record"' not in labels
+
+
 def test_a_new_picture_does_not_stand_beside_the_page_as_it_is_now(
     visitor: Visitor, make_task: Make
 ) -> None:
