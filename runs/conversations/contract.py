@@ -138,6 +138,7 @@ _EXTRAS: Schema = {
     "runId": {**_ID, "description": "The run under way."},
     "waitingFor": {"type": "object", "description": "What that run waits for."},
     "queued": {**_COUNT, "description": "How many messages wait behind it."},
+    "error": {"type": "object", "description": "Of status error: the last run's, and its runId."},
     "messages": {"type": "array", "items": MESSAGE},
 }
 TASK: Schema = _object({**_FIELDS, **_EXTRAS}, list(_FIELDS))

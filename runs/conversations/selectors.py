@@ -11,7 +11,7 @@ from decisions.storable import storable_text
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.turns import is_under_way, unfinished_runs
 from runs.events.types import EventType
-from runs.models import Task, TaskEvent, TaskMessage, TaskStatus
+from runs.models import Run, RunStatus, Task, TaskEvent, TaskMessage, TaskStatus
 from runs.selectors import event_object, first_ones, to_ms
 
 MESSAGES_SHOWN = 100
@@ -83,7 +83,7 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
         if (holder := holder_of(task)) is not None:
             shown["takenOverBy"] = holder
     if messages is not None:
-        shown |= _what_goes_on(task)
+        shown |= _what_goes_on(task) | _what_went_wrong(task)
         newest = task.messages.order_by("-number")[:messages]
         shown["messages"] = [message_object(message) for message in reversed(newest)]
     return shown
@@ -113,6 +113,15 @@ def _what_goes_on(task: Task) -> dict[str, Any]:
         if under_way.waiting_for:
             shown["waitingFor"] = under_way.waiting_for
     return shown
+
+
+def _what_went_wrong(task: Task) -> dict[str, Any]:
+    """Return why the last run failed, of a task with the status error: its log has it too."""
+    if task.status != TaskStatus.ERROR:
+        return {}
+    failed = Run.objects.filter(task_id=task.id, status=RunStatus.FAILED).order_by("-ended_at")
+    last = failed.values_list("id", "error").first()
+    return {"error": {**(last[1] or {}), "runId": last[0]}} if last is not None else {}
 
 
 def message_object(message: TaskMessage) -> dict[str, Any]:

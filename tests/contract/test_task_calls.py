@@ -43,6 +43,23 @@ def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
             yield json.loads(line.removeprefix("data: "))
 
 
+def test_a_task_says_why_its_last_run_failed_until_another_goes_well(
+    api: httpx.Client,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task = begin(api, "fail")
+    place.work()
+    shown = fits(told(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
+    assert (shown["status"], shown["error"]["runId"]) == ("error", Run.objects.get().id)
+    assert shown["error"]["message"] == "told to fail"
+    assert shown["error"]["errorCode"]
+    assert "error" not in told(api.get(TASKS))["tasks"][0]
+    say(api, shown, "say better")
+    assert "error" not in told(api.get(f"{TASKS}/{task['taskId']}"))
+    place.work()
+    assert "error" not in told(api.get(f"{TASKS}/{task['taskId']}"))
+
+
 def test_a_task_begins_with_its_message_and_is_shown_with_its_answer(
     api: httpx.Client,
     place: WorkerPlace,  # noqa: F811
