@@ -1,0 +1,86 @@
+"""Browser actions of the agent's that failed in a way that may pass (S1 §5.1), and those about
+which a person was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from decisions.policy_rules import RuleSays, make_rule
+from runners import registry
+from runners.errors import NavigationTimeout
+from runners.registry import get_tool
+from runs.models import Run
+from runs.worker import WorkerPlace
+from tests.support.browsing_model import results, shop
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Call, Turn, complete
+from tests.support.pages import PageServer
+from tests.support.people import say
+
+pytest_plugins = [
+    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+]  # fmt: skip
+Goal = Callable[..., str]
+SCAN = "browser_xpath_scan"
+
+
+@pytest.fixture
+def scans(model: ModelServer, page_server: PageServer) -> None:
+    """A model that opens a page, looks for what is there, and is done."""
+    url = shop(page_server)
+
+    def answer(asked: Asked) -> Turn:
+        told = results(asked)
+        if not told:
+            return Turn("", [Call("task_start", {"url": url}, "open")])
+        scan = Call(SCAN, {"tabId": told[0]["result"]["tabId"]}, "scan")
+        return complete() if len(told) > 1 else Turn("", [scan])
+
+    model.answer = answer
+
+
+@pytest.mark.usefixtures("scans")
+@pytest.mark.parametrize(("failures", "ok"), [(1, True), (2, False)])
+def test_what_may_pass_is_tried_once_more_and_no_more(
+    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch,
+    failures: int, ok: bool,
+) -> None:  # fmt: skip
+    tool = get_tool(SCAN)
+    assert tool is not None
+    tries: list[int] = []
+
+    async def scan(args: Any, ctx: Any) -> Mapping[str, Any]:
+        tries.append(len(tries))
+        if len(tries) <= failures:
+            raise NavigationTimeout("The page was busy.")
+        return await tool.function(args, ctx)
+
+    monkeypatch.setitem(registry._tools, SCAN, replace(tool, function=scan))
+    run_id = goal()
+    place.work()
+    assert Run.objects.get(id=run_id).status == "succeeded"
+    told = results(model.asked[-1])[-1]
+    assert (told["ok"], len(tries)) == (ok, 2)
+    assert ok or told["error"]["code"] == "NAVIGATION_TIMEOUT"
+
+
+@pytest.mark.usefixtures("scans")
+def test_a_page_that_stood_open_while_a_person_was_asked_is_looked_at_anew(
+    model: ModelServer, goal: Goal, place: WorkerPlace
+) -> None:
+    make_rule(RuleSays("confirm", tool=SCAN), actor="t")
+    run_id = goal()
+    place.work()
+    say(Run.objects.get(id=run_id))
+    place.work()
+    assert Run.objects.get(id=run_id).status == "succeeded"
+    opened, scan = results(model.asked[-1])
+    assert (scan["ok"], scan["page"]["ok"]) == (True, True)
+    pictures = [one["page"]["result"]["screenshot"]["artifactId"] for one in (opened, scan)]
+    assert len(set(pictures)) == 2

@@ -1,0 +1,57 @@
+"""What a person did while the agent's call was in flight, and then gave the page back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from decisions.principals import Principal
+from decisions.threads import in_thread
+from runs.conversations.services import resume_task, take_over_task
+from runs.live.page import LivePage
+from runs.live.pages import show_page
+from tests.support.browsing import Reader
+from tests.support.on_page import evaluate, show
+from tests.support.pages import PageServer
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.browser_fixtures", "tests.support.task_fixtures"]
+
+
+def written(text: str) -> dict[str, Any]:
+    return {"kind": "input", "by": "me", "events": [{"kind": "text", "text": text}]}
+
+
+def test_what_was_not_done_before_the_page_was_given_back_is_not_done_after(
+    read: Reader, page_server: PageServer, principal: Principal, make_task: Callable[..., str]
+) -> None:
+    told: list[Mapping[str, Any]] = []
+
+    async def publish(message: Mapping[str, Any]) -> None:
+        told.append(message)
+
+    async def look() -> LivePage:
+        return LivePage(task_id, publish)
+
+    async def write_and_give_back() -> None:
+        async with read.session.between_calls():  # as a call of the agent that takes its time
+            await page.take(written("b"))
+            await in_thread(partial(resume_task, principal=principal, task_id=task_id))
+
+    async def wait_for_the_hand() -> None:
+        async with read.session.between_calls():
+            pass
+
+    show(read, page_server, "<input id=f autofocus>")
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    show_page(task_id, read.session.run_id, read.session)
+    page = read.wait(look())
+    until(lambda: any(one.get("mayAct") and one["page"] for one in told))
+    read.wait(page.take(written("a")))
+    until(lambda: evaluate(read, "document.getElementById('f').value") == "a")
+    read.wait(write_and_give_back())
+    read.wait(wait_for_the_hand())
+    assert evaluate(read, "document.getElementById('f').value") == "a"
+    read.wait(page.close())
