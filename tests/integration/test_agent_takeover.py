@@ -18,7 +18,8 @@ from runs.worker import WorkerPlace
 from tests.support.browsing_model import results, shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import PageServer
+from tests.support.pages import Answer, PageServer
+from tests.support.template_sites import HEAD
 
 pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
@@ -125,3 +126,62 @@ def test_a_page_that_a_person_had_while_another_call_waited_is_looked_at_before_
     _, asked, read = results(model.asked[-1])
     assert (asked["result"]["answer"], "page" in asked) == ("red", False)
     assert (read["ok"], read["page"]["result"]["screenshot"]["url"]) == (True, url)
+
+
+@pytest.fixture
+def clicking(model: ModelServer, page_server: PageServer) -> Callable[[Callable[[], None]], None]:
+    """Have a model open a page, click there and look for what is there then; while the click is
+    under way, something else happens once.
+    """
+
+    def make(meanwhile: Callable[[], None]) -> None:
+        def hit(query: str) -> Answer:
+            meanwhile()
+            return Answer(b"done")
+
+        page_server.add("/hit", hit)
+        ask = "const ask = new XMLHttpRequest(); ask.open('GET', '/hit', false); ask.send()"
+        url = page_server.add("/page", f'{HEAD}<title>P</title><button onclick="{ask}">Go</button>')
+
+        def answer(asked: Any) -> Turn:
+            told = results(asked)
+            if not told:
+                return Turn("", [Call("task_start", {"url": url}, "open")])
+            tab = {"tabId": told[0]["result"]["tabId"]}
+            click = Call("browser_click", {**tab, "xpath": "//button"}, "click")
+            scan = Call("browser_xpath_scan", tab, "scan")
+            return complete() if len(told) > 1 else Turn("", [click, scan])
+
+        model.answer = answer
+
+    return make
+
+
+def test_a_click_that_is_under_way_ends_and_is_not_made_again(
+    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    agent_settings: Any, post: Post, clicking: Callable[[Callable[[], None]], None],
+) -> None:  # fmt: skip
+    clicking(lambda: post("takeover"))
+    api.post("/api/v1/tasks", json={"message": "Click."})
+    place.work()
+    assert (Task.objects.get().status, page_server.hits["/hit"]) == ("takeover", 1)
+    steps = RunStep.objects.filter(name__startswith="browser_").order_by("index")
+    assert [one.status for one in steps] == ["succeeded", "pending"]
+    post("resume")
+    place.work()
+    assert Run.objects.get().status == "succeeded", Run.objects.get().error
+    _, click, scan = results(model.asked[-1])
+    assert (click["ok"], scan["error"]["code"]) == (True, "PERSON_HAD_PAGE")
+    assert (scan["page"]["ok"], page_server.hits["/hit"]) == (True, 1)
+
+
+def test_a_stop_while_a_click_is_under_way_has_nothing_more_called(
+    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    agent_settings: Any, post: Post, clicking: Callable[[Callable[[], None]], None],
+) -> None:  # fmt: skip
+    clicking(lambda: post("stop"))
+    api.post("/api/v1/tasks", json={"message": "Click."})
+    place.work()
+    assert (Run.objects.get().status, page_server.hits["/hit"]) == ("canceled", 1)
+    scans = RunStep.objects.filter(name="browser_xpath_scan", status="succeeded")
+    assert (scans.exists(), len(model.asked), Task.objects.get().status) == (False, 2, "ongoing")
