@@ -70,3 +70,7 @@ def test_what_a_model_says_gets_its_code_and_does_no_harm(
     assert (project / "a.txt").exists() == is_made_once
     assert not is_made_once or (project / "a.txt").read_text() == "x\n"
     assert seen(KEY, {"a row": every_row(), "a file": every_file()}) == []
+    model.script = [complete("Well.")]
+    next_id = goal()
+    place.work()
+    assert Run.objects.get(id=next_id).status == "succeeded"
