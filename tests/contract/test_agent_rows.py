@@ -14,7 +14,7 @@ import pytest
 from runs.models import Run
 from runs.worker import WorkerPlace
 from tests.contract.bad_inputs import Row, rows
-from tests.support.browsing_model import results
+from tests.support.agent_goals import results
 from tests.support.canaries import every_file, every_row, seen
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete, write

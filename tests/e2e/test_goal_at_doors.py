@@ -16,7 +16,8 @@ from runs.models import Run, Task
 from runs.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.integration.conftest import in_background  # noqa: F401  (a fixture)
-from tests.support.browsing_model import SCHEMA, Browsing, catalogue
+from tests.support.agent_goals import SCHEMA
+from tests.support.browsing_model import Browsing, catalogue
 from tests.support.goal_story import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer

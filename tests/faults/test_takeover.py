@@ -13,7 +13,8 @@ from runs.conversations.services import create_task, resume_task, take_over_task
 from runs.live.absence import LOST, why_no_page
 from runs.models import Run, Task
 from tests.faults.world import World
-from tests.support.browsing_model import results, shop
+from tests.support.agent_goals import results
+from tests.support.browsing_model import shop
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer

@@ -4,7 +4,7 @@ which a person was asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from runners.errors import NavigationTimeout
 from runners.registry import get_tool
 from runs.models import Run
 from runs.worker import WorkerPlace
-from tests.support.browsing_model import results, shop
+from tests.support.agent_goals import Goal, results
+from tests.support.browsing_model import shop
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
@@ -26,7 +27,6 @@ pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
     "tests.support.agent_fixtures", "tests.support.browser_fixtures",
 ]  # fmt: skip
-Goal = Callable[..., str]
 SCAN = "browser_xpath_scan"
 
 

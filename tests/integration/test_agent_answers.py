@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from decisions.errors import InvalidInput
-from runs.models import Run, RunEvent
 from runs.worker import WorkerPlace
-from tests.support.model_server import Asked, ModelServer
-from tests.support.model_turns import Call, Turn, complete
+from tests.support.agent_goals import READ, SCHEMA, Goal, ended, events, results
+from tests.support.model_server import ModelServer
+from tests.support.model_turns import Turn, complete
 
 pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
 ]  # fmt: skip
-Goal = Callable[..., str]
-READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
-SCHEMA = {
-    "type": "object", "required": ["count"], "additionalProperties": False,
-    "properties": {"count": {"type": "integer"}},
-}  # fmt: skip
-
-
-def ended(run_id: str, place: WorkerPlace) -> Run:
-    """Work until nothing is left to do, and return the run."""
-    place.work()
-    return Run.objects.get(id=run_id)
-
-
-def events(run_id: str, type_: str) -> list[dict[str, Any]]:
-    """Return the data of a run's events of a type."""
-    rows = RunEvent.objects.filter(run_id=run_id, type=type_).order_by("seq")
-    return [dict(row.data) for row in rows]
-
-
-def results(asked: Asked) -> list[dict[str, Any]]:
-    """Return the results of tools that a request told the model."""
-    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
-    return [json.loads(one["content"]) for one in told]
 
 
 def test_an_answer_of_another_shape_is_mended_once(

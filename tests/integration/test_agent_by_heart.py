@@ -18,12 +18,12 @@ from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.targets import TargetSays, change_target
 from runs import journal
-from runs.models import OpenCall, Run, RunStep
+from runs.models import OpenCall, RunStep
 from runs.open_calls import open_call_of_run
 from runs.services import cancel_run
 from runs.step_context import StepRun
 from runs.worker import WorkerPlace
-from tests.support.browsing_model import results
+from tests.support.agent_goals import Goal, ended, results
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
@@ -31,18 +31,11 @@ pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
 ]  # fmt: skip
-Goal = Callable[..., str]
 
 
 def read(number: int) -> Call:
     """Return a call that reads."""
     return Call("read_file", {"path": "game/scene/start.txt"}, f"r{number}")
-
-
-def ended(run_id: str, place: WorkerPlace) -> Run:
-    """Work until nothing is left to do, and return the run."""
-    place.work()
-    return Run.objects.get(id=run_id)
 
 
 def in_database(deed: Callable[[], Any]) -> None:

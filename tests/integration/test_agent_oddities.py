@@ -5,7 +5,6 @@ agent makes of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,34 +12,17 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
-from runs.models import Run, RunEvent, RunStep
+from runs.models import RunEvent, RunStep
 from runs.worker import WorkerPlace
-from tests.support.model_server import Asked, ModelServer
+from tests.support.agent_goals import READ, SCHEMA, Goal, ended, results
+from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
 pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
 ]  # fmt: skip
-Goal = Callable[..., str]
 HALVES = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}'
-READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
-SCHEMA = {
-    "type": "object", "required": ["count"], "additionalProperties": False,
-    "properties": {"count": {"type": "integer"}},
-}  # fmt: skip
-
-
-def ended(run_id: str, place: WorkerPlace) -> Run:
-    """Work until nothing is left to do, and return the run."""
-    place.work()
-    return Run.objects.get(id=run_id)
-
-
-def results(asked: Asked) -> list[dict[str, Any]]:
-    """Return the results of tools that a request told the model."""
-    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
-    return [json.loads(one["content"]) for one in told]
 
 
 def test_words_that_no_row_can_keep_are_kept_as_far_as_they_can(

@@ -4,7 +4,6 @@ each action than it has else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,7 @@ from runners import registry
 from runners.registry import get_tool
 from runs.models import Run, RunStep
 from runs.worker import WorkerPlace
-from tests.support.browsing_model import results
+from tests.support.agent_goals import Goal, results
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import Answer, PageServer
@@ -23,7 +22,6 @@ pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
     "tests.support.agent_fixtures", "tests.support.browser_fixtures",
 ]  # fmt: skip
-Goal = Callable[..., str]
 LEAVES = "location = '/never-there'"
 ENDLESS = f"<main><h1>All</h1><p>{'word ' * 450_000}</p></main>"  # over 2 MiB of text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -11,7 +10,8 @@ from decisions.principals import Principal
 from runs.models import Run, RunEvent, RunStep, Task
 from runs.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
-from tests.support.browsing_model import SCHEMA, WORD, Browsing, results, shop
+from tests.support.agent_goals import SCHEMA, Goal, ended, results
+from tests.support.browsing_model import WORD, Browsing, shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
@@ -21,13 +21,6 @@ pytest_plugins = [
     "tests.support.agent_fixtures", "tests.support.browser_fixtures",
     "tests.support.rest_fixtures",
 ]  # fmt: skip
-Goal = Callable[..., str]
-
-
-def ended(run_id: str, place: WorkerPlace) -> Run:
-    """Work until nothing is left to do, and return the run."""
-    place.work()
-    return Run.objects.get(id=run_id)
 
 
 def test_a_goal_over_several_pages_is_reached_in_a_task(

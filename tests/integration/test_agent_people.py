@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +15,12 @@ from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runs.answering import answer_run
-from runs.models import Run, RunEvent
+from runs.models import Run
 from runs.resuming import look_after_waiting
 from runs.services import submit_run
 from runs.worker import WorkerPlace
-from tests.support.model_server import Asked, ModelServer
+from tests.support.agent_goals import READ, Goal, ended, events, results
+from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete, write
 from tests.support.people import say
 
@@ -28,26 +28,6 @@ pytest_plugins = [
     "tests.support.workspace_fixtures", "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
 ]  # fmt: skip
-Goal = Callable[..., str]
-READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
-
-
-def ended(run_id: str, place: WorkerPlace) -> Run:
-    """Work until nothing is left to do, and return the run."""
-    place.work()
-    return Run.objects.get(id=run_id)
-
-
-def events(run_id: str, type_: str) -> list[dict[str, Any]]:
-    """Return the data of a run's events of a type."""
-    rows = RunEvent.objects.filter(run_id=run_id, type=type_).order_by("seq")
-    return [dict(row.data) for row in rows]
-
-
-def results(asked: Asked) -> list[dict[str, Any]]:
-    """Return the results of tools that a request told the model."""
-    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
-    return [json.loads(one["content"]) for one in told]
 
 
 def test_a_question_makes_the_run_wait_for_its_answer(

@@ -14,11 +14,12 @@ from decisions.models import AuditEntry
 from decisions.policy_rules import RuleSays, make_rule
 from decisions.principals import Principal
 from runners.targets import delete_target
-from runs.models import Run, RunEvent, RunStep
+from runs.models import RunStep
 from runs.services import submit_run
 from runs.worker import WorkerPlace
 from tests.services import free_port
-from tests.support.agent_runners import BASH, MakeTarget, heard, offered, results
+from tests.support.agent_goals import Goal, ended, events, results
+from tests.support.agent_runners import BASH, MakeTarget, heard, offered
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.people import say
@@ -30,26 +31,13 @@ pytest_plugins = [
     "tests.support.agent_runner_fixtures",
 ]  # fmt: skip
 pytestmark = pytest.mark.usefixtures("open_loopback")
-Goal = Callable[..., str]
 HELLO = Call("bash_exec", {"cmd": "printf hello"}, "b1")
 READ = {"path": "game/scene/start.txt"}
-
-
-def ended(run_id: str, place: WorkerPlace) -> Run:
-    """Work until nothing is left to do, and return the run."""
-    place.work()
-    return Run.objects.get(id=run_id)
 
 
 def rows(action: str) -> list[dict[str, Any]]:
     """Return what the audit log tells of deeds of a kind."""
     return [one.metadata for one in AuditEntry.objects.filter(action=action).order_by("id")]
-
-
-def events(run: Run, type_: str) -> list[dict[str, Any]]:
-    """Return the data of a run's events of a type."""
-    found = RunEvent.objects.filter(run_id=run.id, type=type_).order_by("seq")
-    return [dict(row.data) for row in found]
 
 
 def test_a_call_lands_on_the_runner_once_and_is_told_everywhere(
@@ -62,8 +50,8 @@ def test_a_call_lands_on_the_runner_once_and_is_told_everywhere(
     assert heard(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
     assert runner.asked[0].json["ctx"]["runId"] == run.id
     assert results(model.asked[1])[0]["result"] == "hello"
-    assert "".join(one["delta"] for one in events(run, "tool.update")) == "hello"
-    for one in events(run, "toolUsed"):
+    assert "".join(one["delta"] for one in events(run.id, "tool.update")) == "hello"
+    for one in events(run.id, "toolUsed"):
         assert (one["tool"], one["targetId"]) == ("bash_exec", target.id)
     for one in (*rows("tool.called"), *rows("tool.succeeded")):
         assert (one["tool"], one["targetId"]) == ("bash.exec", target.id)
@@ -215,7 +203,7 @@ def test_our_own_tool_steps_in_only_where_the_agent_has_it(
     run = ended(goal(tools=[f"read_file@{target.id}", *ours]), place)
     told = results(model.asked[1])[0]
     assert ("changeBg" in str(told.get("result"))) is is_ours_too
-    assert len(rows("tool.fell_back")) == len(events(run, "tool.fell_back")) == int(is_ours_too)
+    assert len(rows("tool.fell_back")) == len(events(run.id, "tool.fell_back")) == int(is_ours_too)
     if not is_ours_too:
         assert told["error"]["details"]["effect"] == "none"
 

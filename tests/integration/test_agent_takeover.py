@@ -15,7 +15,8 @@ from decisions.principals import local_principal
 from runs.answering import answer_run
 from runs.models import Run, RunStep, Task
 from runs.worker import WorkerPlace
-from tests.support.browsing_model import results, shop
+from tests.support.agent_goals import results
+from tests.support.browsing_model import shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import Answer, PageServer

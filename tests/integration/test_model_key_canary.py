@@ -12,6 +12,7 @@ import pytest
 
 from runs.models import Run, RunEvent
 from runs.worker import WorkerPlace
+from tests.support.agent_goals import READ
 from tests.support.canaries import every_file, every_row, overhearing, seen
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
@@ -22,7 +23,6 @@ pytest_plugins = [
 ]  # fmt: skip
 KEY = 'sk-canary-&<7a1f0c>"93'  # another in every form that a text can be written in
 SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'
-READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
 
 
 def test_a_key_that_the_model_says_is_masked_however_it_comes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +14,6 @@ SCHEMA = {
 }  # fmt: skip
 BASH = {"name": "bash.exec", "description": "Run a command line.", "inputSchema": SCHEMA}
 MakeTarget = Callable[..., ExecutionTarget]
-
-
-def results(asked: Asked) -> list[dict[str, Any]]:
-    """Return the results of tools that a request told the model."""
-    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
-    return [json.loads(one["content"]) for one in told]
 
 
 def offered(asked: Asked) -> dict[str, dict[str, Any]]:

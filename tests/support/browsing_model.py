@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from tests.support.agent_goals import results
 from tests.support.model_server import Asked
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
 from tests.support.template_sites import HEAD
 
 WORD = "chair 你好"
-SCHEMA = {
-    "type": "object", "required": ["count"], "additionalProperties": False,
-    "properties": {"count": {"type": "integer"}},
-}  # fmt: skip
 
 
 def shop(server: PageServer) -> str:
@@ -33,12 +29,6 @@ def shop(server: PageServer) -> str:
         f"{HEAD}<title>Shop</title><main><h1>Shop</h1><p>Welcome to the shop.</p>"
         "<a href=/search>To the search</a></main>",
     )
-
-
-def results(asked: Asked) -> list[dict[str, Any]]:
-    """Return the results of tools that a request told the model."""
-    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
-    return [json.loads(one["content"]) for one in told]
 
 
 def catalogue(server: PageServer) -> str:

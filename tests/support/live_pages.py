@@ -9,7 +9,7 @@ from typing import Any
 
 from decisions.principals import Principal
 from runs.conversations.services import create_task
-from tests.support.browsing_model import results
+from tests.support.agent_goals import results
 from tests.support.model_server import Asked
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.visiting import Visitor

@@ -1,0 +1,37 @@
+"""What tests of the agent hand in, and how they look at what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from runs.models import Run, RunEvent
+from runs.worker import WorkerPlace
+from tests.support.model_server import Asked
+from tests.support.model_turns import Call
+
+Goal = Callable[..., str]
+READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
+SCHEMA = {
+    "type": "object", "required": ["count"], "additionalProperties": False,
+    "properties": {"count": {"type": "integer"}},
+}  # fmt: skip
+
+
+def ended(run_id: str, place: WorkerPlace) -> Run:
+    """Work until nothing is left to do, and return the run."""
+    place.work()
+    return Run.objects.get(id=run_id)
+
+
+def events(run_id: str, type_: str) -> list[dict[str, Any]]:
+    """Return the data of a run's events of a type."""
+    rows = RunEvent.objects.filter(run_id=run_id, type=type_).order_by("seq")
+    return [dict(row.data) for row in rows]
+
+
+def results(asked: Asked) -> list[dict[str, Any]]:
+    """Return the results of tools that a request told the model."""
+    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in told]
