@@ -118,6 +118,13 @@ def test_calls_of_a_server_that_does_not_number_them_are_told_apart(
     )  # fmt: skip
 
 
+def test_arguments_that_are_no_text_but_what_it_would_say_are_taken(model: ModelServer) -> None:
+    call = {"index": 0, "id": 7, "function": {"name": "read_file", "arguments": {"path": "1"}}}
+    model.script = [Turn("", junk=chunk(call))]
+    (made,) = calls_of(hear(local(model)))
+    assert (made.tool_call_id, made.name, made.arguments) == ("7", "read_file", {"path": "1"})
+
+
 @pytest.mark.parametrize("id_", [None, "", "a\0", "\ud800", "ü", "x" * 129])
 def test_a_call_without_an_id_that_can_be_sent_back_gets_one(
     model: ModelServer, id_: str | None
