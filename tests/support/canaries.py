@@ -22,6 +22,7 @@ from decisions.logs import JSONLines, RedactSecrets
 from runners.models import BrowserSession
 from runs.models import RunStep
 
+QUIET = ("httpx2", "httpcore2", "openai", "anthropic")  # in `settings.LOGGING`
 OVER = "nothing more is listened to"
 
 
@@ -45,7 +46,8 @@ def overhearing() -> Iterator[list[str]]:
     block.
     """
     said, root = Overheard(), logging.getLogger()
-    level = root.level
+    loggers = [root, *map(logging.getLogger, QUIET)]
+    levels = [one.level for one in loggers]
     client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
 
     def listen() -> None:
@@ -58,12 +60,14 @@ def overhearing() -> Iterator[list[str]]:
     thread = threading.Thread(target=listen)
     thread.start()
     root.addHandler(said)
-    root.setLevel(logging.DEBUG)
+    for one in loggers:
+        one.setLevel(logging.DEBUG)
     try:
         yield said.lines
     finally:
         root.removeHandler(said)
-        root.setLevel(level)
+        for one, level in zip(loggers, levels, strict=True):
+            one.setLevel(level)
         client.echo(OVER)
         thread.join(10)
         client.close()
