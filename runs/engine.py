@@ -27,7 +27,7 @@ from runs.claims import Claim, LeaseLost
 from runs.endings import ending_of, fail_over_defect, failed, now_ms, out_of_time, timed_out
 from runs.events.pending import PendingEvents, told_bytes
 from runs.failpoints import hit
-from runs.first_calls import FirstCall, first_call
+from runs.first_calls import FirstCall, first_call, planned_call, told_at_start
 from runs.journal import Ending
 from runs.models import RunStep, StepStatus
 from runs.new_steps import new_row
@@ -151,12 +151,16 @@ class Execution:
         return [row for row in starting if row not in early]
 
     def _started(self, row: RunStep) -> StepChange:
-        first = first_call(self.run, row, self.template, self.belongings.masker)
-        new = self.appended.pop(row.index, None)
+        line = replace(step_lines.started(row), new=self.appended.pop(row.index, None))
+        if (planned := planned_call(self.run, row, self.template)) is None:
+            return line
+        told = [self.belongings.event(event) for event in told_at_start(row, planned)]
+        line = replace(line, events=[*line.events, *told])
+        first = first_call(self.run, row, planned, self.template, self.belongings.masker)
         if first is None:
-            return replace(step_lines.started(row), new=new)
+            return line
         self.first[row.index] = first
-        return replace(step_lines.started(row), new=new, opens=first.opening)
+        return replace(line, opens=first.opening)
 
     def _choose(self) -> list[RunStep]:
         if not (self.todo or self.under_way or self.asking):

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from decisions.deeds import Ruling, ToolUse
 from decisions.masking import Masker
 from runs.beginnings import Place, begun, known_way
+from runs.changes import NewEvent
 from runs.made_calls import MadeCall
 from runs.models import Run, RunStep
 from runs.open_calls import CallToOpen
+from runs.planned import StepCall
 from runs.step_rulings import use_of_step
 from runs.task_templates.registry import TaskTemplate
 
@@ -27,15 +29,26 @@ class FirstCall:
     opening: CallToOpen
 
 
+def planned_call(run: Run, row: RunStep, template: TaskTemplate) -> StepCall | None:
+    """Return the call with which a step begins, unless it goes on behind a wait."""
+    return template.first_call(row.input, run.inputs) if row.paused is None else None
+
+
+def told_at_start(row: RunStep, planned: StepCall) -> list[NewEvent]:
+    """Return what is told of a step's call together with its start."""
+    if planned.event is None:
+        return []
+    type_, data = planned.event
+    return [NewEvent(type_, {"step": row.index, **data})]
+
+
 def first_call(
-    run: Run, row: RunStep, template: TaskTemplate, masker: Masker
-) -> FirstCall | None:  # fmt: skip
+    run: Run, row: RunStep, planned: StepCall, template: TaskTemplate, masker: Masker
+) -> FirstCall | None:
     """Return the call with which a step begins, where this process knows that it may be made and
     where it works; on the run's database thread. None: the step begins it itself.
     """
-    if row.paused is not None or run.shared or template.needs_browser(row.input):
-        return None
-    if (planned := template.first_call(row.input, run.inputs)) is None:
+    if run.shared or template.needs_browser(row.input):
         return None
     use = use_of_step(run, index=row.index, call=planned, masker=masker)
     if (way := known_way(run, use)) is None:

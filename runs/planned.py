@@ -11,9 +11,14 @@ from runners.fallback import Elsewhere
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """A call that a step makes as soon as it begins, as `StepContext.call` takes it."""
+    """A call that a step makes as soon as it begins, as `StepContext.call` takes it.
+
+    Attributes:
+        event: type and data of what is told of it together with the start of the step.
+    """
 
     tool: str
     args: Mapping[str, Any]
     target_id: str | None = None
     elsewhere: Elsewhere | None = None
+    event: tuple[str, Mapping[str, Any]] | None = None

@@ -18,9 +18,8 @@ from typing import Any
 
 from django.conf import settings
 
-from decisions.deeds import shown_arguments
 from decisions.storable import storable, storable_text
-from runners.actions.catalogue import ACTIONS, TYPE
+from runners.actions.catalogue import ACTIONS
 from runners.base import Effect
 from runners.errors import ToolFailed
 from runners.figures import model_turn
@@ -31,7 +30,7 @@ from runs.agent.context import LAST, error_told, messages_of, room_beside
 from runs.agent.elsewhere import arguments_of, told_elsewhere
 from runs.agent.judging import judged
 from runs.agent.page import act, held_up, look, tab_to_look_at
-from runs.agent.planned import planned_call
+from runs.agent.planned import planned_call, told_of, told_start
 from runs.agent.results import fitted, read_on
 from runs.agent.seen import (
     CALL,
@@ -225,11 +224,8 @@ async def do_call(
     """Make a call, and return what the model is told of it: {ok, result | error, …} (S1 §5); a
     failure is one of its answers.
     """
-    told = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
-    if "elsewhere" in step:
-        told["targetId"] = step["elsewhere"]["targetId"]
-    if not hands.goes_on:
-        hands.emit("toolUsed", {"phase": "start", **told, "args": _shown(step)})
+    if not hands.goes_on and planned_call(step, inputs) is None:  # else told with the step's start
+        hands.emit("toolUsed", told_start(step))
     if step["tool"] == ASK:
         answer = hands.ask(step["args"]["question"], suggestions_of(step["args"]))
         left = {"ok": answer is not None, **_answer(answer)}
@@ -239,18 +235,8 @@ async def do_call(
         left = await _use(step, inputs, journal, hands)
     if step["tool"] not in ACTIONS:
         left |= await held_up(journal, hands)
-    hands.emit("toolUsed", {"phase": "end", **told, "ok": left["ok"]})
+    hands.emit("toolUsed", {"phase": "end", **told_of(step), "ok": left["ok"]})
     return left
-
-
-def _shown(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call's arguments as readers are shown them. What is typed may be anybody's secret:
-    the field that it goes into is not known yet.
-    """
-    args = dict(step["args"])
-    if step["tool"] == TYPE.name and isinstance(args.get("text"), str):
-        args["text"] = f"({len(args['text'])} characters)"
-    return shown_arguments(args)
 
 
 async def do_page(step: Mapping[str, Any], journal: Journal, hands: Hands) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Which call of a tool a step of the agent begins with."""
+"""Which call of a tool a step of the agent begins with, and what readers are told of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from runners.actions.catalogue import ACTIONS
+from decisions.deeds import shown_arguments
+from runners.actions.catalogue import ACTIONS, TYPE
 from runs.agent.elsewhere import stand_in
 from runs.agent.seen import CALL
 from runs.agent.tools import OWN
@@ -18,9 +19,28 @@ def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall
     """
     if step["kind"] != CALL:
         return None
+    event = "toolUsed", told_start(step)
     if (there := step.get("elsewhere")) is not None:
         stands_in = stand_in(there["tool"], inputs)
-        return StepCall(there["tool"], step["args"], there["targetId"], stands_in)
+        return StepCall(there["tool"], step["args"], there["targetId"], stands_in, event)
     if step["tool"] in OWN or step["tool"] in ACTIONS:
         return None
-    return StepCall(step["tool"], step["args"], inputs.get("targetId"))
+    return StepCall(step["tool"], step["args"], inputs.get("targetId"), event=event)
+
+
+def told_of(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what names a call to readers."""
+    told = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
+    if "elsewhere" in step:
+        told["targetId"] = step["elsewhere"]["targetId"]
+    return told
+
+
+def told_start(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what readers are told as a call begins. What is typed may be anybody's secret: the
+    field that it goes into is not known yet.
+    """
+    args = dict(step["args"])
+    if step["tool"] == TYPE.name and isinstance(args.get("text"), str):
+        args["text"] = f"({len(args['text'])} characters)"
+    return {"phase": "start", **told_of(step), "args": shown_arguments(args)}

@@ -109,8 +109,7 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
     model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    made: list[Any] = []
-    write = journal.write
+    write, made = journal.write, list[int]()
 
     def cancel_first(held: Any, changes: Any, **more: Any) -> None:
         made.extend(change.index for change in changes if change.status == "started")
@@ -129,8 +128,7 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
 def test_a_known_call_is_told_with_the_start_of_its_step(
     model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone: list[str] = []
-    begin = open_call_of_run
+    begin, alone = open_call_of_run, list[str]()
 
     def count(call_id: str, *asked: Any, **known: Any) -> bool:
         alone.append(call_id)
@@ -152,7 +150,7 @@ def test_a_known_call_is_told_with_the_start_of_its_step(
 def test_a_step_that_ends_before_its_call_is_made_tells_that_it_was_cut(
     model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, made = StepRun._make, []
+    make, made = StepRun._make, list[int]()
 
     async def fail_second(step: StepRun, *about: Any) -> dict[str, Any]:
         made.append(step.index)
