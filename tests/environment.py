@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import shutil
 import tempfile
@@ -56,3 +57,9 @@ def pytest_configure() -> None:
     from tests.emptying import empty_after_each_test
 
     empty_after_each_test()
+
+
+def pytest_collection_finish() -> None:
+    """Take all that was loaded out of the collector's rounds: it stays to the end anyway."""
+    gc.collect()
+    gc.freeze()
