@@ -52,8 +52,9 @@ def submit_elsewhere(world: World, redis_url: str) -> list[float]:
 
 
 def test_a_broker_that_is_down_at_submit_costs_the_caller_little(world: World) -> None:
-    took_s = submit_elsewhere(world, f"redis://127.0.0.1:{free_port()}/0")
-    assert max(took_s) < 5
+    first_s, *later_s = submit_elsewhere(world, f"redis://127.0.0.1:{free_port()}/0")
+    assert first_s < 20  # it loads the broker's client as well, on a machine that may stand still
+    assert max(later_s) < 5
     assert OutboxEntry.objects.count() == 3
     world.start("scheduler")
     world.workers(1)
