@@ -17,6 +17,7 @@ from tests.support.login_site import PASSWORD, USERNAME
 from tests.support.pages import PageServer, html
 
 PATIENCE_S = 60.0
+STEPS_BEFORE_WAITING = 3  # of search_extract: open, enter, submit
 FORM = "<title>Search</title><form action=/results><input type=search name=q></form>"
 # The same by script: a renderer can only be crashed where no other document is on its way.
 SCRIPTED = f"""{FORM}<script>
@@ -86,11 +87,16 @@ def _crashed_renderer(surface: Surface, pages: Pages) -> Answer:
         "run_task_template", templateId="search_extract", inputs=inputs, options={"mode": "async"}
     )
     end = time.monotonic() + PATIENCE_S
-    while not pages.server.hits["/results"]:
+    while not pages.server.hits["/results"] or _done_steps(surface, handle) < STEPS_BEFORE_WAITING:
         assert time.monotonic() < end, "the search was never sent"
         time.sleep(0.05)
     get_loop().submit(_crash_renderers()).result(PATIENCE_S)
     return surface.call("wait_task_run", runId=handle["runId"], waitMs=55_000)
+
+
+def _done_steps(surface: Surface, handle: Answer) -> int:
+    """Return how many steps are done: the search may be sent while its step is still at work."""
+    return int(surface.call("get_task_run", runId=handle["runId"])["progress"]["doneSteps"])
 
 
 async def _crash_renderers() -> None:

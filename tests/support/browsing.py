@@ -40,8 +40,8 @@ class Reader:
         context = self.context(seconds)
         return await read_page.function(ReadPage.model_validate({"url": url, **options}), context)
 
-    def call(self, name: str, *, seconds: float = 40.0, **args: Any) -> ToolResult:
-        """Call a tool on the session, as a step of a run does."""
+    def call(self, name: str, *, seconds: float = 80.0, **args: Any) -> ToolResult:
+        """Call a tool on the session, as a step of a run does; the first starts the browser."""
         context = self.context(seconds)
         return self.wait(invoke(ToolCall(name, args), context))
 
