@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.support.browsing import Reader
@@ -172,8 +174,12 @@ def test_a_page_that_hangs_when_clicked_may_have_been_clicked(
 def test_a_page_that_hangs_already_was_not_clicked(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
-    page.evaluate("void setTimeout(() => { for (;;); }, 50)")
-    page.evaluate("new Promise((done) => setTimeout(done, 40))")
+    page_server.add("/hanging", "")
+    page.evaluate("void setTimeout(() => { navigator.sendBeacon('/hanging'); for (;;); })")
+    end = time.monotonic() + 60.0
+    while not page_server.hits["/hanging"]:
+        assert time.monotonic() < end, "the page does not hang"
+        time.sleep(0.01)
     error = page.error("click", clickId=number)
     assert error["errorCode"] == "NAVIGATION_TIMEOUT"
     assert error["details"]["effect"] == "none"
