@@ -42,12 +42,17 @@ def _amount(name: str, text: str) -> float:
     return float(text)
 
 
-def llm_settings(*, base_url: str, price: str, **told: Any) -> LlmSettings:
+def llm_settings(*, base_url: str, price: str, api_key: str = "", **told: Any) -> LlmSettings:
     """Return what is said of the model of agent runs.
 
     Raises:
-        ImproperlyConfigured: The address is none, or has credentials in it; the price is none.
+        ImproperlyConfigured: The address is none, or has credentials in it; the price is none; the
+            key cannot be sent.
     """
+    if not re.fullmatch(r"[!-~]*", api_key):  # a header's value, and none with spaces in it
+        raise ImproperlyConfigured(
+            "CONTINUITY_LLM_API_KEY has spaces or signs in it that no key has: copy it once more."
+        )
     parts = urlsplit(base_url)
     if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
         raise ImproperlyConfigured("CONTINUITY_LLM_BASE_URL has to be an http(s) address.")
@@ -63,5 +68,6 @@ def llm_settings(*, base_url: str, price: str, **told: Any) -> LlmSettings:
         )
     costs = [_amount("CONTINUITY_LLM_PRICE", one) for one in (given, made)] if price else []
     return LlmSettings(
-        base_url=base_url.rstrip("/"), price=Price(*costs) if costs else None, **told
-    )
+        base_url=base_url.rstrip("/"), price=Price(*costs) if costs else None, api_key=api_key,
+        **told,
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
@@ -36,13 +37,16 @@ def tell(task: Task) -> dict[str, Any]:
     if first is not None:
         said = said.filter(number__lte=first.number)
     shown = list(reversed(said[:MESSAGES_SHOWN]))
-    failures = _failures(shown)
+    failures, outputs = _failures(shown), _outputs(task, shown)
     return {
         "task": task,
         "goes_on": task_object(task, messages=0),
         "pill": task_pill(task.status),
         "tones": TONES,
-        "talk": [{"said": one, "failed": failures.get(one.id)} for one in shown],
+        "talk": [
+            {"said": one, "failed": failures.get(one.id), "output": outputs.get(one.id)}
+            for one in shown
+        ],
         "nobody_works": not Worker.objects.filter(lost_at__isnull=True).exists(),
         "tools": _tools(task),
         "picture": _picture(task),
@@ -66,7 +70,7 @@ def _seq_of(message: TaskMessage) -> int:
 
 def _failures(shown: list[TaskMessage]) -> dict[str, dict[str, Any]]:
     """Return why there is no answer, by the last message of its run."""
-    last = {one.run_id: one.id for one in shown if one.run_id is not None}
+    last = _last_of_runs(shown)
     ends = Run.objects.filter(id__in=last, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
     names = {"code": "errorCode", "message": "message", "recovery": "recovery"}
     return {
@@ -74,6 +78,26 @@ def _failures(shown: list[TaskMessage]) -> dict[str, dict[str, Any]]:
         for run_id, error in ends.values_list("id", "error")
         if error
     }
+
+
+def _outputs(task: Task, shown: list[TaskMessage]) -> dict[str, str]:
+    """Return what runs answered in the shape that was asked for, or why it was none, as JSON text,
+    by the last message of each run.
+    """
+    last = _last_of_runs(shown)
+    told = TaskEvent.objects.filter(
+        task_id=task.id, type=EventType.STRUCTURED_OUTPUT, data__runId__in=list(last)
+    ).order_by("seq")
+    return {
+        last[one.data["runId"]]: orjson.dumps(
+            one.data.get("output", one.data.get("error")), option=orjson.OPT_INDENT_2
+        ).decode()
+        for one in told
+    }
+
+
+def _last_of_runs(shown: list[TaskMessage]) -> dict[str, str]:
+    return {one.run_id: one.id for one in shown if one.run_id is not None}
 
 
 def _tools(task: Task) -> list[dict[str, Any]]:

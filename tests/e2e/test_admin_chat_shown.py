@@ -87,6 +87,22 @@ def test_an_answer_of_before_is_shown_like_one_that_just_came(
         open_task(visitor, task_id)
 
 
+def test_an_output_of_before_is_shown_like_one_that_just_came(
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+) -> None:
+    task_id = make_task("output seven; say counted")
+    open_task(visitor, task_id)
+    place.work()
+    visitor.sees("[data-role=assistant] >> text=counted")
+    told = visitor.reads("[data-role=output] p")
+    assert len(told) == 1
+    assert "seven" in told[0]
+    open_task(visitor, task_id)
+    assert visitor.reads("[data-role=output] p") == told
+
+
 def test_half_written_marks_lose_no_letter(visitor: Visitor, make_task: Make) -> None:
     open_task(visitor, make_task())
     for text in ("", "**", "`a", "# ", "- ", "***", "|", "**a", "x" * 30_000):

@@ -44,6 +44,13 @@ def test_an_address_that_is_none_is_refused_without_being_told(address: str) -> 
     assert "pass" not in str(refused.value)
 
 
+@pytest.mark.parametrize("key", ["sk-secret…", "sk secret", "sk-secret\x00", "ключ-secret"])
+def test_a_key_that_no_server_could_be_sent_is_refused_without_being_told(key: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_API_KEY") as refused:
+        llm_settings(base_url="", price="", api_key=key)
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("price", ["1.25", "a/b", "1/", "-1/2", "1/2/3", "1e3/2"])
 def test_a_price_that_is_none_is_refused(price: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_PRICE"):

@@ -79,8 +79,9 @@
     screen.removeAttribute("data-acts");
     shot.hidden = !shot.getAttribute("href");
     const absent = find("absent");
-    absent.textContent = why;
     absent.hidden = !why || !(wasSeen || root.dataset.statusNow === "takeover");
+    absent.textContent = shot.hidden ? why : `${why} The picture shows how it looked last.`;
+    blank.hidden = !shot.hidden || !absent.hidden;
   }
 
   function dialog(told) {
