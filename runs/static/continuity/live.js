@@ -77,6 +77,7 @@
     box.hidden = true;
     find("on").hidden = true;
     screen.removeAttribute("data-acts");
+    if (why) problem(""); // that a click came too late is told by why
     shot.hidden = !shot.getAttribute("href");
     const absent = find("absent");
     absent.hidden = !why || !(wasSeen || root.dataset.statusNow === "takeover");
