@@ -105,7 +105,7 @@ def _tools(task: Task) -> list[dict[str, Any]]:
     ends = TaskEvent.objects.filter(
         task_id=task.id, type=EventType.TOOL_USED, data__phase="end"
     ).order_by("-seq")
-    names = {"tool": "tool", "ok": "ok", "id": "toolCallId", "run": "runId"}
+    names = {"tool": "tool", "ok": "ok", "code": "errorCode", "id": "toolCallId", "run": "runId"}
     return [
         {shown: one.data.get(name) for shown, name in names.items()}
         for one in reversed(ends[:TOOLS_SHOWN])

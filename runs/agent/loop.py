@@ -30,7 +30,7 @@ from runs.agent.context import LAST, error_told, messages_of, room_beside
 from runs.agent.elsewhere import arguments_of, told_elsewhere
 from runs.agent.judging import judged
 from runs.agent.page import act, held_up, look, tab_to_look_at
-from runs.agent.planned import planned_call, told_of, told_start
+from runs.agent.planned import planned_call, told_end, told_start
 from runs.agent.results import fitted, read_on
 from runs.agent.seen import (
     CALL,
@@ -235,7 +235,7 @@ async def do_call(
         left = await _use(step, inputs, journal, hands)
     if step["tool"] not in ACTIONS:
         left |= await held_up(journal, hands)
-    hands.emit("toolUsed", {"phase": "end", **told_of(step), "ok": left["ok"]})
+    hands.emit("toolUsed", told_end(step, left))
     return left
 
 

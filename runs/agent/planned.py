@@ -28,7 +28,7 @@ def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall
     return StepCall(step["tool"], step["args"], inputs.get("targetId"), event=event)
 
 
-def told_of(step: Mapping[str, Any]) -> dict[str, Any]:
+def _told_of(step: Mapping[str, Any]) -> dict[str, Any]:
     """Return what names a call to readers."""
     told = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
     if "elsewhere" in step:
@@ -43,4 +43,10 @@ def told_start(step: Mapping[str, Any]) -> dict[str, Any]:
     args = dict(step["args"])
     if step["tool"] == TYPE.name and isinstance(args.get("text"), str):
         args["text"] = f"({len(args['text'])} characters)"
-    return {"phase": "start", **told_of(step), "args": shown_arguments(args)}
+    return {"phase": "start", **_told_of(step), "args": shown_arguments(args)}
+
+
+def told_end(step: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what readers are told as a call is over, by what it leaves the model."""
+    why = {} if left["ok"] else {"errorCode": left.get("error", {}).get("code", "")}
+    return {"phase": "end", **_told_of(step), "ok": left["ok"], **why}

@@ -134,6 +134,21 @@ def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
     assert visitor.reads("[data-chat-unused]") == []
 
 
+def test_a_tool_that_failed_says_by_which_code_at_once_and_later(
+    visitor: Visitor, make_task: Make
+) -> None:
+    task_id = make_task()
+    open_task(visitor, task_id)
+    call = {"tool": "read_file", "toolCallId": "c1", "runId": "run_1"}
+    end = {**call, "phase": "end", "ok": False, "errorCode": "E_NOT_FOUND"}
+    append(task_id, [NewEvent("toolUsed", {**call, "phase": "start"}), NewEvent("toolUsed", end)])
+    for _ in range(2):
+        visitor.sees("[data-chat-tools] li >> text=read_file")
+        visitor.sees("[data-chat-tools] .cty-code >> text=E_NOT_FOUND")
+        show(visitor, "chat-tool-failed")
+        open_task(visitor, task_id)
+
+
 def test_a_small_screen_calls_no_cell_a_record_to_select(visitor: Visitor, make_task: Make) -> None:
     make_task("say hi")
     visitor.do(visitor.page.set_viewport_size({"width": 400, "height": 800}))

@@ -59,6 +59,8 @@ def test_a_question_that_nobody_answers_is_told_as_such(
     assert look_after_waiting() == 1
     assert ended(run_id, place).status == "succeeded"
     assert results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
+    end = events(run_id, "toolUsed")[-1]
+    assert (end["phase"], end["ok"], end["errorCode"]) == ("end", False, "NO_ANSWER")
 
 
 @pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])

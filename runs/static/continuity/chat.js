@@ -136,6 +136,12 @@
       tools.append(line);
       tools.scrollTop = tools.scrollHeight; // the list alone: the page stays where its reader is
     }
+    if (data.errorCode && !line.querySelector(".cty-code")) {
+      const code = document.createElement("span");
+      code.className = "cty-code";
+      code.textContent = data.errorCode;
+      line.append(code);
+    }
     line.firstChild.dataset.tone = data.phase === "start" ? "running" : data.ok ? "succeeded" : "failed";
   }
 
