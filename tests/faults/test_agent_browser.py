@@ -1,0 +1,56 @@
+"""The browser of an agent's run dies, or the driver between us and it: the model is told, the page
+is opened anew, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.faults.test_agent import go, results, start
+from tests.faults.world import World
+from tests.support.browsing_model import Browsing, shop
+from tests.support.model_server import Asked, ModelServer
+from tests.support.model_turns import Turn
+from tests.support.pages import PageServer
+
+pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixtures"]
+
+
+def kill(*names: str) -> None:
+    """Kill what this test's workers started whose name has one of these in it."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any(name in process.name() for name in names):
+                process.kill()
+
+
+@pytest.mark.parametrize("names", [("chrom", "headless"), ("node",)], ids=["browser", "driver"])
+def test_a_click_on_a_browser_that_died_is_told_and_the_page_is_opened_anew(
+    world: World, model: ModelServer, tmp_path: Path, page_server: PageServer,
+    names: tuple[str, ...],
+) -> None:  # fmt: skip
+    start(world, model, tmp_path)
+    browsing, pressed = Browsing(shop(page_server)), threading.Event()
+
+    def answer(asked: Asked) -> Turn:
+        turn = browsing(asked)
+        if any(call.name == "browser_click" for call in turn.calls) and not pressed.is_set():
+            pressed.set()
+            kill(*names)
+        return turn
+
+    model.answer = answer
+    run = world.ended(go(world, tmp_path), 120)
+    (lost,) = [one for one in results(model.asked[-1]).values() if not one["ok"]]
+    assert (lost["name"], lost["error"]["code"]) == ("browser_click", "TASK_TAB_CLOSED")
+    assert lost["error"]["details"].get("effect", "none") == "none"
+    assert lost["newTab"]["url"] == page_server.url("/shop")
+    assert lost["page"]["result"]["screenshot"]["url"] == page_server.url("/shop")
+    assert run.status == "succeeded", run.error
+    assert run.times_lost == 0
+    world.check()
