@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from runs.models import Run, RunStatus, RunStep, StepStatus
-from runs.resuming import TAKEOVER
+from runs.step_rulings import is_taken_over
 
 NONE_YET = "The agent has no page open now."
 NOBODY_WORKS = "No page is open: the agent opens one when it works."
-CLOSED = "The page was closed. Give it back: the agent is told, and opens it anew."
-LOST = (
-    "The worker that had the page was lost, and the page with it. Give the page back: the agent is"
-    " told, and opens it anew."
-)
+CLOSED = "The page was closed."
+LOST = "The worker that had the page was lost, and the page with it."
+GIVE_BACK = "Give it back: the agent is told, and opens it anew."
+OPENED_ANEW = "The agent is told as it goes on, and opens it anew."
 
 
 def why_no_page(task_id: str) -> str:
@@ -25,8 +24,9 @@ def why_no_page(task_id: str) -> str:
         return NOBODY_WORKS
     if run.status != RunStatus.RUNNING:
         return _ended(run)
-    if (run.waiting_for or {}).get("type") == TAKEOVER and _had_page(run):
-        return LOST if run.pinned_worker is None else CLOSED
+    if run.waiting_for and _had_page(run):
+        what = LOST if run.pinned_worker is None else CLOSED
+        return f"{what} {GIVE_BACK if is_taken_over(task_id) else OPENED_ANEW}"
     return NONE_YET
 
 

@@ -16,7 +16,8 @@ from runs.answering import answer_run
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.conversations.turns import wake
-from runs.models import Run, Task, TaskMessage
+from runs.live.absence import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, why_no_page
+from runs.models import Run, RunStep, Task, TaskMessage
 from runs.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.support.waiting import until
@@ -101,6 +102,18 @@ def test_an_answer_that_asks_for_a_shape_is_refused_and_answers_nothing(
     assert refused.value.details == {"runId": waiting.id}
     assert waiting.waiting_for["question"] == "when?"
     assert TaskMessage.objects.filter(task_id=asking, content="at two").count() == 0
+
+
+def test_a_page_that_is_lost_while_a_question_waits_is_told_as_lost(
+    principal: Principal, asking: str
+) -> None:
+    assert why_no_page(asking) == NONE_YET
+    RunStep.objects.filter(status="pending").update(paused={"hadPage": True})
+    assert why_no_page(asking) == f"{LOST} {OPENED_ANEW}"
+    take_over_task(principal=principal, task_id=asking)
+    assert why_no_page(asking) == f"{LOST} {GIVE_BACK}"
+    Run.objects.update(pinned_worker="w1")
+    assert why_no_page(asking) == f"{CLOSED} {GIVE_BACK}"
 
 
 def test_a_question_is_among_what_was_said(
