@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
 from django.db.models import F
 
 from runs.changes import NewEvent
@@ -14,6 +15,7 @@ from runs.models import Task, TaskEvent
 from runs.rows import not_before, update_returning
 
 
+@transaction.atomic(savepoint=False)  # a number that is seen before its event is never read
 def append(
     task_id: str,
     events: Sequence[NewEvent],
@@ -21,8 +23,8 @@ def append(
     *,
     guard: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Write events behind the last one, in the caller's transaction, and wake listeners after the
-    commit; tell whether it was done.
+    """Write events behind the last one, in the caller's transaction or one of their own, and wake
+    listeners after the commit; tell whether it was done.
 
     The seq comes from the task's row lock, so it has no gaps and is the order of commits.
 

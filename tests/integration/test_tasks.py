@@ -10,8 +10,10 @@ import pytest
 from decisions.errors import Conflict
 from decisions.models import AuditEntry
 from decisions.principals import Principal
+from runs.changes import NewEvent
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.history import messages_before
+from runs.conversations.log import append
 from runs.conversations.selectors import get_task, list_task_events, list_tasks
 from runs.conversations.services import (
     add_message,
@@ -43,6 +45,13 @@ def status(task_id: str) -> str:
 def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
     shown = get_task(principal=principal, task_id=task_id)
     return [(said["role"], said["content"]) for said in shown["messages"]]
+
+
+def test_a_number_of_the_log_is_taken_with_its_event_or_not_at_all(make_task: Make) -> None:
+    task_id = make_task()
+    with pytest.raises(TypeError):
+        append(task_id, [NewEvent("chatDelta", {"content": object()})])
+    assert types(task_id) == []  # its reader would wait for it for ever
 
 
 def test_a_task_without_a_message_waits_for_its_first(
