@@ -126,7 +126,8 @@ class Execution:
     def _work(self) -> None:
         starting = [self.steps[change.index] for change in self.held.opening.started]
         while True:
-            hit("step_started")
+            if starting:
+                hit("step_started")
             for row in starting:
                 self._launch(row)
             if self.under_way:
