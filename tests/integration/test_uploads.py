@@ -68,9 +68,8 @@ def test_what_was_announced_and_sent_becomes_an_artifact(api: httpx.Client, stor
     assert (made["name"], made["mimeType"], made["runId"]) == ("a.csv", "text/csv", "")
     assert told(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
     assert told(complete(api, upload)) == made
-    rows = AuditEntry.objects.filter(resource_id=upload["uploadId"]).order_by("id")
-    deeds = list(rows.values_list("action"))
-    assert deeds == [("artifact.upload_started",), ("artifact.uploaded",)]
+    deeds = list(AuditEntry.objects.order_by("id").filter(resource_id=upload["uploadId"]))
+    assert [one.action for one in deeds] == ["artifact.upload_started", "artifact.uploaded"]
     assert not blobs_at(place_of(upload["uploadId"]))
 
 
