@@ -94,9 +94,11 @@ class RangedObject(io.RawIOBase):
         if stop > self._at:
             with _as_os_error("read"):
                 answer = self._client.get_object(
-                    Bucket=self._bucket, Key=self._key, IfMatch=self._etag,
+                    Bucket=self._bucket,
+                    Key=self._key,
+                    IfMatch=self._etag,
                     Range=f"bytes={self._at}-{stop - 1}",
-                )  # fmt: skip
+                )
                 self._held = answer["Body"].read()
 
 
@@ -110,12 +112,14 @@ class BlobS3Storage(S3Storage):
         self._public_endpoint = public_endpoint
         self.client_config = self.client_config.merge(
             Config(
-                connect_timeout=5, read_timeout=30, retries={"max_attempts": 3, "mode": "standard"},
+                connect_timeout=5,
+                read_timeout=30,
+                retries={"max_attempts": 3, "mode": "standard"},
                 # Servers that only speak like S3 often know no trailing checksums.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
             )
-        )  # fmt: skip
+        )
 
     @property
     def _client(self) -> Any:
@@ -237,8 +241,11 @@ class BlobS3Storage(S3Storage):
         client = self._client
         if self._public_endpoint:  # the name that callers know the server by
             client = self._create_session().client(
-                "s3", region_name=self.region_name, endpoint_url=self._public_endpoint,
-                config=self.client_config, verify=self.verify,
-            )  # fmt: skip
+                "s3",
+                region_name=self.region_name,
+                endpoint_url=self._public_endpoint,
+                config=self.client_config,
+                verify=self.verify,
+            )
         with _as_os_error("sign"):
             return str(client.generate_presigned_url(deed, Params=params, ExpiresIn=expires_s))

@@ -40,9 +40,13 @@ class KeptBlob:
 def keep_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> KeptBlob:
     """Write the bytes durably, ahead of the row. Blocks on the storage; not for a transaction."""
     return KeptBlob(
-        new_id("art_"), write_blob(data), len(data), storable_text(name)[:255],
-        storable_text(mime_type)[:128], kind[:32],
-    )  # fmt: skip
+        new_id("art_"),
+        write_blob(data),
+        len(data),
+        storable_text(name)[:255],
+        storable_text(mime_type)[:128],
+        kind[:32],
+    )
 
 
 def artifact_rows(
@@ -60,13 +64,21 @@ def artifact_rows(
     now = datetime.now(UTC)
     return [
         Artifact(
-            id=blob.artifact_id, tenant_id=tenant_id, workspace_id=workspace_id, run_id=run_id,
-            step_index=step_index, kind=blob.kind, name=blob.name, mime_type=blob.mime_type,
-            sha256=blob.sha256, size_bytes=blob.size_bytes, created_at=now,
+            id=blob.artifact_id,
+            tenant_id=tenant_id,
+            workspace_id=workspace_id,
+            run_id=run_id,
+            step_index=step_index,
+            kind=blob.kind,
+            name=blob.name,
+            mime_type=blob.mime_type,
+            sha256=blob.sha256,
+            size_bytes=blob.size_bytes,
+            created_at=now,
             expires_at=_expiry(ended_at) if ended_at else None,
         )
         for blob, step_index in blobs
-    ]  # fmt: skip
+    ]
 
 
 def _expiry(ended_at: datetime) -> datetime:
@@ -107,11 +119,18 @@ def _expire(rows: QuerySet[Artifact]) -> int:
         ]
         record_all(
             [
-                Deed("artifact.expired", "scheduler", "artifact", row.id, row.tenant_id,
-                     row.workspace_id, {"runId": row.run_id, "sizeBytes": row.size_bytes})
+                Deed(
+                    "artifact.expired",
+                    "scheduler",
+                    "artifact",
+                    row.id,
+                    row.tenant_id,
+                    row.workspace_id,
+                    {"runId": row.run_id, "sizeBytes": row.size_bytes},
+                )
                 for row in mine
             ]
-        )  # fmt: skip
+        )
     return len(mine)
 
 

@@ -30,21 +30,33 @@ class UploadsView(ApiView):
     scopes = {"POST": "artifacts:write"}
 
     @operation(
-        "startUpload", "Announce an artifact", tag="artifacts", answer=None, body=_START_BODY,
-        others={201: _UPLOAD}, refusals=_REFUSALS,
-        body_example={"name": "addresses.csv", "mimeType": "text/csv", "sizeBytes": 3,
-                      "sha256": _SHA256},
-    )  # fmt: skip
+        "startUpload",
+        "Announce an artifact",
+        tag="artifacts",
+        answer=None,
+        body=_START_BODY,
+        others={201: _UPLOAD},
+        refusals=_REFUSALS,
+        body_example={
+            "name": "addresses.csv",
+            "mimeType": "text/csv",
+            "sizeBytes": 3,
+            "sha256": _SHA256,
+        },
+    )
     def post(self, request: Request) -> HttpResponse:
         """Answers where to send the bytes: `method`, `url` and `headers`, as they are, within an
         hour. With S3 they go straight to the bucket. Then complete the upload.
         """
         asked = self.arguments(_START)
         answer = uploads.start_upload(
-            principal=principal_of(request), name=asked["name"], mime_type=asked["mimeType"],
-            size_bytes=asked["sizeBytes"], sha256=asked["sha256"],
+            principal=principal_of(request),
+            name=asked["name"],
+            mime_type=asked["mimeType"],
+            size_bytes=asked["sizeBytes"],
+            sha256=asked["sha256"],
             door=_door(request),
-        )  # fmt: skip
+        )
         return json_answer(answer, status=HTTPStatus.CREATED)
 
 
@@ -61,9 +73,13 @@ class CompleteView(ApiView):
     scopes = {"POST": "artifacts:write"}
 
     @operation(
-        "completeUpload", "Make what was sent an artifact", tag="artifacts", answer=_ARTIFACT,
-        path={"uploadId": "From the answer to startUpload."}, refusals=(*_REFUSALS, 404, 410),
-    )  # fmt: skip
+        "completeUpload",
+        "Make what was sent an artifact",
+        tag="artifacts",
+        answer=_ARTIFACT,
+        path={"uploadId": "From the answer to startUpload."},
+        refusals=(*_REFUSALS, 404, 410),
+    )
     async def post(self, request: Request, **path: str) -> HttpResponse:
         """Reads the bytes; where size and sha256 are those announced, answers the artifact. Twice
         is the same one.
@@ -77,14 +93,19 @@ class DoorView(OpenView):
     """PUT /artifacts/upload/{ticket}; the ticket is the credential."""
 
     @operation(
-        "sendUpload", "Send an announced artifact", tag="artifacts", answer=None,
-        path={"ticket": "The end of the url of an upload."}, others={204: "They are there."},
+        "sendUpload",
+        "Send an announced artifact",
+        tag="artifacts",
+        answer=None,
+        path={"ticket": "The end of the url of an upload."},
+        others={204: "They are there."},
         refusals=(400, 404, 409, 413),
-    )  # fmt: skip
+    )
     async def put(self, request: Request, ticket: str) -> HttpResponse:
         """Takes the bytes, as many as were announced and of the type that was."""
         await uploads.receive(
-            ticket=read_ticket(ticket), body=request._request,
+            ticket=read_ticket(ticket),
+            body=request._request,
             mime_type=request.headers.get("Content-Type", ""),
-        )  # fmt: skip
+        )
         return HttpResponse(status=HTTPStatus.NO_CONTENT)

@@ -68,10 +68,16 @@ def start_upload(
     now = datetime.now(UTC)
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     upload = ArtifactUpload(
-        id=new_id("upl_"), **place, principal_id=principal.id, name=storable_text(name)[:255],
-        mime_type=mime_type, sha256=sha256, size_bytes=size_bytes, created_at=now,
+        id=new_id("upl_"),
+        **place,
+        principal_id=principal.id,
+        name=storable_text(name)[:255],
+        mime_type=mime_type,
+        sha256=sha256,
+        size_bytes=size_bytes,
+        created_at=now,
         expires_at=now + TIME_TO_SEND,
-    )  # fmt: skip
+    )
     opened = ArtifactUpload.objects.filter(
         workspace_id=principal.workspace_id, expires_at__gt=now, artifact_id__isnull=True
     )
@@ -85,9 +91,12 @@ def start_upload(
         record(_deed("artifact.upload_started", principal, upload, facts))
     url, headers = _where_to_send(upload, door)
     return {
-        "uploadId": upload.id, "method": "PUT", "url": url, "headers": headers,
+        "uploadId": upload.id,
+        "method": "PUT",
+        "url": url,
+        "headers": headers,
         "expiresAt": int(upload.expires_at.timestamp() * 1000),
-    }  # fmt: skip
+    }
 
 
 def _where_to_send(upload: ArtifactUpload, door: str) -> tuple[str, dict[str, str]]:
@@ -95,12 +104,16 @@ def _where_to_send(upload: ArtifactUpload, door: str) -> tuple[str, dict[str, st
     if sign is None:
         length = str(upload.size_bytes)
         return door + make_ticket(upload), {
-            "Content-Type": upload.mime_type, "Content-Length": length,
-        }  # fmt: skip
+            "Content-Type": upload.mime_type,
+            "Content-Length": length,
+        }
     url, headers = sign(
-        place_of(upload.id), mime_type=upload.mime_type, size_bytes=upload.size_bytes,
-        sha256=upload.sha256, expires_s=int(TIME_TO_SEND.total_seconds()),
-    )  # fmt: skip
+        place_of(upload.id),
+        mime_type=upload.mime_type,
+        size_bytes=upload.size_bytes,
+        sha256=upload.sha256,
+        expires_s=int(TIME_TO_SEND.total_seconds()),
+    )
     return url, headers
 
 
@@ -234,11 +247,18 @@ def _make_artifact(
     """Write the row, once: of two who complete at the same time both get the first one's."""
     now = datetime.now(UTC)
     row = Artifact(
-        id=new_id("art_"), tenant_id=upload.tenant_id, workspace_id=upload.workspace_id, run_id="",
-        kind=KIND, name=upload.name, mime_type=upload.mime_type, sha256=upload.sha256,
-        size_bytes=upload.size_bytes, created_at=now,
+        id=new_id("art_"),
+        tenant_id=upload.tenant_id,
+        workspace_id=upload.workspace_id,
+        run_id="",
+        kind=KIND,
+        name=upload.name,
+        mime_type=upload.mime_type,
+        sha256=upload.sha256,
+        size_bytes=upload.size_bytes,
+        created_at=now,
         expires_at=now + timedelta(milliseconds=settings.ARTIFACT_TTL_MS),
-    )  # fmt: skip
+    )
     with transaction.atomic():
         mine = ArtifactUpload.objects.filter(id=upload.id, artifact_id__isnull=True)
         if mine.update(artifact_id=row.id):

@@ -56,10 +56,15 @@ class ChunkView(ApiView):
     scopes = {"GET": "artifacts:read"}
 
     @operation(
-        "getArtifact", "A chunk of an artifact", tag="artifacts", answer=_CHUNK,
-        arguments=_CHUNK_OF, path=_IN_PATH, refusals=_REFUSALS,
+        "getArtifact",
+        "A chunk of an artifact",
+        tag="artifacts",
+        answer=_CHUNK,
+        arguments=_CHUNK_OF,
+        path=_IN_PATH,
+        refusals=_REFUSALS,
         examples={200: _EXAMPLE},
-    )  # fmt: skip
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Text types come as text cut on whole characters, others as base64. All numbers are raw
         bytes.
@@ -77,12 +82,20 @@ class ContentView(ApiView):
     scopes = {"GET": "artifacts:read"}
 
     @operation(
-        "downloadArtifact", "A whole artifact", tag="artifacts", answer=_BYTES, path=_IN_PATH,
-        media_types=("application/octet-stream",), refusals=_REFUSALS,
-        others={206: _BYTES, 304: "You have it: If-None-Match names its ETag.",
-                307: "The bucket hands it out: follow Location, without the token.",
-                416: "The range lies outside of the artifact."},
-    )  # fmt: skip
+        "downloadArtifact",
+        "A whole artifact",
+        tag="artifacts",
+        answer=_BYTES,
+        path=_IN_PATH,
+        media_types=("application/octet-stream",),
+        refusals=_REFUSALS,
+        others={
+            206: _BYTES,
+            304: "You have it: If-None-Match names its ETag.",
+            307: "The bucket hands it out: follow Location, without the token.",
+            416: "The range lies outside of the artifact.",
+        },
+    )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
         """The bytes as a file to save, never as a page to show. One `Range` is honoured; the ETag
         is their sha256.

@@ -55,9 +55,12 @@ class ReadinessView(OpenView):
     """GET /readyz."""
 
     @operation(
-        "getReadiness", "Everything is there", tag="health", answer=READINESS,
+        "getReadiness",
+        "Everything is there",
+        tag="health",
+        answer=READINESS,
         others={503: READINESS},
-    )  # fmt: skip
+    )
     async def get(self, request: Request) -> HttpResponse:
         """Answers 200 when the database, Redis and at least one worker are there, else 503 and
         which part is not.

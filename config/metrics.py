@@ -43,17 +43,42 @@ NOW = {
     "waiting_pages": "Pages that workers keep open for runs that wait for a person.",
 }
 _BACKLOGS = (
-    ("queue", "queue_runs", "Runs that a worker could take (up to 10000 are counted).",
-     "queue_oldest_seconds", "How long the oldest run that never began has waited."),
-    ("doorbells", "outbox_entries", "Doorbells that no worker has answered.",
-     "outbox_oldest_seconds", "Since the first of them rang."),
-    ("confirmations", "confirmations_waiting", "Decisions that wait for a person.",
-     "confirmations_oldest_seconds", "How long the oldest of them has waited."),
-    ("deliveries", "webhook_deliveries_due", "Webhook messages that are due and not delivered.",
-     "webhook_deliveries_oldest_seconds", "For how long the oldest of them has been due."),
-    ("unsealed", "audit_unsealed_rows", "Audit rows not sealed yet (up to 10000 are counted).",
-     "audit_unsealed_oldest_seconds", "How long the oldest of them has waited for its seal."),
-)  # fmt: skip
+    (
+        "queue",
+        "queue_runs",
+        "Runs that a worker could take (up to 10000 are counted).",
+        "queue_oldest_seconds",
+        "How long the oldest run that never began has waited.",
+    ),
+    (
+        "doorbells",
+        "outbox_entries",
+        "Doorbells that no worker has answered.",
+        "outbox_oldest_seconds",
+        "Since the first of them rang.",
+    ),
+    (
+        "confirmations",
+        "confirmations_waiting",
+        "Decisions that wait for a person.",
+        "confirmations_oldest_seconds",
+        "How long the oldest of them has waited.",
+    ),
+    (
+        "deliveries",
+        "webhook_deliveries_due",
+        "Webhook messages that are due and not delivered.",
+        "webhook_deliveries_oldest_seconds",
+        "For how long the oldest of them has been due.",
+    ),
+    (
+        "unsealed",
+        "audit_unsealed_rows",
+        "Audit rows not sealed yet (up to 10000 are counted).",
+        "audit_unsealed_oldest_seconds",
+        "How long the oldest of them has waited for its seal.",
+    ),
+)
 
 
 class IsHereOrHasScope(HasScope):
@@ -71,9 +96,12 @@ class MetricsView(ApiView):
     permission_classes = (IsHereOrHasScope,)
 
     @operation(
-        "getMetrics", "Figures for Prometheus", tag="health", answer=None,
+        "getMetrics",
+        "Figures for Prometheus",
+        tag="health",
+        answer=None,
         refusals=(401, 403, 429),
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> HttpResponse:
         """Figures of the whole installation in Prometheus' text format: without a token for callers
         on this machine, for others with a token that has the scope `metrics:read`.
@@ -125,9 +153,10 @@ def _told_by_database(census: Census) -> Iterable[Metric]:
 
 def _runs(census: Census) -> Iterable[Metric]:
     shown = GaugeMetricFamily(
-        "continuity_runs", "Runs that the API shows: under way, or ended not long ago.",
+        "continuity_runs",
+        "Runs that the API shows: under way, or ended not long ago.",
         labels=["template", "status"],
-    )  # fmt: skip
+    )
     accepted = CounterMetricFamily(
         "continuity_runs_accepted", "Runs that were ever accepted.", labels=["template"]
     )

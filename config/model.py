@@ -68,6 +68,8 @@ def llm_settings(*, base_url: str, price: str, api_key: str = "", **told: Any) -
         )
     costs = [_amount("CONTINUITY_LLM_PRICE", one) for one in (given, made)] if price else []
     return LlmSettings(
-        base_url=base_url.rstrip("/"), price=Price(*costs) if costs else None, api_key=api_key,
+        base_url=base_url.rstrip("/"),
+        price=Price(*costs) if costs else None,
+        api_key=api_key,
         **told,
-    )  # fmt: skip
+    )

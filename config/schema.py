@@ -24,9 +24,16 @@ def document() -> bytes:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     made = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     names = (
-        "runs", "sessions", "artifacts", "tools", "targets", "webhooks", "continuity", "audit",
+        "runs",
+        "sessions",
+        "artifacts",
+        "tools",
+        "targets",
+        "webhooks",
+        "continuity",
+        "audit",
         "health",
-    )  # fmt: skip
+    )
     made["tags"] = [{"name": name} for name in names]
     made["components"].setdefault("schemas", {}).update(components())
     return JSONRenderer().render(made)

@@ -64,10 +64,15 @@ def canonical_forms(*columns: str, metadata: str, created_at: str) -> Iterator[b
 
 def _message(entry: AuditEntry) -> bytes:
     return canonical(
-        entry.tenant_id, entry.workspace_id, entry.action, entry.actor, entry.resource_type,
-        entry.resource_id, metadata=entry.metadata,
+        entry.tenant_id,
+        entry.workspace_id,
+        entry.action,
+        entry.actor,
+        entry.resource_type,
+        entry.resource_id,
+        metadata=entry.metadata,
         created_at=entry.created_at.astimezone(UTC).isoformat(timespec="microseconds"),
-    )  # fmt: skip
+    )
 
 
 def _as_stored(value: Any) -> Any:

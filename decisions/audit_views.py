@@ -66,9 +66,14 @@ AUDIT_QUERY_OUTPUT: dict[str, Any] = {
 }
 _QUERY = Arguments(AUDIT_QUERY_INPUT)
 _COLUMNS = {
-    "tenantId": "tenant_id", "workspaceId": "workspace_id", "action": "action", "actor": "actor",
-    "resourceId": "resource_id", "from": "since_ms", "to": "before_ms",
-}  # fmt: skip
+    "tenantId": "tenant_id",
+    "workspaceId": "workspace_id",
+    "action": "action",
+    "actor": "actor",
+    "resourceId": "resource_id",
+    "from": "since_ms",
+    "to": "before_ms",
+}
 _EXAMPLE = {
     "items": [
         {
@@ -93,10 +98,14 @@ class AuditView(ApiView):
     scopes = {"GET": "audit:read"}
 
     @operation(
-        "queryAudit", "What was done and refused", tag="audit", arguments=_QUERY,
-        answer=component("AuditPage", AUDIT_QUERY_OUTPUT), refusals=(400, 401, 403, 429),
+        "queryAudit",
+        "What was done and refused",
+        tag="audit",
+        arguments=_QUERY,
+        answer=component("AuditPage", AUDIT_QUERY_OUTPUT),
+        refusals=(400, 401, 403, 429),
         examples={200: _EXAMPLE},
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> HttpResponse:
         """The workspace's audit rows, newest first; filters are joined by "and". Rows that come in
         meanwhile move no page: go on with `cursor` = `nextCursor` until that is null.

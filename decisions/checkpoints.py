@@ -53,8 +53,10 @@ def note_head(head: Head) -> None:
     with _alone() as folder:
         kept = _newest(folder)
         if kept is not None and not is_in_chain(kept):
-            log.error("the audit chain no longer holds its newest checkpoint: see verify_audit",
-                      extra={"position": kept.position})  # fmt: skip
+            log.error(
+                "the audit chain no longer holds its newest checkpoint: see verify_audit",
+                extra={"position": kept.position},
+            )
             _append(folder, kept)
         elif kept is not None and kept.position >= head.position:
             return

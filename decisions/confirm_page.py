@@ -85,16 +85,28 @@ def _record_wrong_signature(confirmation_id: str) -> None:
         return
     decision = confirmation.decision
     told = AuditEntry.objects.filter(
-        resource_id=str(decision.pk), resource_type="decision", action="confirmation.tried",
+        resource_id=str(decision.pk),
+        resource_type="decision",
+        action="confirmation.tried",
         actor="anonymous",
-    ).count()  # fmt: skip
+    ).count()
     if told < TRIES_TOLD:
         record(
-            Deed("confirmation.tried", "anonymous", "decision", str(decision.pk),
-                 decision.tenant_id, decision.workspace_id,
-                 {"how": "link", "failed": "wrong signature", "confirmationId": confirmation.id,
-                  **({"more": "are not told"} if told + 1 == TRIES_TOLD else {})})
-        )  # fmt: skip
+            Deed(
+                "confirmation.tried",
+                "anonymous",
+                "decision",
+                str(decision.pk),
+                decision.tenant_id,
+                decision.workspace_id,
+                {
+                    "how": "link",
+                    "failed": "wrong signature",
+                    "confirmationId": confirmation.id,
+                    **({"more": "are not told"} if told + 1 == TRIES_TOLD else {}),
+                },
+            )
+        )
 
 
 def _shown(confirmation: Confirmation | None) -> dict[str, object]:
@@ -105,8 +117,10 @@ def _shown(confirmation: Confirmation | None) -> dict[str, object]:
     late = confirmation.status == ConfirmationStatus.WAITING and not waits
     decision = confirmation.decision
     return {
-        "confirmation": confirmation, "decision": decision, "waits": waits,
+        "confirmation": confirmation,
+        "decision": decision,
+        "waits": waits,
         "state": "expired" if late else confirmation.status,
         "arguments": exact_json(decision.arguments) if decision.arguments else "",
         "left": duration(max(0.0, left_s) * 1000),
-    }  # fmt: skip
+    }

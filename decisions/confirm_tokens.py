@@ -56,9 +56,12 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     else:
         _confirm_by_scope(principal, decision_id, user_id)
     return {
-        "ok": True, "decision_id": decision_id, "user_id": user_id, "confirmed": True,
+        "ok": True,
+        "decision_id": decision_id,
+        "user_id": user_id,
+        "confirmed": True,
         "message": "The decision is confirmed; it may be acted on once.",
-    }  # fmt: skip
+    }
 
 
 def _admit(use: ToolUse) -> None:
@@ -78,9 +81,7 @@ def _admit(use: ToolUse) -> None:
 
 
 def _confirm_by_scope(principal: Principal, decision_id: int, user_id: str) -> None:
-    decision = Decision.objects.filter(
-        pk=decision_id, workspace_id=principal.workspace_id
-    ).first()  # fmt: skip
+    decision = Decision.objects.filter(pk=decision_id, workspace_id=principal.workspace_id).first()
     theirs = decision is not None and decision.user_id in (None, user_id)
     if not theirs or not principal.may_act_for(user_id):
         _record_try(principal, decision_id, how="api", failed="unknown")
@@ -121,9 +122,10 @@ def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation 
     # One try at a time: PostgreSQL locks the row, SQLite's transactions exclude each other anyway.
     rows = Confirmation.objects.select_for_update(of=("self",)).select_related("decision")
     return rows.filter(
-        decision_id=decision_id, decision__workspace_id=principal.workspace_id,
+        decision_id=decision_id,
+        decision__workspace_id=principal.workspace_id,
         decision__user_id=user_id,
-    ).first()  # fmt: skip
+    ).first()
 
 
 def _try(principal: Principal, confirmation: Confirmation | None, token: str) -> str:
@@ -150,6 +152,13 @@ def _count_wrong_try(confirmation: Confirmation) -> str:
 
 def _record_try(principal: Principal, decision_id: int, **told: str) -> None:
     record(
-        Deed("confirmation.tried", principal.id, "decision", str(decision_id),
-             principal.tenant_id, principal.workspace_id, told)
-    )  # fmt: skip
+        Deed(
+            "confirmation.tried",
+            principal.id,
+            "decision",
+            str(decision_id),
+            principal.tenant_id,
+            principal.workspace_id,
+            told,
+        )
+    )

@@ -28,13 +28,14 @@ class ConfirmView(ContinuityView):
     scopes = {"POST": "continuity:write"}
 
     @continuity_operation(
-        "confirmDecision", "Confirm a high-risk decision",
+        "confirmDecision",
+        "Confirm a high-risk decision",
         path={"decision_id": "From the answer to the message."},
         answer=component("ContinuityConfirmed", contract.CONFIRM_OUTPUT),
         body=component("ConfirmDecision", _BODY),
         body_example={"user_id": "alice", "confirm_token": "…"},
         refusals=(400, 401, 403, 413, 415, 429),
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """A person said yes: the token of the decision's answer confirms it, once and in time. A
         credential with the scope `confirm` confirms what waits without one, tool calls and steps of

@@ -167,9 +167,11 @@ def withdraw(*, run_id: str, by: str) -> None:
     for confirmation in waiting:
         end = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
         if end.update(
-            status=ConfirmationStatus.WITHDRAWN, decided_at=datetime.now(UTC), decided_by=by,
+            status=ConfirmationStatus.WITHDRAWN,
+            decided_at=datetime.now(UTC),
+            decided_by=by,
             decided_how="canceled",
-        ):  # fmt: skip
+        ):
             _record(confirmation, "confirmation.withdrawn", by)
 
 
@@ -196,9 +198,16 @@ def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) ->
     if decision.run_id:
         told["runId"] = decision.run_id
     record(
-        Deed(action, actor, "decision", str(decision.pk), decision.tenant_id,
-             decision.workspace_id, told)
-    )  # fmt: skip
+        Deed(
+            action,
+            actor,
+            "decision",
+            str(decision.pk),
+            decision.tenant_id,
+            decision.workspace_id,
+            told,
+        )
+    )
 
 
 def was_approved(decision_id: int, *, digests: Collection[str], principal_id: str) -> bool:
@@ -207,7 +216,10 @@ def was_approved(decision_id: int, *, digests: Collection[str], principal_id: st
     `digests`: the call's, under each configured key: the newest may have come since.
     """
     return Confirmation.objects.filter(
-        decision_id=decision_id, status=ConfirmationStatus.CONFIRMED, used_at__isnull=False,
-        decision__kind=DecisionKind.TOOL, decision__subject_digest__in=digests,
+        decision_id=decision_id,
+        status=ConfirmationStatus.CONFIRMED,
+        used_at__isnull=False,
+        decision__kind=DecisionKind.TOOL,
+        decision__subject_digest__in=digests,
         decision__principal_id=principal_id,
-    ).exists()  # fmt: skip
+    ).exists()

@@ -37,9 +37,16 @@ def require_user(principal: Principal, user_id: str) -> None:
     if principal.may_act_for(user_id):
         return
     record(
-        Deed("access.refused", principal.id, "user", user_id, principal.tenant_id,
-             principal.workspace_id, {"errorCode": ForbiddenUser.code})
-    )  # fmt: skip
+        Deed(
+            "access.refused",
+            principal.id,
+            "user",
+            user_id,
+            principal.tenant_id,
+            principal.workspace_id,
+            {"errorCode": ForbiddenUser.code},
+        )
+    )
     refusal = ForbiddenUser("This credential may not act for this user_id.")
     refusal.is_recorded = True
     raise refusal

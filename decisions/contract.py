@@ -126,9 +126,19 @@ PUT_SUCCESS_PATH_INPUT = closed(
         "idempotency_key": KEY,
         "if_match": _IF_MATCH,
     },
-    ["user_id", "name", "intent", "required_slots", "slot_definitions", "procedure",
-     "success_criteria", "confidence", "validity", "tags"],
-)  # fmt: skip
+    [
+        "user_id",
+        "name",
+        "intent",
+        "required_slots",
+        "slot_definitions",
+        "procedure",
+        "success_criteria",
+        "confidence",
+        "validity",
+        "tags",
+    ],
+)
 OUTCOME_INPUT = closed(
     {
         "decision_id": DECISION_ID,
@@ -168,10 +178,13 @@ CONFIRM_INPUT = closed(
 CONFIRM_INPUT_REST = {**CONFIRM_INPUT, "required": ["decision_id", "user_id"]}
 CONFIRM_OUTPUT = answer(
     {
-        "ok": {"const": True}, "decision_id": DECISION_ID, "user_id": TEXT, "confirmed": BOOL,
+        "ok": {"const": True},
+        "decision_id": DECISION_ID,
+        "user_id": TEXT,
+        "confirmed": BOOL,
         "message": TEXT,
     }
-)  # fmt: skip
+)
 
 _AXIS = answer({"value": NUMBER, "confidence": NUMBER, "updated_at": {"type": ["string", "null"]}})
 STATE_OUTPUT = answer(

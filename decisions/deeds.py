@@ -107,9 +107,13 @@ def rule_on(use: ToolUse) -> Ruling:
     An approval of other arguments is no approval of these (it is stale).
     """
     verdict = judge(
-        principal_id=use.principal_id, tenant_id=use.tenant_id, workspace_id=use.workspace_id,
-        tool=use.tool, target_id=use.target_id, is_own=use.is_own,
-    )  # fmt: skip
+        principal_id=use.principal_id,
+        tenant_id=use.tenant_id,
+        workspace_id=use.workspace_id,
+        tool=use.tool,
+        target_id=use.target_id,
+        is_own=use.is_own,
+    )
     if verdict.decision != "confirm" and not (use.was_asked and verdict.decision == "allow"):
         return Ruling(verdict, verdict.decision)
     found = Confirmation.objects.select_related("decision")
@@ -138,13 +142,23 @@ def ask(use: ToolUse, ruling: Ruling) -> Confirmation:
     if ruling.replaces is not None:
         Decision.objects.filter(pk=ruling.replaces).update(deed_key=None)
     decision = Decision.objects.create(
-        tenant_id=use.tenant_id, workspace_id=use.workspace_id, principal_id=use.principal_id,
-        user_id=use.user_id, kind=DecisionKind.STEP if use.run_id else DecisionKind.TOOL,
-        mode=DecisionMode.CONFIRM, rule=verdict.rule, reason=verdict.reason[:500],
-        subject_digest=use.digest, tool=use.tool[:128], target_id=use.target_id,
+        tenant_id=use.tenant_id,
+        workspace_id=use.workspace_id,
+        principal_id=use.principal_id,
+        user_id=use.user_id,
+        kind=DecisionKind.STEP if use.run_id else DecisionKind.TOOL,
+        mode=DecisionMode.CONFIRM,
+        rule=verdict.rule,
+        reason=verdict.reason[:500],
+        subject_digest=use.digest,
+        tool=use.tool[:128],
+        target_id=use.target_id,
         arguments=shown_arguments(use.args if use.shown is None else use.shown),
-        run_id=use.run_id, step_index=use.step_index, deed_key=use.deed_keys[0], created_at=now,
-    )  # fmt: skip
+        run_id=use.run_id,
+        step_index=use.step_index,
+        deed_key=use.deed_keys[0],
+        created_at=now,
+    )
     return confirmations.open_confirmation(decision).confirmation
 
 
@@ -266,10 +280,14 @@ def record_denial(use: ToolUse, ruling: Ruling) -> None:
 def use_of(principal: Principal, tool: str, args: Mapping[str, Any], **more: Any) -> ToolUse:
     """Return a principal's direct call of a tool."""
     return ToolUse(
-        principal_id=principal.id, tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id, user_id=principal.user_id, tool=tool, args=args,
+        principal_id=principal.id,
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        user_id=principal.user_id,
+        tool=tool,
+        args=args,
         **more,
-    )  # fmt: skip
+    )
 
 
 def shown_arguments(args: Mapping[str, Any]) -> dict[str, Any]:

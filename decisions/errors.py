@@ -53,9 +53,12 @@ class Refused(Exception):
     recovery: ClassVar[str] = "Check the call and its preconditions, then submit it again."
 
     def __init__(
-        self, message: str, *, details: dict[str, Any] | None = None,
+        self,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
         next_actions: list[NextAction] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.details = details or {}
@@ -67,8 +70,13 @@ class Refused(Exception):
         """Return the one error shape of every door: errorCode, message, details, retryable,
         recovery, and nextActions where there are any.
         """
-        told = {"errorCode": self.code, "message": self.message, "details": self.details,
-                "retryable": self.retryable, "recovery": self.recovery}  # fmt: skip
+        told = {
+            "errorCode": self.code,
+            "message": self.message,
+            "details": self.details,
+            "retryable": self.retryable,
+            "recovery": self.recovery,
+        }
         return told | ({"nextActions": self.next_actions} if self.next_actions else {})
 
 

@@ -42,8 +42,9 @@ class KeptRedis:
 
     def __init__(self, what_is_lost: str) -> None:
         self._quiet_until = 0.0
-        self._outage = Outage(log, away=f"redis is away; {what_is_lost} meanwhile",
-                              back="redis is back")  # fmt: skip
+        self._outage = Outage(
+            log, away=f"redis is away; {what_is_lost} meanwhile", back="redis is back"
+        )
 
     def ask(self, question: Callable[[Redis], Answer]) -> Answer | None:
         """Return the answer, or None while Redis is away."""

@@ -13,8 +13,12 @@ from django.utils.safestring import SafeString
 from decisions.wording import ago, short_id
 
 # What audit rows call a thing whose model has another name.
-_MODELS = {"session": "browsersession", "operator": "", "rule": "policyrule",
-           "target": "executiontarget"}  # fmt: skip
+_MODELS = {
+    "session": "browsersession",
+    "operator": "",
+    "rule": "policyrule",
+    "target": "executiontarget",
+}
 
 TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy's words
 

@@ -125,9 +125,11 @@ def _streak(owner: Owner, outcome: Outcome) -> Sequence[Move]:
     if len(newest) < STREAK or not all(_is_clean(one) for one in newest):
         return []
     note = f"{STREAK} clean successes in a row"
-    return [Move(
-        Axis.RELIABILITY, STREAK_DELTA, 1.0, "streak", note, outcome.decision_id, STREAK_CEILING
-    )]  # fmt: skip
+    return [
+        Move(
+            Axis.RELIABILITY, STREAK_DELTA, 1.0, "streak", note, outcome.decision_id, STREAK_CEILING
+        )
+    ]
 
 
 def _is_clean(outcome: Outcome) -> bool:

@@ -159,9 +159,17 @@ def _checked(
     if len(orjson.dumps(payload)) > MAX_PAYLOAD:
         raise InvalidInput(f"The object has more than {MAX_PAYLOAD} bytes of JSON.")
     return _Writing(
-        owner, object_type, name, payload, call["confidence"], call["validity"],
-        key, _digest_of(call), call.get("if_match"), principal.id,
-    )  # fmt: skip
+        owner,
+        object_type,
+        name,
+        payload,
+        call["confidence"],
+        call["validity"],
+        key,
+        _digest_of(call),
+        call.get("if_match"),
+        principal.id,
+    )
 
 
 def _put(writing: _Writing, use: ToolUse) -> dict[str, Any]:
@@ -186,11 +194,18 @@ def _written_before(writing: _Writing) -> ObjectVersion | None:
     """Return what the same key wrote in the last 24 hours."""
     if writing.key is None:
         return None
-    found = ObjectVersion.objects.select_related("object").filter(
-        idempotency_key=writing.key, created_at__gt=datetime.now(UTC) - KEY_LIFE,
-        object__workspace_id=writing.owner.workspace_id, object__user_id=writing.owner.user_id,
-        object__object_type=writing.object_type,
-    ).order_by("-id").first()  # fmt: skip
+    found = (
+        ObjectVersion.objects.select_related("object")
+        .filter(
+            idempotency_key=writing.key,
+            created_at__gt=datetime.now(UTC) - KEY_LIFE,
+            object__workspace_id=writing.owner.workspace_id,
+            object__user_id=writing.owner.user_id,
+            object__object_type=writing.object_type,
+        )
+        .order_by("-id")
+        .first()
+    )
     if found is not None and found.call_digest != writing.digest:
         raise IdempotencyConflict("This idempotency_key came before with another object.")
     return found
@@ -207,10 +222,17 @@ def _write(writing: _Writing) -> ObjectVersion:
         ObjectVersion.objects.filter(pk=current.pk).update(is_current=False)
         UserObject.objects.filter(pk=about.pk).update(updated_at=now)
     made = ObjectVersion.objects.create(
-        object=about, version=number, is_current=True, payload=dict(writing.payload),
-        confidence=writing.confidence, validity=writing.validity, written_by=writing.by,
-        idempotency_key=writing.key, call_digest=writing.digest, created_at=now,
-    )  # fmt: skip
+        object=about,
+        version=number,
+        is_current=True,
+        payload=dict(writing.payload),
+        confidence=writing.confidence,
+        validity=writing.validity,
+        written_by=writing.by,
+        idempotency_key=writing.key,
+        call_digest=writing.digest,
+        created_at=now,
+    )
     told = {"type": str(writing.object_type), "userId": owner.user_id, "version": number}
     place = owner.tenant_id, owner.workspace_id
     record(Deed("object.written", writing.by, "userobject", about.id, *place, told))
@@ -219,9 +241,12 @@ def _write(writing: _Writing) -> ObjectVersion:
 
 def _new_object(writing: _Writing, now: datetime) -> UserObject:
     return UserObject.objects.create(
-        **writing.owner.columns, object_type=writing.object_type, name=writing.name,
-        created_at=now, updated_at=now,
-    )  # fmt: skip
+        **writing.owner.columns,
+        object_type=writing.object_type,
+        name=writing.name,
+        created_at=now,
+        updated_at=now,
+    )
 
 
 def _check_version(if_match: str | None, current: ObjectVersion | None) -> None:

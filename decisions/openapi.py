@@ -110,11 +110,14 @@ def operation(
         answers[code, "application/json"] = tell_refusal(code)
     shown = [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
     describe: Callable[[F], F] = extend_schema(
-        operation_id=operation_id, summary=summary, tags=[tag],
+        operation_id=operation_id,
+        summary=summary,
+        tags=[tag],
         parameters=_parameters(arguments, path or {}),
         request={"application/json": dict(body)} if body else None,
-        responses=answers, examples=shown,
-    )  # fmt: skip
+        responses=answers,
+        examples=shown,
+    )
     return describe
 
 
@@ -128,11 +131,14 @@ def _answer(schema: Schema | str | None, example: Any) -> OpenApiResponse:
 def _parameters(arguments: Arguments | None, path: Mapping[str, str]) -> list[OpenApiParameter]:
     named = [
         OpenApiParameter(
-            name, {"type": "string", "minLength": 1, "maxLength": 64}, OpenApiParameter.PATH,
-            required=True, description=told,
+            name,
+            {"type": "string", "minLength": 1, "maxLength": 64},
+            OpenApiParameter.PATH,
+            required=True,
+            description=told,
         )
         for name, told in path.items()
-    ]  # fmt: skip
+    ]
     if arguments is None:
         return named
     for name, schema in arguments.schema["properties"].items():

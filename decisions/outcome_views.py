@@ -22,13 +22,15 @@ class OutcomeView(ContinuityView):
     scopes = {"POST": "continuity:write"}
 
     @continuity_operation(
-        "reportOutcome", "Say what became of a decision", arguments=_QUERY,
+        "reportOutcome",
+        "Say what became of a decision",
+        arguments=_QUERY,
         path={"decision_id": "From the answer to the message."},
         answer=component("ContinuityOutcome", contract.OUTCOME_OUTPUT),
         body=component("ReportOutcome", contract.body_of(contract.OUTCOME_INPUT, "decision_id")),
         body_example={"outcome_status": "success", "outcome_note": "The release is out."},
         refusals=(400, 401, 403, 404, 409, 413, 415, 429),
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Once per decision: the identical report again returns the record, another is refused.
         The user's state moves by it, and a success that says how suggests a success path.

@@ -38,10 +38,14 @@ def open_outcome(decision: Decision, forecast: Forecast) -> Outcome:
     `outcome_id`.
     """
     return Outcome.objects.create(
-        decision=decision, tenant_id=decision.tenant_id, workspace_id=decision.workspace_id,
-        user_id=decision.user_id or "", opened_at=decision.created_at,
-        forecast=asdict(forecast), layer=forecast.layer,
-    )  # fmt: skip
+        decision=decision,
+        tenant_id=decision.tenant_id,
+        workspace_id=decision.workspace_id,
+        user_id=decision.user_id or "",
+        opened_at=decision.created_at,
+        forecast=asdict(forecast),
+        layer=forecast.layer,
+    )
 
 
 def report_outcome(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,9 +81,13 @@ def _report(
     owner: Owner, principal: Principal, call: Mapping[str, Any], approval: Confirmation | None
 ) -> dict[str, Any]:
     owner.lock()
-    outcome = Outcome.objects.select_related("decision").filter(
-        decision_id=call["decision_id"], workspace_id=owner.workspace_id, user_id=owner.user_id
-    ).first()  # fmt: skip
+    outcome = (
+        Outcome.objects.select_related("decision")
+        .filter(
+            decision_id=call["decision_id"], workspace_id=owner.workspace_id, user_id=owner.user_id
+        )
+        .first()
+    )
     if outcome is None:
         raise OutcomeNotFound(NOT_PENDING)
     digest = _digest_of(call)
@@ -90,8 +98,11 @@ def _report(
     _require_confirmed(outcome.decision)
     begin(approval)
     _write(outcome, call, digest=digest, by=principal.id)
-    told = {"status": outcome.status, "failureType": outcome.failure_type,
-            "systemCaused": outcome.system_caused}  # fmt: skip
+    told = {
+        "status": outcome.status,
+        "failureType": outcome.failure_type,
+        "systemCaused": outcome.system_caused,
+    }
     _record(owner, principal, call, "outcome.reported", **told)
     return record_of(outcome)
 

@@ -114,9 +114,14 @@ class PolicyFor:
 
 
 def judge(
-    *, principal_id: str, tenant_id: str, workspace_id: str, tool: str,
-    target_id: str | None = None, is_own: bool = False,
-) -> Verdict:  # fmt: skip
+    *,
+    principal_id: str,
+    tenant_id: str,
+    workspace_id: str,
+    tool: str,
+    target_id: str | None = None,
+    is_own: bool = False,
+) -> Verdict:
     """Return the verdict on one call, before it is made; one small query, whatever the number of
     rules.
 

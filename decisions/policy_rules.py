@@ -75,9 +75,12 @@ def ensure_rule(says: RuleSays, *, actor: str) -> PolicyRule:
         InvalidInput: As `make_rule`.
     """
     known = PolicyRule.objects.filter(
-        scope=says.scope, scope_id=says.scope_id, tool=says.tool, target_id=says.target_id,
+        scope=says.scope,
+        scope_id=says.scope_id,
+        tool=says.tool,
+        target_id=says.target_id,
         retired_at__isnull=True,
-    ).first()  # fmt: skip
+    ).first()
     if known is None:
         return make_rule(says, actor=actor)
     return known if known.verdict == says.verdict else change_rule(known.key, says, actor=actor)
@@ -144,9 +147,12 @@ def _write(says: RuleSays, *, actor: str, **more: object) -> PolicyRule:
             rule.save(force_insert=True)
     except IntegrityError:
         in_force = PolicyRule.objects.filter(
-            scope=says.scope, scope_id=says.scope_id, tool=says.tool, target_id=says.target_id,
+            scope=says.scope,
+            scope_id=says.scope_id,
+            tool=says.tool,
+            target_id=says.target_id,
             retired_at__isnull=True,
-        ).first()  # fmt: skip
+        ).first()
         known = in_force.key if in_force else ""
         raise Conflict(
             f"A rule about just this is in force: {known}. Change that one.",
@@ -175,10 +181,14 @@ def _stamp() -> None:
 
 def _told(rule: PolicyRule) -> dict[str, object]:
     return {
-        "version": rule.version, "verdict": rule.verdict, "scope": rule.scope,
-        "scopeId": rule.scope_id, "tool": rule.tool, "targetId": rule.target_id,
+        "version": rule.version,
+        "verdict": rule.verdict,
+        "scope": rule.scope,
+        "scopeId": rule.scope_id,
+        "tool": rule.tool,
+        "targetId": rule.target_id,
         "reason": rule.reason,
-    }  # fmt: skip
+    }
 
 
 def _record(

@@ -150,9 +150,13 @@ def create_token(
         for user_id in acts_for:
             ensure_user(workspace_id=place.id, user_id=user_id)
         token = Token.objects.create(
-            name=name, digest=mac(_PURPOSE, secret.encode()), workspace=place, acts_for=acts_for,
-            scopes=sorted(scopes), trust=trust,
-        )  # fmt: skip
+            name=name,
+            digest=mac(_PURPOSE, secret.encode()),
+            workspace=place,
+            acts_for=acts_for,
+            scopes=sorted(scopes),
+            trust=trust,
+        )
         told = {"name": name, "scopes": sorted(scopes), "trust": trust, "actsFor": acts_for}
         place_ids = place.tenant_id, place.id
         record(Deed("token.created", actor, "token", token.id, *place_ids, told))

@@ -100,8 +100,11 @@ def _record_unknown(request: HttpRequest | Request) -> None:
     """
     count = _unknown_tokens.take()
     if count:
-        told = {"errorCode": NotAuthenticated.code, "calls": count,
-                "peer": request.META.get("REMOTE_ADDR", "")}  # fmt: skip
+        told = {
+            "errorCode": NotAuthenticated.code,
+            "calls": count,
+            "peer": request.META.get("REMOTE_ADDR", ""),
+        }
         path = storable_text(redact(request.path[:128]))
         record(Deed("access.refused", "unknown", "route", path, "", "", told))
 
@@ -162,9 +165,16 @@ def record_refusal(
     route, path = (match.route, match.kwargs) if match else ("", {})
     shown = {name: storable_text(redact(str(path[part])[:64])) for part, name in named.items()}
     record(
-        Deed("access.refused", principal.id, "route", route, principal.tenant_id,
-             principal.workspace_id, {"method": request.method, **shown, **why})
-    )  # fmt: skip
+        Deed(
+            "access.refused",
+            principal.id,
+            "route",
+            route,
+            principal.tenant_id,
+            principal.workspace_id,
+            {"method": request.method, **shown, **why},
+        )
+    )
 
 
 class TokenThrottle(BaseThrottle):

@@ -83,10 +83,13 @@ def marks_secrets(schema: Mapping[str, Any]) -> bool:
     """Tell whether any field of the schema is marked `writeOnly`: sent in, never given out."""
     return any(
         (key == "writeOnly" and item is True)
-        or any(marks_secrets(one) for one in (item if isinstance(item, list) else [item])
-               if isinstance(one, Mapping))
+        or any(
+            marks_secrets(one)
+            for one in (item if isinstance(item, list) else [item])
+            if isinstance(one, Mapping)
+        )
         for key, item in schema.items()
-    )  # fmt: skip
+    )
 
 
 def secret_paths(schema: Mapping[str, Any], value: Any) -> set[tuple[str | int, ...]]:

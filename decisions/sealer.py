@@ -136,8 +136,10 @@ class Sealer:
                 taken.add(entry.mac)
             elif entry.id not in self._refused:
                 self._refused.add(entry.id)
-                log.error("an audit row is not ours and is not sealed: see verify_audit",
-                          extra={"entryId": entry.id})  # fmt: skip
+                log.error(
+                    "an audit row is not ours and is not sealed: see verify_audit",
+                    extra={"entryId": entry.id},
+                )
         return fit
 
     def _note(self, head: Head) -> None:

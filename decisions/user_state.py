@@ -93,10 +93,8 @@ def state_of(owner: Owner) -> UserState:
     """
     known = {
         row.axis: AxisState(row.value, row.confidence, row.updated_at)
-        for row in AxisValue.objects.filter(
-            workspace_id=owner.workspace_id, user_id=owner.user_id
-        )
-    }  # fmt: skip
+        for row in AxisValue.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
+    }
     axes = {axis: known.get(axis) or AxisState(*_START[axis]) for axis in AXES}
     return UserState(owner.user_id, axes)
 
@@ -134,12 +132,16 @@ def move_state(owner: Owner, moves: Sequence[Move]) -> list[Evidence]:
         told.append(_evidence(owner, move, before, axes[move.axis], now))
     for axis in {move.axis for move in telling}:
         AxisValue.objects.update_or_create(
-            workspace_id=owner.workspace_id, user_id=owner.user_id, axis=axis,
+            workspace_id=owner.workspace_id,
+            user_id=owner.user_id,
+            axis=axis,
             defaults={
-                "tenant_id": owner.tenant_id, "value": axes[axis].value,
-                "confidence": axes[axis].confidence, "updated_at": now,
+                "tenant_id": owner.tenant_id,
+                "value": axes[axis].value,
+                "confidence": axes[axis].confidence,
+                "updated_at": now,
             },
-        )  # fmt: skip
+        )
     return Evidence.objects.bulk_create(told)
 
 
@@ -156,7 +158,14 @@ def _evidence(
     owner: Owner, move: Move, before: AxisState, after: AxisState, at: datetime
 ) -> Evidence:
     return Evidence(
-        **owner.columns, axis=move.axis, source=move.source, decision_id=move.decision_id,
-        delta=move.delta, confidence=move.confidence, value_before=before.value,
-        value_after=after.value, note=move.note[:500], created_at=at,
-    )  # fmt: skip
+        **owner.columns,
+        axis=move.axis,
+        source=move.source,
+        decision_id=move.decision_id,
+        delta=move.delta,
+        confidence=move.confidence,
+        value_before=before.value,
+        value_after=after.value,
+        note=move.note[:500],
+        created_at=at,
+    )

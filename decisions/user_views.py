@@ -29,9 +29,12 @@ class StateView(ContinuityView):
     scopes = {"GET": "continuity:read"}
 
     @continuity_operation(
-        "getUserState", "What a user has to spend", path=_IN_PATH,
-        answer=component("ContinuityState", contract.STATE_OUTPUT), refusals=_READ,
-    )  # fmt: skip
+        "getUserState",
+        "What a user has to spend",
+        path=_IN_PATH,
+        answer=component("ContinuityState", contract.STATE_OUTPUT),
+        refusals=_READ,
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Six axes from 0 (nothing left) to 1, how sure each is, and the scarcest of them."""
         asked = self.arguments(_STATE)
@@ -44,16 +47,22 @@ class ObjectsView(ContinuityView):
     scopes = {"GET": "continuity:read"}
 
     @continuity_operation(
-        "listUserObjects", "Shell and success paths", path=_IN_PATH, arguments=_LIST,
-        answer=component("ContinuityObjects", contract.LIST_OBJECTS_OUTPUT), refusals=_READ,
-    )  # fmt: skip
+        "listUserObjects",
+        "Shell and success paths",
+        path=_IN_PATH,
+        arguments=_LIST,
+        answer=component("ContinuityObjects", contract.LIST_OBJECTS_OUTPUT),
+        refusals=_READ,
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Current versions, the last written first."""
         asked = self.arguments(_LIST)
         listed = objects.list_objects(
-            principal=principal_of(request), user_id=asked["user_id"],
-            object_type=asked.get("type"), limit=asked.get("limit", 50),
-        )  # fmt: skip
+            principal=principal_of(request),
+            user_id=asked["user_id"],
+            object_type=asked.get("type"),
+            limit=asked.get("limit", 50),
+        )
         return json_answer(listed)
 
 
@@ -78,13 +87,20 @@ class ShellView(_WritingView):
     """POST /user/{user_id}/objects/shell."""
 
     @continuity_operation(
-        "putShell", "Write the Shell", path=_IN_PATH, answer=_PUT, refusals=_WRITE,
+        "putShell",
+        "Write the Shell",
+        path=_IN_PATH,
+        answer=_PUT,
+        refusals=_WRITE,
         body=component("ContinuityShell", contract.body_of(contract.PUT_SHELL_INPUT)),
         body_example={
-            "social_interface": {"tone": "plain"}, "narratives": {}, "confidence": "high",
-            "validity": "long", "source": "user",
+            "social_interface": {"tone": "plain"},
+            "narratives": {},
+            "confidence": "high",
+            "validity": "long",
+            "source": "user",
         },
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Overwrites the user's one Shell; older versions are kept. An inferred one has to say what
         from (`evidence`). `If-Match` names the version that it is to replace.
@@ -99,9 +115,12 @@ class LatestShellView(ContinuityView):
     scopes = {"GET": "continuity:read"}
 
     @continuity_operation(
-        "getLatestShell", "The Shell as it is now", path=_IN_PATH,
-        answer=component("ContinuityLatestShell", contract.LATEST_SHELL_OUTPUT), refusals=_READ,
-    )  # fmt: skip
+        "getLatestShell",
+        "The Shell as it is now",
+        path=_IN_PATH,
+        answer=component("ContinuityLatestShell", contract.LATEST_SHELL_OUTPUT),
+        refusals=_READ,
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The user's one Shell in its newest version, which the header ETag names for a write with
         `If-Match`; `item` is null for a user who has none yet.
@@ -116,16 +135,24 @@ class SuccessPathView(_WritingView):
     """POST /user/{user_id}/objects/success-path."""
 
     @continuity_operation(
-        "putSuccessPath", "Write a success path", path=_IN_PATH, answer=_PUT, refusals=_WRITE,
+        "putSuccessPath",
+        "Write a success path",
+        path=_IN_PATH,
+        answer=_PUT,
+        refusals=_WRITE,
         body=component("ContinuitySuccessPath", contract.body_of(contract.PUT_SUCCESS_PATH_INPUT)),
         body_example={
-            "name": "read the release notes", "intent": "read the notes of a release",
-            "required_slots": ["url"], "slot_definitions": {"url": "where the notes are"},
+            "name": "read the release notes",
+            "intent": "read the notes of a release",
+            "required_slots": ["url"],
+            "slot_definitions": {"url": "where the notes are"},
             "procedure": [{"tool": "read_page", "args": {"url": "${url}"}}],
-            "success_criteria": "the text names the version", "confidence": "medium",
-            "validity": "long", "tags": ["release"],
+            "success_criteria": "the text names the version",
+            "confidence": "medium",
+            "validity": "long",
+            "tags": ["release"],
         },
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """A way that worked, by its name: the same name again is a new version. Every slot that is
         required, or that a step uses, needs its definition.

@@ -34,20 +34,26 @@ Contents = list[types.TextResourceContents | types.BlobResourceContents]
 
 TEMPLATES = (
     types.ResourceTemplate(
-        name="run", title="A run", uri_template="continuity://runs/{runId}", mime_type=JSON,
+        name="run",
+        title="A run",
+        uri_template="continuity://runs/{runId}",
+        mime_type=JSON,
         description="The run as it is now: status, progress, and its result once it ended.",
     ),
     types.ResourceTemplate(
-        name="run_events", title="A run's events", mime_type=JSON,
+        name="run_events",
+        title="A run's events",
+        mime_type=JSON,
         uri_template="continuity://runs/{runId}/events{?after}",
         description="What happened in the run, in order, behind the event of seq `after`.",
     ),
     types.ResourceTemplate(
-        name="artifact", title="An artifact",
+        name="artifact",
+        title="An artifact",
         uri_template="continuity://artifacts/{artifactId}{?offset}",
         description="Something that a run kept, from the byte `offset` on.",
     ),
-)  # fmt: skip
+)
 
 
 class NoSuchResource(InvalidInput):
@@ -117,9 +123,12 @@ def read(*, principal: Principal, uri: str) -> Contents:
 
 def _read_events(principal: Principal, uri: str, run_id: str, after: int) -> Contents:
     page = selectors.list_events(
-        principal=principal, run_id=run_id, after=after, limit=1000,
+        principal=principal,
+        run_id=run_id,
+        after=after,
+        limit=1000,
         max_bytes=settings.MCP_ANSWER_BYTES,
-    )  # fmt: skip
+    )
     contents: Contents = [_json(uri, page)]
     if not page["terminal"]:
         more = f"continuity://runs/{run_id}/events?after={page['lastSeq']}"
@@ -129,9 +138,11 @@ def _read_events(principal: Principal, uri: str, run_id: str, after: int) -> Con
 
 def _read_artifact(principal: Principal, uri: str, artifact_id: str, offset: int) -> Contents:
     chunk = read_chunk(
-        principal=principal, artifact_id=artifact_id, offset=offset,
+        principal=principal,
+        artifact_id=artifact_id,
+        offset=offset,
         limit=settings.MCP_ANSWER_BYTES,
-    )  # fmt: skip
+    )
     mime_type, data = chunk["mimeType"], chunk["data"]
     contents: Contents = [
         types.TextResourceContents(uri=uri, mime_type=mime_type, text=data)

@@ -80,9 +80,12 @@ async def _call(tool: OfferedTool, call: Call) -> dict[str, Any]:
 
     await call.progress(0, 0, f"{tool.name} on {target.target_name}")
     asked = AskedCall(
-        tool.name, args, target_id=target.target_id,
-        timeout_ms=max(1, LIMIT_MS - int(call.spent_s * 1000)), on_update=progress.say,
-    )  # fmt: skip
+        tool.name,
+        args,
+        target_id=target.target_id,
+        timeout_ms=max(1, LIMIT_MS - int(call.spent_s * 1000)),
+        on_update=progress.say,
+    )
     try:
         answered = await call_tool(principal=call.principal, asked=asked)
     finally:

@@ -67,24 +67,28 @@ STEPS: Final = Figure(
     "continuity_step_duration_seconds",
     "How long steps of runs took, by template and by what came of them"
     " (succeeded, failed, retried).",
-    ("template", "outcome"), _STEP_BOUNDS,
-)  # fmt: skip
+    ("template", "outcome"),
+    _STEP_BOUNDS,
+)
 WAITS: Final = Figure(
     "continuity_run_wait_seconds",
     "How long runs waited from being accepted to being taken by a worker for the first time.",
-    ("template",), _WAIT_BOUNDS,
-)  # fmt: skip
+    ("template",),
+    _WAIT_BOUNDS,
+)
 RUNNER_CALLS: Final = Figure(
     "continuity_runner_call_duration_seconds",
     "How long calls to docker-runners took, by what came of them: ok, or why they failed.",
-    ("outcome",), _CALL_BOUNDS,
-)  # fmt: skip
+    ("outcome",),
+    _CALL_BOUNDS,
+)
 MODEL_TURNS: Final = Figure(
     "continuity_model_turn_duration_seconds",
     "How long turns of agents' models took, waits and tries again included, by what came of them:"
     " ok, late (not within its time), unavailable (none, or out of reach), failed, interrupted.",
-    ("outcome",), _CALL_BOUNDS,
-)  # fmt: skip
+    ("outcome",),
+    _CALL_BOUNDS,
+)
 MODEL_TOKENS: Final = Figure(
     "continuity_model_tokens_total",
     "Tokens of agents' models in turns that came whole: what they were told (input) and what they"
@@ -115,9 +119,20 @@ FIGURES: Final = {
     )
 }
 OUTCOMES: Final = frozenset(
-    {"ok", "runner", "connect", "timeout", "status", "not_json", "shape", "no_endpoint",
-     "too_large", "interrupted", "other"}
-)  # fmt: skip
+    {
+        "ok",
+        "runner",
+        "connect",
+        "timeout",
+        "status",
+        "not_json",
+        "shape",
+        "no_endpoint",
+        "too_large",
+        "interrupted",
+        "other",
+    }
+)
 
 _lock = threading.Lock()
 _numbers: dict[Series, float] = {}

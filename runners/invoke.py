@@ -93,10 +93,14 @@ async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> 
         ctx.emit("tool.update", {"toolCallId": call_id, "delta": ctx.mask(update.delta), "at": at})
 
     whose = CallContext(
-        run_id=ctx.run_id, session_id=ctx.session_id, runtime_mode=ctx.trust,
-        tool_call_id=call_id, deadline=ctx.deadline, on_update=tell,
+        run_id=ctx.run_id,
+        session_id=ctx.session_id,
+        runtime_mode=ctx.trust,
+        tool_call_id=call_id,
+        deadline=ctx.deadline,
+        on_update=tell,
         traceparent=next_span(ctx.traceparent) if ctx.traceparent else None,
-    )  # fmt: skip
+    )
     result = await figures.runner_call(call_runner(call, whose, runner))
     return with_fallback(call.name, result, runner)
 

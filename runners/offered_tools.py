@@ -62,9 +62,10 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
     if not runners:
         return []
     policy = policy_for(
-        principal_id=caller.principal_id, tenant_id=caller.tenant_id,
+        principal_id=caller.principal_id,
+        tenant_id=caller.tenant_id,
         workspace_id=caller.workspace_id,
-    )  # fmt: skip
+    )
     taken = preferred_target(caller, runners)
     by_name: dict[str, list[tuple[Offer, OfferedOn]]] = {}
     for runner in runners:
@@ -87,9 +88,13 @@ def offers_of(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[Offer]
 
 def _on(runner: ExecutionTarget, policy: PolicyFor, tool: str, *, is_taken: bool) -> OfferedOn:
     return OfferedOn(
-        target_id=runner.id, target_name=runner.name, is_default=runner.is_default,
-        enabled=runner.enabled, verdict=policy.judge(tool, runner.id), is_taken=is_taken,
-    )  # fmt: skip
+        target_id=runner.id,
+        target_name=runner.name,
+        is_default=runner.is_default,
+        enabled=runner.enabled,
+        verdict=policy.judge(tool, runner.id),
+        is_taken=is_taken,
+    )
 
 
 def _joined(name: str, offers: list[tuple[Offer, OfferedOn]]) -> OfferedTool:

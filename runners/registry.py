@@ -55,10 +55,21 @@ def tool(
         if name in _tools:
             raise ValueError(f"tool {name} is registered twice")
         made = Tool(
-            name, kind, effect, timeout_ms, getdoc(function) or "", input_model, function, request,
-            response, uses_browser or kind == "browser", mends, developer, agent_only,
+            name,
+            kind,
+            effect,
+            timeout_ms,
+            getdoc(function) or "",
+            input_model,
+            function,
+            request,
+            response,
+            uses_browser or kind == "browser",
+            mends,
+            developer,
+            agent_only,
             opens_browser,
-        )  # fmt: skip
+        )
         _tools[name] = made
         return made
 

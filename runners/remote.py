@@ -49,11 +49,15 @@ def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
         RunnerFailed: The token was sealed under a key that is not configured any more.
     """
     return RunnerTarget(
-        target_id=target.id, tenant_id=target.tenant_id, kind=target.kind,
-        workspace_id=target.workspace_id or caller.workspace_id, endpoint=endpoint_of(target),
-        auth_token=_token_of(target), timeout_ms=target.config.get("timeoutMs", TIMEOUT_MS),
+        target_id=target.id,
+        tenant_id=target.tenant_id,
+        kind=target.kind,
+        workspace_id=target.workspace_id or caller.workspace_id,
+        endpoint=endpoint_of(target),
+        auth_token=_token_of(target),
+        timeout_ms=target.config.get("timeoutMs", TIMEOUT_MS),
         falls_back=target.config.get("onUnreachable") == "fallback_local",
-    )  # fmt: skip
+    )
 
 
 def endpoint_of(target: ExecutionTarget) -> str | None:

@@ -28,11 +28,22 @@ from runners.workspace.errors import TooSlow, WorkspaceFailed
 KINDS: tuple[type[WorkspaceFailed], ...] = (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
 CODES = {kind.code: kind for kind in KINDS}
 STATUS = {
-    "E_BAD_ARGS": 400, "E_DENY_PATH": 403, "E_POLICY_VIOLATION": 403, "E_TOOL_DISABLED": 403,
-    "E_NOT_FOUND": 404, "E_CONFLICT": 409, "E_TOO_LARGE": 413, "E_ENCODING": 422,
-    "E_PARSE_FAIL": 422, "E_LINT_FAIL": 422, "E_INTERNAL": 500, "E_IO": 500,
-    "E_UNSUPPORTED": 501, "E_PREVIEW_FAIL": 502, "E_TIMEOUT": 504,
-}  # fmt: skip
+    "E_BAD_ARGS": 400,
+    "E_DENY_PATH": 403,
+    "E_POLICY_VIOLATION": 403,
+    "E_TOOL_DISABLED": 403,
+    "E_NOT_FOUND": 404,
+    "E_CONFLICT": 409,
+    "E_TOO_LARGE": 413,
+    "E_ENCODING": 422,
+    "E_PARSE_FAIL": 422,
+    "E_LINT_FAIL": 422,
+    "E_INTERNAL": 500,
+    "E_IO": 500,
+    "E_UNSUPPORTED": 501,
+    "E_PREVIEW_FAIL": 502,
+    "E_TIMEOUT": 504,
+}
 # The first kind that a refusal is of says its code, and whether another call may succeed.
 _REFUSALS: tuple[tuple[type[Refused], str, bool], ...] = (
     (NotUnicode, "E_ENCODING", True),
@@ -68,18 +79,27 @@ _WAIT = {
 _OTHER_METHOD = "请使用响应头 Allow 所列的方法。"
 # Other codes that a call may end with, where a worker carried it.
 _OTHERS = {
-    "INVALID_PARAMETER": "E_BAD_ARGS", "RUN_TIMEOUT": "E_TIMEOUT", "POLICY_DENIED":
-    "E_POLICY_VIOLATION", "TRUST_LEVEL_NOT_ALLOWED": "E_POLICY_VIOLATION",
-    "NAVIGATION_TIMEOUT": "E_TIMEOUT", "ELEMENT_NOT_FOUND": "E_NOT_FOUND",
-    "PAGE_CRASHED": "E_PREVIEW_FAIL", "CHROMIUM_MISSING": "E_UNSUPPORTED",
-}  # fmt: skip
+    "INVALID_PARAMETER": "E_BAD_ARGS",
+    "RUN_TIMEOUT": "E_TIMEOUT",
+    "POLICY_DENIED": "E_POLICY_VIOLATION",
+    "TRUST_LEVEL_NOT_ALLOWED": "E_POLICY_VIOLATION",
+    "NAVIGATION_TIMEOUT": "E_TIMEOUT",
+    "ELEMENT_NOT_FOUND": "E_NOT_FOUND",
+    "PAGE_CRASHED": "E_PREVIEW_FAIL",
+    "CHROMIUM_MISSING": "E_UNSUPPORTED",
+}
 
 # What a call of any other tool is answered with; 422 where nothing is said here.
 _OWN_STATUS = {
-    "INVALID_PARAMETER": 400, "TRUST_LEVEL_NOT_ALLOWED": 400, "POLICY_DENIED": 403,
-    "EXECUTION_ERROR": 500, "CHROMIUM_MISSING": 501, "TOOL_EXEC_FAILED": 502,
-    "NAVIGATION_TIMEOUT": 504, "RUN_TIMEOUT": 504,
-}  # fmt: skip
+    "INVALID_PARAMETER": 400,
+    "TRUST_LEVEL_NOT_ALLOWED": 400,
+    "POLICY_DENIED": 403,
+    "EXECUTION_ERROR": 500,
+    "CHROMIUM_MISSING": 501,
+    "TOOL_EXEC_FAILED": 502,
+    "NAVIGATION_TIMEOUT": 504,
+    "RUN_TIMEOUT": 504,
+}
 
 
 class FailedCall(Refused):

@@ -71,19 +71,26 @@ def is_of(principal: Principal, session: BrowserSession) -> bool:
 def find_named(principal: Principal, name: str) -> BrowserSession | None:
     """Return the caller's open session of this name, of several the first; None: there is none."""
     mine = BrowserSession.objects.filter(
-        workspace_id=principal.workspace_id, principal_id=principal.id, trust=principal.trust,
-        name=name, closed_at__isnull=True,
-    )  # fmt: skip
+        workspace_id=principal.workspace_id,
+        principal_id=principal.id,
+        trust=principal.trust,
+        name=name,
+        closed_at__isnull=True,
+    )
     return mine.order_by("created_at", "id").first()
 
 
 def new_session(principal: Principal, name: str) -> BrowserSession:
     """Return the unsaved row of a new session."""
     return BrowserSession(
-        id=new_id("sess_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
-        principal_id=principal.id, trust=principal.trust, name=storable_text(name)[:NAME_MAX],
+        id=new_id("sess_"),
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        principal_id=principal.id,
+        trust=principal.trust,
+        name=storable_text(name)[:NAME_MAX],
         used_at=datetime.now(UTC),
-    )  # fmt: skip
+    )
 
 
 def read_state(session: BrowserSession) -> SavedState | None:
@@ -111,10 +118,12 @@ def save_state(
     return bool(
         ours.update(
             sealed_state=seal(json.dumps({"storage": storage, "urls": urls}).encode()),
-            cookies=len(cookies), logged_in_until=logged_in_until(cookies), saved_at=now,
+            cookies=len(cookies),
+            logged_in_until=logged_in_until(cookies),
+            saved_at=now,
             used_at=now,
         )
-    )  # fmt: skip
+    )
 
 
 def logged_in_until(cookies: Iterable[Mapping[str, Any]]) -> datetime | None:

@@ -54,9 +54,14 @@ def rows_of(old: str, new: str) -> Iterator[Row]:
 
 
 def _alike(
-    lines: list[str], start: int, end: int, shift: int, *, is_first: bool = False,
+    lines: list[str],
+    start: int,
+    end: int,
+    shift: int,
+    *,
+    is_first: bool = False,
     is_last: bool = False,
-) -> Iterator[Row]:  # fmt: skip
+) -> Iterator[Row]:
     """Yield equal lines: those near what changed, and how many lie between."""
     head = start if is_first else min(end, start + AROUND)
     tail = end if is_last else max(head, end - AROUND)

@@ -116,9 +116,10 @@ def sweep_workspaces() -> None:
 def _kept_of_deleted() -> KeptOfDeleted:
     policy: WorkspacePolicy = settings.WORKSPACE_POLICY
     return KeptOfDeleted(
-        policy.deleted_snapshots, policy.deleted_snapshot_bytes,
+        policy.deleted_snapshots,
+        policy.deleted_snapshot_bytes,
         policy.deleted_snapshot_days * 86_400,
-    )  # fmt: skip
+    )
 
 
 def _read(workspace: Workspace, snapshot_id: str) -> tuple[Snapshot, str]:
@@ -132,7 +133,12 @@ def _record(
     with transaction.atomic():
         record(
             Deed(
-                action, principal.id, "target", workspace.target_id, principal.tenant_id,
-                principal.workspace_id, told,
+                action,
+                principal.id,
+                "target",
+                workspace.target_id,
+                principal.tenant_id,
+                principal.workspace_id,
+                told,
             )
-        )  # fmt: skip
+        )

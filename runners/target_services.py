@@ -119,15 +119,25 @@ def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
     """Return a target as callers see it: its token never, a folder's place for local callers."""
     hides_root = row.kind == TargetKind.WORKSPACE and principal.trust != "local"
     return {
-        "targetId": row.id, "tenantId": row.tenant_id, "workspaceId": row.workspace_id,
-        "kind": row.kind, "name": row.name, "endpoint": row.endpoint,
-        "hasAuthToken": row.sealed_auth_token is not None, "isDefault": row.is_default,
-        "enabled": row.enabled, "config": {} if hides_root else row.config,
-        "version": row.version, "createdAt": _ms(row.created_at), "updatedAt": _ms(row.updated_at),
-        "lastSeenAt": _ms(row.last_seen_at), "probedAt": _ms(row.probed_at),
+        "targetId": row.id,
+        "tenantId": row.tenant_id,
+        "workspaceId": row.workspace_id,
+        "kind": row.kind,
+        "name": row.name,
+        "endpoint": row.endpoint,
+        "hasAuthToken": row.sealed_auth_token is not None,
+        "isDefault": row.is_default,
+        "enabled": row.enabled,
+        "config": {} if hides_root else row.config,
+        "version": row.version,
+        "createdAt": _ms(row.created_at),
+        "updatedAt": _ms(row.updated_at),
+        "lastSeenAt": _ms(row.last_seen_at),
+        "probedAt": _ms(row.probed_at),
         "probeError": row.probe_error,
-        "tools": [offer["name"] for offer in row.catalogue], "toolsError": row.catalogue_error,
-    }  # fmt: skip
+        "tools": [offer["name"] for offer in row.catalogue],
+        "toolsError": row.catalogue_error,
+    }
 
 
 @contextmanager
@@ -145,11 +155,16 @@ def _admitted(principal: Principal, deed: str, asked: Mapping[str, Any]) -> Iter
 def _says(principal: Principal, kind: str, asked: Mapping[str, Any]) -> TargetSays:
     auth_token = (asked["authToken"] or "") if "authToken" in asked else None
     return TargetSays(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name=asked["name"],
-        kind=kind, endpoint=asked.get("endpoint"), auth_token=auth_token,
-        is_default=asked.get("isDefault", False), enabled=asked.get("enabled", True),
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        name=asked["name"],
+        kind=kind,
+        endpoint=asked.get("endpoint"),
+        auth_token=auth_token,
+        is_default=asked.get("isDefault", False),
+        enabled=asked.get("enabled", True),
         config=asked.get("config", {}),
-    )  # fmt: skip
+    )
 
 
 def _visible(principal: Principal, target_id: str) -> ExecutionTarget:

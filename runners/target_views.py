@@ -45,9 +45,13 @@ class TargetsView(ApiView):
     scopes = {"GET": services.READ, "POST": services.ADMIN}
 
     @operation(
-        "listTargets", "Where tools are executed", tag="targets", answer=_LISTED, arguments=_LIST,
+        "listTargets",
+        "Where tools are executed",
+        tag="targets",
+        answer=_LISTED,
+        arguments=_LIST,
         refusals=(400, 401, 403, 429),
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> HttpResponse:
         """Those that a call may name, newest first; the next page starts at `offset` =
         `nextCursor`.
@@ -56,10 +60,16 @@ class TargetsView(ApiView):
         return json_answer(services.list_targets(principal=principal_of(request), **asked))
 
     @operation(
-        "createTarget", "Make a target", tag="targets", answer=_TARGET, status=201, body=_NEW,
-        body_example=contract.NEW_EXAMPLE, examples={201: contract.EXAMPLE},
+        "createTarget",
+        "Make a target",
+        tag="targets",
+        answer=_TARGET,
+        status=201,
+        body=_NEW,
+        body_example=contract.NEW_EXAMPLE,
+        examples={201: contract.EXAMPLE},
         refusals=(400, 401, 403, 409, 413, 415, 429),
-    )  # fmt: skip
+    )
     def post(self, request: Request) -> HttpResponse:
         """A target of the token's workspace. Its tools are denied until a rule of policy allows
         them.
@@ -76,9 +86,14 @@ class TargetView(ApiView):
     scopes = {"GET": services.READ, "PUT": services.ADMIN, "DELETE": services.ADMIN}
 
     @operation(
-        "getTarget", "One target", tag="targets", answer=_TARGET, path=_IN_PATH, examples=_SHOWN,
+        "getTarget",
+        "One target",
+        tag="targets",
+        answer=_TARGET,
+        path=_IN_PATH,
+        examples=_SHOWN,
         refusals=_READ,
-    )  # fmt: skip
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Whether it is enabled, its version, when it was seen last. Never its token."""
         target_id = self.arguments(_ID)["targetId"]
@@ -87,9 +102,15 @@ class TargetView(ApiView):
         )
 
     @operation(
-        "replaceTarget", "Change a target", tag="targets", answer=_TARGET, path=_IN_PATH,
-        body=_REPLACED, examples=_SHOWN, refusals=(*_WRITE, 409),
-    )  # fmt: skip
+        "replaceTarget",
+        "Change a target",
+        tag="targets",
+        answer=_TARGET,
+        path=_IN_PATH,
+        body=_REPLACED,
+        examples=_SHOWN,
+        refusals=(*_WRITE, 409),
+    )
     def put(self, request: Request, **path: str) -> HttpResponse:
         """Have it be what the body says, from the next call on; its version is raised.
 
@@ -102,9 +123,13 @@ class TargetView(ApiView):
         return json_answer(shown)
 
     @operation(
-        "deleteTarget", "Delete a target", tag="targets", answer=_DELETED, path=_IN_PATH,
+        "deleteTarget",
+        "Delete a target",
+        tag="targets",
+        answer=_DELETED,
+        path=_IN_PATH,
         refusals=_WRITE,
-    )  # fmt: skip
+    )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Calls that name it fail from now on; the rules of policy about it alone are retired."""
         target_id = self.arguments(_ID)["targetId"]
@@ -119,9 +144,14 @@ class ProbeView(ApiView):
     scopes = {"POST": services.ADMIN}
 
     @operation(
-        "probeTarget", "Ask whether a runner answers", tag="targets", answer=_TARGET,
-        path=_IN_PATH, examples=_SHOWN, refusals=_WRITE,
-    )  # fmt: skip
+        "probeTarget",
+        "Ask whether a runner answers",
+        tag="targets",
+        answer=_TARGET,
+        path=_IN_PATH,
+        examples=_SHOWN,
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Asks GET /health beside its endpoint, for five seconds at most. Any HTTP answer counts:
         `lastSeenAt` is now, else `probeError` says why there was none. One that is up is asked

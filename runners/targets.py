@@ -265,9 +265,11 @@ def _save(target: ExecutionTarget, *, is_new: bool = False) -> None:
             told = {"targetId": target.id}
             raise Conflict(f"There is a target {target.id} already.", details=told) from None
         other = ExecutionTarget.objects.filter(
-            tenant_id=target.tenant_id, workspace_id=target.workspace_id, kind=target.kind,
+            tenant_id=target.tenant_id,
+            workspace_id=target.workspace_id,
+            kind=target.kind,
             is_default=True,
-        ).first()  # fmt: skip
+        ).first()
         named = f"{other.name} ({other.id})" if other else "another one"
         raise Conflict(
             f"The default is {named}; take that from it first.",
@@ -281,11 +283,16 @@ def _listens_at(target: ExecutionTarget) -> str | None:
 
 def _told(target: ExecutionTarget) -> dict[str, Any]:
     return {
-        "version": target.version, "kind": target.kind, "name": target.name,
-        "isDefault": target.is_default, "enabled": target.enabled, "config": target.config,
-        "workspaceId": target.workspace_id, "endpoint": target.endpoint,
+        "version": target.version,
+        "kind": target.kind,
+        "name": target.name,
+        "isDefault": target.is_default,
+        "enabled": target.enabled,
+        "config": target.config,
+        "workspaceId": target.workspace_id,
+        "endpoint": target.endpoint,
         "hasAuthToken": target.sealed_auth_token is not None,
-    }  # fmt: skip
+    }
 
 
 def _record(action: str, actor: str, target: ExecutionTarget, **more: Any) -> None:

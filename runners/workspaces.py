@@ -90,9 +90,14 @@ def open_target(
     settings_say = _settings_for(target, root, developer_target)
     policy, trouble = _policy(settings_say, root, is_told_only=tool == _TELLS_POLICY)
     return Workspace(
-        target_id=target.id, root=root, state=state_of(root), principal_id=caller.principal_id,
-        policy=policy, offered=_usable(policy) if offered is None else offered, trouble=trouble,
-    )  # fmt: skip
+        target_id=target.id,
+        root=root,
+        state=state_of(root),
+        principal_id=caller.principal_id,
+        policy=policy,
+        offered=_usable(policy) if offered is None else offered,
+        trouble=trouble,
+    )
 
 
 def developer_target_of(caller: Caller) -> str | None:
@@ -138,9 +143,10 @@ def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget
         target = choose_target(caller, TargetKind.WORKSPACE, target_id)
     except NotFound as missing:
         raise NotThere(
-            missing.message, details={"targetId": target_id},
+            missing.message,
+            details={"targetId": target_id},
             hint=_OTHER_TARGET[settings.WORKSPACE_POLICY.language],
-        ) from None  # fmt: skip
+        ) from None
     if target is not None:
         return target
     if is_mine and mine.root is not None:
@@ -184,15 +190,20 @@ def _local_target(folder: LocalFolder) -> ExecutionTarget:
         return found
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     target = ExecutionTarget(
-        id=made_id, **place, kind=TargetKind.WORKSPACE, name=root.name[:128] or "/", config=config,
+        id=made_id,
+        **place,
+        kind=TargetKind.WORKSPACE,
+        name=root.name[:128] or "/",
+        config=config,
         is_local=True,
-    )  # fmt: skip
+    )
     try:
         with transaction.atomic():
             target.save(force_insert=True)
             told_of = {"kind": "workspace", "isLocal": True, "config": config}
-            record(Deed("target.created", principal.id, "target", made_id, **place,
-                        metadata=told_of))  # fmt: skip
+            record(
+                Deed("target.created", principal.id, "target", made_id, **place, metadata=told_of)
+            )
     except IntegrityError:  # another process was first
         return ExecutionTarget.objects.get(id=made_id)
     return target

@@ -69,9 +69,7 @@ def _begin_by_heart(
     return ruling, place
 
 
-def known_way(
-    run: Run, use: ToolUse
-) -> tuple[Ruling, Place | None, list[StillSo]] | None:  # fmt: skip
+def known_way(run: Run, use: ToolUse) -> tuple[Ruling, Place | None, list[StillSo]] | None:
     """Return the ruling on a call and where it works, as far as this process knows without a query,
     and what has to be so still as it begins; None where policy or the target has to be asked.
     """

@@ -72,9 +72,10 @@ class Belongings:
     def values_of(self, step_index: int) -> dict[str, Any]:
         """Return what a step gets of them."""
         return {
-            "secrets": self.secrets.of_step(step_index), "masker": self.masker,
+            "secrets": self.secrets.of_step(step_index),
+            "masker": self.masker,
             "opened": self._opened,
-        }  # fmt: skip
+        }
 
 
 def _told_by_models(run: Run) -> list[str]:

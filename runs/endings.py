@@ -77,13 +77,21 @@ def canceled(run: Run, *, by: str, reason: str) -> dict[str, Any]:
     under_way = steps.filter(status=StepStatus.STARTED).order_by("index").first()
     at = {"step": {"step": under_way.index, "name": under_way.name}} if under_way else {}
     error = error_object(
-        "RUN_CANCELED", told, actor=by, reason=reason or "cancel was asked for",
-        details={"statusBefore": run.status, "doneSteps": run.done_steps}, **at,
-    )  # fmt: skip
+        "RUN_CANCELED",
+        told,
+        actor=by,
+        reason=reason or "cancel was asked for",
+        details={"statusBefore": run.status, "doneSteps": run.done_steps},
+        **at,
+    )
     # Not "was begun": a step may begin between this look and the cancel.
     is_harmless = run.status == RunStatus.QUEUED or not steps.filter(effect=Effect.ONCE).exists()
-    actions = next_actions(error, template_id=run.template_id, inputs=run.inputs,
-                           again=is_harmless and not run.holds_secrets)  # fmt: skip
+    actions = next_actions(
+        error,
+        template_id=run.template_id,
+        inputs=run.inputs,
+        again=is_harmless and not run.holds_secrets,
+    )
     return {"error": error, "result_summary": told[:500], "next_actions": storable(actions)}
 
 
@@ -144,15 +152,20 @@ def timed_out(
         error, template_id=run.template_id, inputs=run.inputs, again=again
     )
     ending = failed(error, partial=conclusion.result)
-    kept = [_read_on(blob.artifact_id, "This lists what had been done by then.")
-            for blob in ending.blobs]  # fmt: skip
+    kept = [
+        _read_on(blob.artifact_id, "This lists what had been done by then.")
+        for blob in ending.blobs
+    ]
     return replace(ending, next_actions=storable([*actions, *kept]))
 
 
 def fail_over_defect(
-    held: Claim, error: Exception, *, active_ms: int,
+    held: Claim,
+    error: Exception,
+    *,
+    active_ms: int,
     left: tuple[Sequence[StepChange], Sequence[NewEvent]] = ((), ()),
-) -> None:  # fmt: skip
+) -> None:
     """End a run over a defect of ours, which the log tells in full under the error id.
 
     Commits, with what the steps `left` unless that itself cannot be written.

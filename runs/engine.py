@@ -203,8 +203,14 @@ class Execution:
         lines = [*self.unwritten, *changes]
         active_ms, events = self.active_ms, self.told.events()
         ending = None if ending is None else self.under_way.ending(ending)
-        journal.write(self.held, lines, active_ms=active_ms, events=events, ending=ending,
-                      forget_secrets=self.belongings.spends_secrets(lines))  # fmt: skip
+        journal.write(
+            self.held,
+            lines,
+            active_ms=active_ms,
+            events=events,
+            ending=ending,
+            forget_secrets=self.belongings.spends_secrets(lines),
+        )
         self.unwritten = []
         self.told.forget()
         self.slot_is_free = ending is not None  # the end of a run gives its slot back
@@ -220,8 +226,14 @@ class Execution:
         """Leave the run waiting for a person; its page is kept before anybody can go on with it."""
         keeps_page = self.under_way.park(self.held.epoch + 1)
         left, spent = self.unwritten, self.belongings.spends_secrets(self.unwritten)
-        pause(self.held, self.asking[0], (left, self.told.events()), active_ms=self.active_ms,
-              keeps_page=keeps_page, forget_secrets=spent)  # fmt: skip
+        pause(
+            self.held,
+            self.asking[0],
+            (left, self.told.events()),
+            active_ms=self.active_ms,
+            keeps_page=keeps_page,
+            forget_secrets=spent,
+        )
         self.unwritten, self.slot_is_free = [], True
         self.told.forget()
 

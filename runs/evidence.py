@@ -49,9 +49,16 @@ def export_evidence(
     if run is None:
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     record(
-        Deed("run.evidence_exported", principal.id, "run", run.id, run.tenant_id, run.workspace_id,
-             {"contents": contents})
-    )  # fmt: skip
+        Deed(
+            "run.evidence_exported",
+            principal.id,
+            "run",
+            run.id,
+            run.tenant_id,
+            run.workspace_id,
+            {"contents": contents},
+        )
+    )
     head = bundle_head("run", made_by=principal.id, runId=run.id, contents=contents)
     return bundle_lines(head, _records(run, contents=contents))
 
@@ -59,9 +66,12 @@ def export_evidence(
 def _records(run: Run, *, contents: bool) -> Iterator[Record]:
     return chain(
         [{"type": "run", **_columns(run)}],
-        _steps(run), _events(run), _artifacts(run, contents=contents), _decisions(run),
+        _steps(run),
+        _events(run),
+        _artifacts(run, contents=contents),
+        _decisions(run),
         _audit(run),
-    )  # fmt: skip
+    )
 
 
 def _columns(row: Any) -> Record:
@@ -99,8 +109,13 @@ def _events(run: Run) -> Iterator[Record]:
     while found := list(upto.filter(seq__gt=after).order_by("seq")[:PORTION]):
         for event in found:
             at = _plain(event.at)
-            yield {"type": "event", "seq": event.seq, "event": event.type, "at": at,
-                   "data": event.data}  # fmt: skip
+            yield {
+                "type": "event",
+                "seq": event.seq,
+                "event": event.type,
+                "at": at,
+                "data": event.data,
+            }
         after = found[-1].seq
 
 

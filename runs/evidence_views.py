@@ -38,10 +38,15 @@ class EvidenceView(ApiView):
     scopes = {"GET": "audit:read"}
 
     @operation(
-        "exportEvidence", "The evidence of a run as one file", tag="audit", arguments=_INPUT,
-        answer={"type": "string"}, path={"runId": "A run's id; one past its time to live too."},
-        media_types=(JSON_LINES,), refusals=(400, 401, 403, 404, 429),
-    )  # fmt: skip
+        "exportEvidence",
+        "The evidence of a run as one file",
+        tag="audit",
+        arguments=_INPUT,
+        answer={"type": "string"},
+        path={"runId": "A run's id; one past its time to live too."},
+        media_types=(JSON_LINES,),
+        refusals=(400, 401, 403, 404, 429),
+    )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
         """JSON lines: the run, its steps, events, artifacts and decisions, and its part of the
         audit log with the seals. `manage.py verify_audit --bundle FILE` checks it. The scope
@@ -49,9 +54,11 @@ class EvidenceView(ApiView):
         """
         asked = self.arguments(_INPUT)
         lines = await in_thread(
-            export_evidence, principal=principal_of(request), run_id=asked["runId"],
+            export_evidence,
+            principal=principal_of(request),
+            run_id=asked["runId"],
             contents=asked.get("contents") == "true",
-        )  # fmt: skip
+        )
         return StreamingHttpResponse(
             in_portions(lines), headers=file_headers(EVIDENCE_NAME.format(asked["runId"]))
         )

@@ -140,9 +140,12 @@ def _end(ending: Ending, written: Transition, *, cuts: str) -> None:
 
 def _artifact_created(blob: KeptBlob, step_index: int | None) -> NewEvent:
     data = {
-        "artifactId": blob.artifact_id, "kind": blob.kind, "name": blob.name,
-        "mimeType": blob.mime_type, "sizeBytes": blob.size_bytes,
-    }  # fmt: skip
+        "artifactId": blob.artifact_id,
+        "kind": blob.kind,
+        "name": blob.name,
+        "mimeType": blob.mime_type,
+        "sizeBytes": blob.size_bytes,
+    }
     return NewEvent("artifact.created", data | ({} if step_index is None else {"step": step_index}))
 
 

@@ -15,9 +15,13 @@ from runs.task_templates.registry import StepPlan
 def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:
     """Return the row of a step, which is not written yet."""
     return RunStep(
-        run_id=run.id, index=index, name=plan.name, effect=plan.effect,
-        effect_key=f"{run.id}:{index}", input=storable(dict(plan.input)),
-    )  # fmt: skip
+        run_id=run.id,
+        index=index,
+        name=plan.name,
+        effect=plan.effect,
+        effect_key=f"{run.id}:{index}",
+        input=storable(dict(plan.input)),
+    )
 
 
 def new_rows(change: Transition, now: datetime) -> list[RunStep]:
@@ -28,8 +32,15 @@ def new_rows(change: Transition, now: datetime) -> list[RunStep]:
 def _as_said(row: RunStep, line: StepChange, change: Transition, now: datetime) -> RunStep:
     begins = line.status == StepStatus.STARTED
     return RunStep(
-        run_id=row.run_id, index=row.index, name=row.name, effect=row.effect,
-        effect_key=row.effect_key, input=row.input, attempts=row.attempts, status=line.status,
-        epoch=change.epoch, owner=change.worker_id if begins else None,
+        run_id=row.run_id,
+        index=row.index,
+        name=row.name,
+        effect=row.effect,
+        effect_key=row.effect_key,
+        input=row.input,
+        attempts=row.attempts,
+        status=line.status,
+        epoch=change.epoch,
+        owner=change.worker_id if begins else None,
         started_at=now if begins else None,
-    )  # fmt: skip
+    )

@@ -89,8 +89,10 @@ def _belongings(statement: Statement, change: Transition) -> None:
             "taken",
             "UPDATE runs_slot s SET run_id = r.id, workspace_id = %s, worker_id = %s, epoch = %s"
             " FROM r, free WHERE s.number = free.number",
-            change.run.workspace_id, change.worker_id, change.epoch,
-        )  # fmt: skip
+            change.run.workspace_id,
+            change.worker_id,
+            change.epoch,
+        )
     if change.free_slot:
         statement.add(
             "freed",
@@ -112,9 +114,10 @@ def _events(statement: Statement, change: Transition, now: datetime) -> None:
             " SELECT r.id, r.last_seq - %s + v.nth, v.type, %s, v.data FROM r,"
             " ROWS FROM (jsonb_to_recordset(%s::jsonb) AS (type text, data jsonb))"
             " WITH ORDINALITY AS v(type, data, nth)",
-            len(change.events), now,
+            len(change.events),
+            now,
             _json([{"type": event.type, "data": event.data} for event in change.events]),
-        )  # fmt: skip
+        )
 
 
 def _steps(statement: Statement, change: Transition, now: datetime) -> None:
@@ -134,16 +137,22 @@ def _steps(statement: Statement, change: Transition, now: datetime) -> None:
             "started",
             "UPDATE runs_runstep s SET status = %s, epoch = %s, owner = %s, started_at = %s,"
             " attempts = s.attempts + 1 FROM r WHERE s.run_id = r.id AND s.index = ANY(%s)",
-            StepStatus.STARTED.value, change.epoch, change.worker_id, now, started,
-        )  # fmt: skip
+            StepStatus.STARTED.value,
+            change.epoch,
+            change.worker_id,
+            now,
+            started,
+        )
     if paused:
         statement.add(
             "paused",
             "UPDATE runs_runstep s SET status = %s, epoch = %s, paused = NULLIF(v.paused, 'null')"
             " FROM r, jsonb_to_recordset(%s::jsonb) AS v(i int, paused jsonb)"
             " WHERE s.run_id = r.id AND s.index = v.i",
-            StepStatus.PENDING.value, change.epoch, _json(paused),
-        )  # fmt: skip
+            StepStatus.PENDING.value,
+            change.epoch,
+            _json(paused),
+        )
     if over:
         statement.add(
             "stepped",
@@ -151,16 +160,21 @@ def _steps(statement: Statement, change: Transition, now: datetime) -> None:
             " output = NULLIF(v.output, 'null'), error = NULLIF(v.error, 'null') FROM r,"
             " jsonb_to_recordset(%s::jsonb) AS v(i int, status text, output jsonb, error jsonb)"
             " WHERE s.run_id = r.id AND s.index = v.i",
-            change.epoch, now, _json(over),
-        )  # fmt: skip
+            change.epoch,
+            now,
+            _json(over),
+        )
 
 
 def _artifacts(statement: Statement, change: Transition, now: datetime) -> None:
     run = change.run
     rows = artifact_rows(
-        change.blobs, tenant_id=run.tenant_id, workspace_id=run.workspace_id, run_id=run.id,
+        change.blobs,
+        tenant_id=run.tenant_id,
+        workspace_id=run.workspace_id,
+        run_id=run.id,
         ended_at=now if change.ended else None,
-    )  # fmt: skip
+    )
     if rows:
         statement.insert("kept", rows)
     if change.ended:
@@ -168,8 +182,9 @@ def _artifacts(statement: Statement, change: Transition, now: datetime) -> None:
             "expiring",
             "UPDATE artifacts_artifact a SET expires_at = %s::timestamptz + %s * interval '1 ms'"
             " FROM r WHERE a.run_id = r.id",
-            now, settings.ARTIFACT_TTL_MS,
-        )  # fmt: skip
+            now,
+            settings.ARTIFACT_TTL_MS,
+        )
 
 
 def _webhooks(statement: Statement, now: datetime) -> None:
@@ -183,8 +198,10 @@ def _webhooks(statement: Statement, now: datetime) -> None:
         " FROM r JOIN runs_run u ON u.id = r.id JOIN runs_webhook w"
         " ON w.workspace_id = u.workspace_id AND w.disabled_at IS NULL"
         " AND (w.every_run OR w.id = u.options ->> 'webhookId')",
-        DeliveryStatus.PENDING.value, now, now,
-    )  # fmt: skip
+        DeliveryStatus.PENDING.value,
+        now,
+        now,
+    )
 
 
 def _opening(statement: Statement, change: Transition) -> CallToOpen | None:

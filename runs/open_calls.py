@@ -119,10 +119,13 @@ def _open_in_one_statement(
     statement = Statement()
     wheres = ["id = %s AND epoch = %s AND status = %s", *(known.sql for known in if_still)]
     statement.add(
-        "r", f"SELECT id FROM runs_run WHERE {' AND '.join(wheres)} FOR UPDATE",  # noqa: S608
-        run.id, run.epoch, RunStatus.RUNNING.value,
+        "r",
+        f"SELECT id FROM runs_run WHERE {' AND '.join(wheres)} FOR UPDATE",  # noqa: S608
+        run.id,
+        run.epoch,
+        RunStatus.RUNNING.value,
         *(param for known in if_still for param in known.params),
-    )  # fmt: skip
+    )
     statement.insert("opened", [begun])
     statement.insert("told", [entry])
     return statement.run("SELECT id FROM r") is not None
@@ -170,9 +173,12 @@ def close_left_calls() -> int:
 
 def _open_call(call_id: str, opening: Deed, **of_run: Any) -> OpenCall:
     return OpenCall(
-        id=call_id, opening=asdict(opening), process=_process(os.getpid()),
-        opened_at=datetime.now(UTC), **of_run,
-    )  # fmt: skip
+        id=call_id,
+        opening=asdict(opening),
+        process=_process(os.getpid()),
+        opened_at=datetime.now(UTC),
+        **of_run,
+    )
 
 
 def _cut(calls: QuerySet[OpenCall], code: str) -> int:

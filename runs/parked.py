@@ -75,8 +75,9 @@ def close_left(worker_id: str) -> None:
 
     Asks the database only where there are some. From any thread.
     """
-    waiting = {run_id: parked for (pid, run_id), parked in list(_parked.items())
-               if pid == os.getpid()}  # fmt: skip
+    waiting = {
+        run_id: parked for (pid, run_id), parked in list(_parked.items()) if pid == os.getpid()
+    }
     if not waiting:
         return
     known = Run.objects.filter(id__in=waiting)

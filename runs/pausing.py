@@ -53,15 +53,22 @@ def pause(
         place = held.run.tenant_id, held.run.workspace_id
         deed = Deed("run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data)
         values = {
-            **written.values, "ready": False, "lease_owner": None, "epoch": Plus(1),
-            "waiting_for": waiting_for, "pinned_worker": held.worker_id if keeps_page else None,
-        }  # fmt: skip
+            **written.values,
+            "ready": False,
+            "lease_owner": None,
+            "epoch": Plus(1),
+            "waiting_for": waiting_for,
+            "pinned_worker": held.worker_id if keeps_page else None,
+        }
         values |= _without_answer(held.run)
         waiting = replace(
-            written, values=values, free_slot=True, deeds=[*written.deeds, deed],
+            written,
+            values=values,
+            free_slot=True,
+            deeds=[*written.deeds, deed],
             events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
             forget_secrets=forget_secrets,
-        )  # fmt: skip
+        )
         if apply(waiting) is None:
             raise LeaseLost(held.run.id)
         if isinstance(asked, TakenOver):

@@ -41,7 +41,7 @@ def find_share(worker_id: str) -> Claim | None:
     """
     going = Run.objects.filter(
         served_q(), shared=True, status=RunStatus.RUNNING, lease_owner__isnull=False
-    )  # fmt: skip
+    )
     wanted = going.exclude(lease_owner=worker_id).filter(Exists(_PENDING), ~Exists(_ASKING))
     run = wanted.order_by("started_at").first()
     return None if run is None else Claim(run, worker_id, Opening([], []), is_helper=True)
@@ -115,9 +115,12 @@ def put_back(worker_id: str, run_id: str | None = None) -> int:
     A step that cost its helpers MAX_TIMES_LOST tries is failed instead: it may be what kills them.
     """
     taken = RunStep.objects.filter(
-        status=StepStatus.STARTED, owner=worker_id, epoch=F("run__epoch"), run__shared=True,
+        status=StepStatus.STARTED,
+        owner=worker_id,
+        epoch=F("run__epoch"),
+        run__shared=True,
         run__status=RunStatus.RUNNING,
-    ).exclude(run__lease_owner=worker_id)  # fmt: skip
+    ).exclude(run__lease_owner=worker_id)
     if run_id is not None:
         taken = taken.filter(run_id=run_id)
     runs = list(Run.objects.filter(id__in=taken.values("run_id")))
@@ -156,7 +159,12 @@ def _fail(held: Claim, steps: list[RunStep]) -> None:
     done = {"done_steps": Plus(len(changes))}
     apply(
         Transition(
-            held.run, held.guard, done, events=told, steps=changes,
-            worker_id=held.worker_id, epoch=held.epoch,
+            held.run,
+            held.guard,
+            done,
+            events=told,
+            steps=changes,
+            worker_id=held.worker_id,
+            epoch=held.epoch,
         )
-    )  # fmt: skip
+    )

@@ -54,8 +54,9 @@ class Statement:
             name,
             f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {picked} FROM {source},'  # noqa: S608
             f' jsonb_populate_recordset(NULL::"{meta.db_table}", {given}) v',
-            orjson.dumps(values).decode(), *more,
-        )  # fmt: skip
+            orjson.dumps(values).decode(),
+            *more,
+        )
 
     def run(self, tail: str) -> tuple[Any, ...] | None:
         """Run it, and return the first row of its tail."""

@@ -32,8 +32,11 @@ def go_on(confirmation: Confirmation, **_signal: Any) -> bool:
     if run is None or (run.waiting_for or {}).get("decisionId") != decision.pk:
         return False  # it was canceled, or goes on already
     guard = {
-        "status": RunStatus.RUNNING, "ready": False, "lease_owner": None, "epoch": run.epoch,
-    }  # fmt: skip
+        "status": RunStatus.RUNNING,
+        "ready": False,
+        "lease_owner": None,
+        "epoch": run.epoch,
+    }
     if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
         return False
     outbox.put(run)
@@ -43,9 +46,12 @@ def go_on(confirmation: Confirmation, **_signal: Any) -> bool:
 def waiting_runs() -> QuerySet[Run]:
     """Return the runs that wait for a person."""
     return Run.objects.filter(
-        ended_at__isnull=True, status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True,
+        ended_at__isnull=True,
+        status=RunStatus.RUNNING,
+        ready=False,
+        lease_owner__isnull=True,
         waiting_for__type="confirmation",
-    )  # fmt: skip
+    )
 
 
 def look_after_waiting() -> int:
@@ -68,16 +74,23 @@ def look_after_waiting() -> int:
 def _let_unanswered_go_on() -> int:
     """Let runs go on whose question nobody answered in time: they hear that."""
     rows = Run.objects.filter(
-        ended_at__isnull=True, status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True,
-        waiting_for__type="answer", waiting_for__expiresAt__lte=int(time.time() * 1000),
-    )  # fmt: skip
+        ended_at__isnull=True,
+        status=RunStatus.RUNNING,
+        ready=False,
+        lease_owner__isnull=True,
+        waiting_for__type="answer",
+        waiting_for__expiresAt__lte=int(time.time() * 1000),
+    )
     return sum(_unanswered(run) for run in rows)
 
 
 def _unanswered(run: Run) -> bool:
     guard = {
-        "status": RunStatus.RUNNING, "ready": False, "lease_owner": None, "epoch": run.epoch,
-    }  # fmt: skip
+        "status": RunStatus.RUNNING,
+        "ready": False,
+        "lease_owner": None,
+        "epoch": run.epoch,
+    }
     with transaction.atomic():
         if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
             return False
@@ -92,8 +105,11 @@ def give_back(run: Run) -> bool:
     if (run.waiting_for or {}).get("type") != TAKEOVER:
         return False
     guard = {
-        "status": RunStatus.RUNNING, "ready": False, "lease_owner": None, "epoch": run.epoch,
-    }  # fmt: skip
+        "status": RunStatus.RUNNING,
+        "ready": False,
+        "lease_owner": None,
+        "epoch": run.epoch,
+    }
     if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
         return False
     run.ready = True

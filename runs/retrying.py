@@ -40,9 +40,12 @@ def take_over(old: Run, run: Run) -> None:
     appended = _appended(old, run)
     for step in done:
         RunStep.objects.filter(run_id=run.id, index=step.index).update(
-            status=step.status, output=step.output, attempts=step.attempts,
-            started_at=step.started_at, ended_at=step.ended_at,
-        )  # fmt: skip
+            status=step.status,
+            output=step.output,
+            attempts=step.attempts,
+            started_at=step.started_at,
+            ended_at=step.ended_at,
+        )
     RunStep.objects.bulk_create(appended)
     run.total_steps += len(appended)
     run.done_steps = sum(step.index < run.total_steps for step in done)
@@ -59,10 +62,17 @@ def _appended(old: Run, run: Run) -> list[RunStep]:
         whole.pop()
     return [
         RunStep(
-            run_id=run.id, index=row.index, name=row.name, effect=row.effect,
-            effect_key=f"{run.id}:{row.index}", input=row.input, status=row.status,
-            output=row.output, attempts=row.attempts, started_at=row.started_at,
+            run_id=run.id,
+            index=row.index,
+            name=row.name,
+            effect=row.effect,
+            effect_key=f"{run.id}:{row.index}",
+            input=row.input,
+            status=row.status,
+            output=row.output,
+            attempts=row.attempts,
+            started_at=row.started_at,
             ended_at=row.ended_at,
         )
         for row in whole[run.total_steps :]
-    ]  # fmt: skip
+    ]

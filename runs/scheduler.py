@@ -62,15 +62,30 @@ class Scheduler:
         for.
         """
         duties: list[tuple[float, Callable[[], object]]] = [
-            (1.0, outbox.ring_again), (1.0, self.reap), (1.0, self.time_out_queued),
-            (1.0, portions.put_back_of_the_lost), (1.0, look_after_waiting),
-            (1.0, fold_totals), (15.0, hide_runs), (15.0, expire_artifacts),
-            (60.0, claims.free_stale_slots), (15.0, forget_left_secrets), (60.0, expire_sessions),
-            (3600.0, delete_old_runs), (3600.0, delete_closed_sessions), (3600.0, collect_blobs),
-            (3600.0, forget_uploads), (300.0, forget_answers), (300.0, forget_keys),
-            (3600.0, forget_conversations), (30.0, sweep_workspaces), (10.0, close_left_calls),
-            (5.0, look_after_tasks), (5.0, end_takeovers), (3600.0, delete_old_tasks),
-        ]  # fmt: skip
+            (1.0, outbox.ring_again),
+            (1.0, self.reap),
+            (1.0, self.time_out_queued),
+            (1.0, portions.put_back_of_the_lost),
+            (1.0, look_after_waiting),
+            (1.0, fold_totals),
+            (15.0, hide_runs),
+            (15.0, expire_artifacts),
+            (60.0, claims.free_stale_slots),
+            (15.0, forget_left_secrets),
+            (60.0, expire_sessions),
+            (3600.0, delete_old_runs),
+            (3600.0, delete_closed_sessions),
+            (3600.0, collect_blobs),
+            (3600.0, forget_uploads),
+            (300.0, forget_answers),
+            (300.0, forget_keys),
+            (3600.0, forget_conversations),
+            (30.0, sweep_workspaces),
+            (10.0, close_left_calls),
+            (5.0, look_after_tasks),
+            (5.0, end_takeovers),
+            (3600.0, delete_old_tasks),
+        ]
         due = [0.0] * len(duties)
         while not self.stopping.is_set():
             for number, (interval_s, duty) in enumerate(duties):
@@ -100,8 +115,10 @@ class Scheduler:
             if gone or still_s >= settings.LEASE_LOST_S:
                 reason = "process gone" if gone else f"no heartbeat for {still_s:.0f} s"
                 runs = claims.lose_worker(worker.id, beat=worker.beat, reason=reason)
-                log.warning("a worker was lost", extra={"workerId": worker.id, "reason": reason,
-                                                        "runs": runs})  # fmt: skip
+                log.warning(
+                    "a worker was lost",
+                    extra={"workerId": worker.id, "reason": reason, "runs": runs},
+                )
         self._beats.keep_only({worker.id for worker in workers})
         if strays := claims.lose_stray_runs():
             log.warning("runs were leased to workers given up before", extra={"runs": strays})

@@ -63,9 +63,13 @@ def submit_run(
     options = options or {}
     asked_auto = options.get("mode", "auto") == "auto"
     submission = judge_submission(
-        principal=principal, template_id=template_id, inputs=inputs, session_id=session_id,
-        options=options, slot_is_free=asked_auto and count_free_slots() > 0,
-    )  # fmt: skip
+        principal=principal,
+        template_id=template_id,
+        inputs=inputs,
+        session_id=session_id,
+        options=options,
+        slot_is_free=asked_auto and count_free_slots() > 0,
+    )
     check_named(principal, options.get("webhookId"))
     first = run_of_key(submission)
     if first is None:  # what was done already is not asked about again
@@ -91,9 +95,12 @@ def _admitted(
 
 
 def _write_once(
-    run: Run, submission: Submission, approval: Confirmation | None,
-    carries: CarriedCall | None, turn: Turn | None,
-) -> tuple[Run, str] | None:  # fmt: skip
+    run: Run,
+    submission: Submission,
+    approval: Confirmation | None,
+    carries: CarriedCall | None,
+    turn: Turn | None,
+) -> tuple[Run, str] | None:
     """Write the run, use its approval up and take its key, or return the run that has the key."""
     if submission.key is None and approval is None and carries is None and turn is None:
         _write(run, submission)
@@ -127,16 +134,29 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
     now = datetime.now(UTC)
     principal, session = submission.principal, submission.session
     return Run(
-        id=new_id("run_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
-        principal_id=principal.id, user_id=principal.user_id, trust=principal.trust,
-        template_id=submission.template.template_id, template_version=submission.template.version,
-        mode=submission.mode, inputs=submission.inputs, options=submission.kept_options,
-        session_id=session.id if session else new_id("sess_"), owns_session=session is None,
+        id=new_id("run_"),
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        principal_id=principal.id,
+        user_id=principal.user_id,
+        trust=principal.trust,
+        template_id=submission.template.template_id,
+        template_version=submission.template.version,
+        mode=submission.mode,
+        inputs=submission.inputs,
+        options=submission.kept_options,
+        session_id=session.id if session else new_id("sess_"),
+        owns_session=session is None,
         shared=session is None and submission.template.shares_steps(submission.inputs),
-        holds_secrets=bool(submission.secrets), status=RunStatus.QUEUED,
-        total_steps=len(submission.plan), timeout_ms=submission.timeout_ms, retry_of=retry_of,
-        last_seq=1, created_at=now, updated_at=now,
-    )  # fmt: skip
+        holds_secrets=bool(submission.secrets),
+        status=RunStatus.QUEUED,
+        total_steps=len(submission.plan),
+        timeout_ms=submission.timeout_ms,
+        retry_of=retry_of,
+        last_seq=1,
+        created_at=now,
+        updated_at=now,
+    )
 
 
 def _write(run: Run, submission: Submission) -> None:
@@ -229,10 +249,13 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
     submission = judge_submission(
-        principal=principal, template_id=old.template_id, inputs=old.inputs,
-        session_id=None if old.owns_session else old.session_id, options=options,
+        principal=principal,
+        template_id=old.template_id,
+        inputs=old.inputs,
+        session_id=None if old.owns_session else old.session_id,
+        options=options,
         slot_is_free=False,
-    )  # fmt: skip
+    )
     run = _new_run(submission, retry_of=old.id)
     made = Run.objects.filter(retry_of=old.id).first()
     if made is None:

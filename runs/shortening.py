@@ -16,9 +16,14 @@ import orjson
 RESULT_BYTES = 64 * 1024  # a larger result is shortened in the run (runs.md, "Run object")
 _PINNED = frozenset({"enum", "const", "pattern", "format"})
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
-    "number": (int, float), "null": type(None),
-}  # fmt: skip
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "null": type(None),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +39,18 @@ class _Limits:
 
 
 _LADDER = (
-    _Limits(16_000, 1000, 1000), _Limits(4000, 1000, 1000), _Limits(2000, 1000, 1000),
-    _Limits(500, 1000, 1000), _Limits(200, 200, 200), _Limits(100, 50, 50), _Limits(60, 20, 20),
-    _Limits(40, 5, 10), _Limits(20, 1, 5), _Limits(20, 0, 0), _Limits(0, 0, 0, optional=False),
-)  # fmt: skip
+    _Limits(16_000, 1000, 1000),
+    _Limits(4000, 1000, 1000),
+    _Limits(2000, 1000, 1000),
+    _Limits(500, 1000, 1000),
+    _Limits(200, 200, 200),
+    _Limits(100, 50, 50),
+    _Limits(60, 20, 20),
+    _Limits(40, 5, 10),
+    _Limits(20, 1, 5),
+    _Limits(20, 0, 0),
+    _Limits(0, 0, 0, optional=False),
+)
 
 
 def shorten(

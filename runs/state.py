@@ -88,10 +88,17 @@ def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool
     guard = {"status": run.status, "epoch": run.epoch, "ready": True, "lease_owner": None}
     told = [event, *(said for step in steps for said in step.events)]
     change = Transition(
-        run, guard, values, events=told, steps=steps,
+        run,
+        guard,
+        values,
+        events=told,
+        steps=steps,
         deeds=[Deed(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
-        worker_id=worker_id, epoch=run.epoch + 1, take_slot=True, unring=True,
-    )  # fmt: skip
+        worker_id=worker_id,
+        epoch=run.epoch + 1,
+        take_slot=True,
+        unring=True,
+    )
     return apply(change) is not None if run.owns_session else _lease_with_session(change)
 
 

@@ -103,9 +103,14 @@ class StepRun:
         return self.run.session_id
 
     async def call(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
-    ) -> Mapping[str, Any]:  # fmt: skip
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        target_id: str | None = None,
+        timeout_ms: int | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> Mapping[str, Any]:
         """Call a tool and return its output; `target_id` is where it works, `timeout_ms` a limit
         below its own, `elsewhere` says that a runner performs it, whatever its name.
 
@@ -116,9 +121,13 @@ class StepRun:
                 person has decided.
         """
         use = use_of_step(
-            self.run, index=self.index, call=StepCall(tool, args, target_id, elsewhere),
-            masker=self.masker, number=len(self.calls), was_asked=self.replay is not None,
-        )  # fmt: skip
+            self.run,
+            index=self.index,
+            call=StepCall(tool, args, target_id, elsewhere),
+            masker=self.masker,
+            number=len(self.calls),
+            was_asked=self.replay is not None,
+        )
         call = remembered(use, self.replay)
         if call is None:
             made = await self._perform(use, timeout_ms, elsewhere)
@@ -143,9 +152,14 @@ class StepRun:
         return await self.call(tool, checked, target_id=here, timeout_ms=limit)
 
     async def attempt(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
-    ) -> ToolResult:  # fmt: skip
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        target_id: str | None = None,
+        timeout_ms: int | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> ToolResult:
         """Call a tool and return what came of it, a failure too.
 
         Raises:

@@ -73,9 +73,13 @@ def succeeded(
     if output.get("warnings"):
         data["warnings"] = list(output["warnings"])[:5]
     return StepChange(
-        row.index, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", data)], output=output,
-        blobs=tuple(step_run.blobs), calls=tuple(step_run.made),
-    )  # fmt: skip
+        row.index,
+        StepStatus.SUCCEEDED,
+        [NewEvent("step.succeeded", data)],
+        output=output,
+        blobs=tuple(step_run.blobs),
+        calls=tuple(step_run.made),
+    )
 
 
 def skipped(row: RunStep, reason: str) -> StepChange:
@@ -84,9 +88,7 @@ def skipped(row: RunStep, reason: str) -> StepChange:
     return StepChange(row.index, StepStatus.SKIPPED, [], output=row.output)
 
 
-def paused(
-    row: RunStep, step_run: StepRun, *, had_page: bool, taken_over: bool
-) -> StepChange:  # fmt: skip
+def paused(row: RunStep, step_run: StepRun, *, had_page: bool, taken_over: bool) -> StepChange:
     """Return the line of a step that stopped for a person: it is to be done again, and goes on
     behind the calls that it has made.
     """
@@ -94,9 +96,13 @@ def paused(
     row.status = StepStatus.PENDING
     row.paused = storable({"calls": calls, "hadPage": had_page, "takenOver": taken_over})
     return StepChange(
-        row.index, StepStatus.PENDING, [], blobs=tuple(step_run.blobs), paused=row.paused,
+        row.index,
+        StepStatus.PENDING,
+        [],
+        blobs=tuple(step_run.blobs),
+        paused=row.paused,
         calls=tuple(step_run.made),
-    )  # fmt: skip
+    )
 
 
 def unasked(change: StepChange) -> StepChange:
@@ -115,13 +121,18 @@ def failed(
     error = storable(error)
     row.status, row.error = StepStatus.FAILED, error
     told = {
-        "durationMs": duration_ms, "errorCode": error["errorCode"], "message": _short(error),
-    }  # fmt: skip
+        "durationMs": duration_ms,
+        "errorCode": error["errorCode"],
+        "message": _short(error),
+    }
     return StepChange(
-        row.index, StepStatus.FAILED, [NewEvent("step.failed", about(row) | told)], error=error,
+        row.index,
+        StepStatus.FAILED,
+        [NewEvent("step.failed", about(row) | told)],
+        error=error,
         blobs=tuple(step_run.blobs) if step_run else (),
         calls=tuple(step_run.made) if step_run else (),
-    )  # fmt: skip
+    )
 
 
 def person_needed(future: Future[Mapping[str, Any]]) -> NeedsPerson | NeedsAnswer | None:
@@ -163,8 +174,9 @@ def _error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, An
     if isinstance(error, ToolFailed | Refused):
         return kept(error)
     error_id = new_id("err_")
-    log.error("a step ended over a defect", exc_info=error,
-              extra={"runId": run_id, "errorId": error_id})  # fmt: skip
+    log.error(
+        "a step ended over a defect", exc_info=error, extra={"runId": run_id, "errorId": error_id}
+    )
     return ToolBroken(
         f"The step ended over an internal error; the server's log has it under {error_id}.",
         details={"errorId": error_id},

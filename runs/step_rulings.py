@@ -56,17 +56,31 @@ class NeedsAnswer(Exception):
 
 
 def use_of_step(
-    run: Run, *, index: int, call: StepCall, masker: Masker, number: int = 0,
+    run: Run,
+    *,
+    index: int,
+    call: StepCall,
+    masker: Masker,
+    number: int = 0,
     was_asked: bool = False,
-) -> ToolUse:  # fmt: skip
+) -> ToolUse:
     """Return a call of a step as policy sees it: its `number`th."""
     is_own = call.elsewhere is None and get_tool(call.tool) is not None
     return ToolUse(
-        principal_id=run.principal_id, tenant_id=run.tenant_id, workspace_id=run.workspace_id,
-        user_id=run.user_id, tool=call.tool, args=call.args, target_id=call.target_id,
-        run_id=run.id, step_index=index, number=number, was_asked=was_asked,
-        shown=masker.value(call.args), is_own=is_own,
-    )  # fmt: skip
+        principal_id=run.principal_id,
+        tenant_id=run.tenant_id,
+        workspace_id=run.workspace_id,
+        user_id=run.user_id,
+        tool=call.tool,
+        args=call.args,
+        target_id=call.target_id,
+        run_id=run.id,
+        step_index=index,
+        number=number,
+        was_asked=was_asked,
+        shown=masker.value(call.args),
+        is_own=is_own,
+    )
 
 
 def remembered(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict[str, Any] | None:

@@ -231,9 +231,16 @@ def _check_trust(principal: Principal, template: TaskTemplate) -> None:
         return
     details = {"templateId": template.template_id, "trustLevel": principal.trust}
     record(
-        Deed("run.refused", principal.id, "template", template.template_id, principal.tenant_id,
-             principal.workspace_id, {"errorCode": TrustNotAllowed.code, **details})
-    )  # fmt: skip
+        Deed(
+            "run.refused",
+            principal.id,
+            "template",
+            template.template_id,
+            principal.tenant_id,
+            principal.workspace_id,
+            {"errorCode": TrustNotAllowed.code, **details},
+        )
+    )
     refusal = TrustNotAllowed(
         f"{template.template_id} is not for callers of trust level {principal.trust}.",
         details=details,
@@ -276,9 +283,11 @@ def use_of_submission(submission: Submission, *, key: str) -> ToolUse:
     """Return a submit as policy and people see it: the template is what it is aimed at."""
     session = None if submission.makes_session else submission.session
     args = {
-        "templateId": submission.template.template_id, "inputs": submission.inputs,
-        "options": submission.options, **({"sessionId": session.id} if session else {}),
-    }  # fmt: skip
+        "templateId": submission.template.template_id,
+        "inputs": submission.inputs,
+        "options": submission.options,
+        **({"sessionId": session.id} if session else {}),
+    }
     return use_of(
         submission.principal, SUBMIT, args, target_id=submission.template.template_id, key=key
     )

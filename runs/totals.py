@@ -29,18 +29,21 @@ _WAS, _IS = _SEEN.format(row="OLD"), _SEEN.format(row="NEW")
 # Each with the event it fires after, when, and the line it writes.
 _TRIGGERS = {
     "runs_total_added": (
-        "INSERT", "NEW.hidden_at IS NULL",
+        "INSERT",
+        "NEW.hidden_at IS NULL",
         f"{_LINE} VALUES (NEW.workspace_id, NEW.template_id, NULL, NEW.status, 1);",
     ),
     "runs_total_moved": (
-        "UPDATE OF status, hidden_at", _MOVES,
+        "UPDATE OF status, hidden_at",
+        _MOVES,
         f"{_LINE} VALUES (NEW.workspace_id, NEW.template_id, {_WAS}, {_IS}, 1);",
     ),
     "runs_total_removed": (
-        "DELETE", "OLD.hidden_at IS NULL",
+        "DELETE",
+        "OLD.hidden_at IS NULL",
         f"{_LINE} VALUES (OLD.workspace_id, OLD.template_id, OLD.status, NULL, 1);",
     ),
-}  # fmt: skip
+}
 _PLACED = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'runs_run'",
     "postgresql": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('runs_run')",

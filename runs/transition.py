@@ -136,10 +136,13 @@ def _apply(change: Transition, now: datetime) -> int | None:
     run = change.run
     Artifact.objects.bulk_create(
         artifact_rows(
-            change.blobs, tenant_id=run.tenant_id, workspace_id=run.workspace_id, run_id=run.id,
+            change.blobs,
+            tenant_id=run.tenant_id,
+            workspace_id=run.workspace_id,
+            run_id=run.id,
             ended_at=now if change.ended else None,
         )
-    )  # fmt: skip
+    )
     AuditEntry.objects.bulk_create(entry_for(deed) for deed in change.deeds)
     return last_seq
 
@@ -148,9 +151,11 @@ def _belongings(change: Transition) -> None:
     run = change.run
     if change.take_slot:
         taken = slots.take_slot(
-            run_id=run.id, workspace_id=run.workspace_id, worker_id=change.worker_id,
+            run_id=run.id,
+            workspace_id=run.workspace_id,
+            worker_id=change.worker_id,
             epoch=change.epoch,
-        )  # fmt: skip
+        )
         if taken is None:
             raise _NoSlot
     if change.free_slot:
@@ -168,11 +173,15 @@ def _tell_webhooks(run_id: str, now: datetime) -> None:
     hooks = Webhook.objects.filter(told, workspace_id=run.workspace_id, disabled_at__isnull=True)
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(
-            id=delivery_id(run_id, hook_id), webhook_id=hook_id, run_id=run_id,
-            event=f"run.{run.status}", next_try_at=now, created_at=now,
+            id=delivery_id(run_id, hook_id),
+            webhook_id=hook_id,
+            run_id=run_id,
+            event=f"run.{run.status}",
+            next_try_at=now,
+            created_at=now,
         )
         for hook_id in hooks.values_list("id", flat=True)
-    )  # fmt: skip
+    )
 
 
 def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[str, Any]:
@@ -180,8 +189,10 @@ def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[st
     values: dict[str, Any] = {"status": step.status, "epoch": change.epoch}
     if step.status == StepStatus.STARTED:
         return values | {
-            "owner": change.worker_id, "started_at": now, "attempts": F("attempts") + 1,
-        }  # fmt: skip
+            "owner": change.worker_id,
+            "started_at": now,
+            "attempts": F("attempts") + 1,
+        }
     if step.status == StepStatus.PENDING:
         return values | {"paused": step.paused}
     return values | {"output": step.output, "error": step.error, "ended_at": now}

@@ -127,9 +127,13 @@ class StepsUnderWay:
         return sorted(self._active)
 
     def launch(
-        self, row: RunStep, *, run_deadline: float, earlier: Sequence[StepView] = (),
+        self,
+        row: RunStep,
+        *,
+        run_deadline: float,
+        earlier: Sequence[StepView] = (),
         first: FirstCall | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Start a step on the loop thread; `run_deadline` is in `time.monotonic()` seconds, `first`
         a call that began with it.
         """
@@ -138,11 +142,19 @@ class StepsUnderWay:
         # One that a person had may be closed: the step finds that out, and goes on.
         had_page = bool(paused.get("hadPage")) and not paused.get("takenOver")
         step_run = StepRun(
-            run=self._run, inputs=self._run.inputs, index=row.index, in_engine=self._ask,
-            tell=self._inbox.put, deadline=min(run_deadline, limit), earlier=earlier,
-            replay=paused.get("calls"), had_page=had_page, tries=row.attempts, first=first,
+            run=self._run,
+            inputs=self._run.inputs,
+            index=row.index,
+            in_engine=self._ask,
+            tell=self._inbox.put,
+            deadline=min(run_deadline, limit),
+            earlier=earlier,
+            replay=paused.get("calls"),
+            had_page=had_page,
+            tries=row.attempts,
+            first=first,
             **self._belongings.values_of(row.index),
-        )  # fmt: skip
+        )
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
         future = get_loop().submit(self._do(plan, step_run, about(row)))
@@ -230,8 +242,10 @@ class StepsUnderWay:
         async with self._opening:
             named, session = self._belongings.session, self._session
             if not may_park():
-                log.warning("too many pages wait: this one is closed, and lost to its run",
-                            extra={"runId": self._run.id})  # fmt: skip
+                log.warning(
+                    "too many pages wait: this one is closed, and lost to its run",
+                    extra={"runId": self._run.id},
+                )
                 return False
             lent = named.lend_on() if named is not None else None
             session = lent.session if lent is not None else session

@@ -74,9 +74,13 @@ class RunsView(ApiView):
     scopes = {"GET": "runs:read", "POST": "runs:write"}
 
     @operation(
-        "listTaskRuns", "Runs of the workspace", tag="runs", answer=document.RUN_LIST,
-        arguments=_LIST, refusals=_READ,
-    )  # fmt: skip
+        "listTaskRuns",
+        "Runs of the workspace",
+        tag="runs",
+        answer=document.RUN_LIST,
+        arguments=_LIST,
+        refusals=_READ,
+    )
     def get(self, request: Request) -> HttpResponse:
         """Newest first. `total` counts all that match; the next page starts at `offset` =
         `nextCursor`.
@@ -87,11 +91,16 @@ class RunsView(ApiView):
         return json_answer(selectors.list_runs(principal=principal_of(request), **asked))
 
     @operation(
-        "runTaskTemplate", "Submit a run", tag="runs", answer=document.SUBMITTED,
-        others={202: document.SUBMITTED}, refusals=_WRITE,
-        body=document.SUBMIT_BODY, body_example=document.SUBMIT_EXAMPLE,
+        "runTaskTemplate",
+        "Submit a run",
+        tag="runs",
+        answer=document.SUBMITTED,
+        others={202: document.SUBMITTED},
+        refusals=_WRITE,
+        body=document.SUBMIT_BODY,
+        body_example=document.SUBMIT_EXAMPLE,
         examples={200: document.ENDED_EXAMPLE, 202: document.SUBMITTED_EXAMPLE},
-    )  # fmt: skip
+    )
     async def post(self, request: Request) -> HttpResponse:
         """Answers 202 with the handle of a run that goes on (async), or 200 with the run that ended
         (sync).
@@ -118,9 +127,14 @@ class RunView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "getTaskRun", "One run", tag="runs", answer=document.RUN, path=_IN_PATH,
-        examples={200: document.RUN_EXAMPLE}, refusals=_READ,
-    )  # fmt: skip
+        "getTaskRun",
+        "One run",
+        tag="runs",
+        answer=document.RUN,
+        path=_IN_PATH,
+        examples={200: document.RUN_EXAMPLE},
+        refusals=_READ,
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The run as it is now; `result` and `error` are null until it ended."""
         run_id = self.arguments(_RUN_ID)["runId"]
@@ -133,9 +147,14 @@ class WaitView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "waitTaskRun", "Wait for a run's end", tag="runs", answer=document.RUN, arguments=_WAIT,
-        path=_IN_PATH, refusals=_READ,
-    )  # fmt: skip
+        "waitTaskRun",
+        "Wait for a run's end",
+        tag="runs",
+        answer=document.RUN,
+        arguments=_WAIT,
+        path=_IN_PATH,
+        refusals=_READ,
+    )
     async def get(self, request: Request, **path: str) -> HttpResponse:
         """The run as soon as it has ended or waits for a person, or as it is after `waitMs`
         (default 55000).
@@ -154,11 +173,17 @@ class EventsView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "subscribeTaskRunEvents", "A run's events", tag="runs", answer=document.EVENT_PAGE,
-        examples={200: document.EVENTS_EXAMPLE}, arguments=_EVENTS, path=_IN_PATH, refusals=_READ,
+        "subscribeTaskRunEvents",
+        "A run's events",
+        tag="runs",
+        answer=document.EVENT_PAGE,
+        examples={200: document.EVENTS_EXAMPLE},
+        arguments=_EVENTS,
+        path=_IN_PATH,
+        refusals=_READ,
         media_types=("application/json", MEDIA_TYPE),
         others={204: "The stream has nothing more: the run has ended and you have all its events."},
-    )  # fmt: skip
+    )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
         """A page of the events behind `after`; with `waitMs` it waits for the next one.
 
@@ -196,9 +221,13 @@ class RunArtifactsView(ApiView):
     scopes = {"GET": "artifacts:read"}
 
     @operation(
-        "listRunArtifacts", "What a run kept", tag="artifacts", answer=document.ARTIFACTS,
-        path=_IN_PATH, refusals=_READ,
-    )  # fmt: skip
+        "listRunArtifacts",
+        "What a run kept",
+        tag="artifacts",
+        answer=document.ARTIFACTS,
+        path=_IN_PATH,
+        refusals=_READ,
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The whole result first, then the rest in the order it was made. Artifacts outlive their
         run's `runTtlMs`.
@@ -217,9 +246,14 @@ class CancelView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "cancelTaskRun", "Cancel a run", tag="runs", answer=document.CHANGED, path=_IN_PATH,
-        examples={200: document.CANCELED_EXAMPLE}, refusals=_WRITE,
-    )  # fmt: skip
+        "cancelTaskRun",
+        "Cancel a run",
+        tag="runs",
+        answer=document.CHANGED,
+        path=_IN_PATH,
+        examples={200: document.CANCELED_EXAMPLE},
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Canceled at once for every reader. A run that had ended stays as it is: `success` is
         false then.
@@ -234,9 +268,14 @@ class RetryView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "retryTaskRun", "Try a run again", tag="runs", answer=document.SUBMITTED, path=_IN_PATH,
-        others={202: document.SUBMITTED}, refusals=(*_WRITE, 409),
-    )  # fmt: skip
+        "retryTaskRun",
+        "Try a run again",
+        tag="runs",
+        answer=document.SUBMITTED,
+        path=_IN_PATH,
+        others={202: document.SUBMITTED},
+        refusals=(*_WRITE, 409),
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Submits a failed or canceled run as a new one that keeps the steps that succeeded; twice
         is the same one.
@@ -253,10 +292,15 @@ class AnswerView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "answerTaskRun", "Answer a run's question", tag="runs", answer=document.CHANGED,
-        path=_IN_PATH, body=document.ANSWER_BODY, refusals=_WRITE,
+        "answerTaskRun",
+        "Answer a run's question",
+        tag="runs",
+        answer=document.CHANGED,
+        path=_IN_PATH,
+        body=document.ANSWER_BODY,
+        refusals=_WRITE,
         body_example={"answer": "Use the second address."},
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Lets a run go on that has `waitingFor.type` = `answer`."""
         asked = self.arguments(_ANSWER)

@@ -23,8 +23,9 @@ from runs.submission import Submitted
 AUTO_WAIT_S = WAIT_MAX_MS / 1000
 # Events at which a wait for a run may be over, and those that move its progress.
 _STOPS: frozenset[str] = FINAL | {EventType.RUN_WAITING}
-_STEPS: frozenset[str] = frozenset({EventType.RUN_STARTED, EventType.RUN_RESUMED,
-                                    EventType.STEP_SUCCEEDED, EventType.STEP_FAILED})  # fmt: skip
+_STEPS: frozenset[str] = frozenset(
+    {EventType.RUN_STARTED, EventType.RUN_RESUMED, EventType.STEP_SUCCEEDED, EventType.STEP_FAILED}
+)
 Progress = Callable[[int, int, str], Awaitable[None]]  # done steps, total steps, what is going on
 
 

@@ -46,22 +46,35 @@ LIST_DELIVERIES_INPUT = closed(
 DELIVERY_INPUT = closed({"webhookId": _ID, "deliveryId": _ID}, ["webhookId", "deliveryId"])
 
 _WEBHOOK: Schema = {
-    "webhookId": _ID, "name": _TEXT, "url": _TEXT, "everyRun": _BOOL,
-    "confirmations": _BOOL, "enabled": _BOOL, "createdAt": _MS, "disabledAt": _MS, "reason": _TEXT,
-}  # fmt: skip
+    "webhookId": _ID,
+    "name": _TEXT,
+    "url": _TEXT,
+    "everyRun": _BOOL,
+    "confirmations": _BOOL,
+    "enabled": _BOOL,
+    "createdAt": _MS,
+    "disabledAt": _MS,
+    "reason": _TEXT,
+}
 _ALWAYS = ["webhookId", "name", "url", "everyRun", "confirmations", "enabled", "createdAt"]
 WEBHOOK = closed(_WEBHOOK, _ALWAYS)
 NEW_WEBHOOK = closed({**_WEBHOOK, "secret": _TEXT}, [*_ALWAYS, "secret"])
 WEBHOOK_LIST = closed({"webhooks": {"type": "array", "items": WEBHOOK}}, ["webhooks"])
 DELETED_WEBHOOK = closed({"success": _BOOL, "webhookId": _ID}, ["success", "webhookId"])
 _DELIVERY: Schema = {
-    "deliveryId": _ID, "webhookId": _ID, "runId": {**_ID, "type": ["string", "null"]},
-    "decisionId": {"type": ["integer", "null"]}, "type": _TEXT,
+    "deliveryId": _ID,
+    "webhookId": _ID,
+    "runId": {**_ID, "type": ["string", "null"]},
+    "decisionId": {"type": ["integer", "null"]},
+    "type": _TEXT,
     "status": {"type": "string", "enum": list(DeliveryStatus.values)},
     "attempts": {"type": "integer", "minimum": 0},
-    "statusCode": {"type": ["integer", "null"]}, "error": {"type": ["string", "null"]},
-    "createdAt": _MS, "triedAt": _MS_OR_NULL, "nextTryAt": _MS_OR_NULL,
-}  # fmt: skip
+    "statusCode": {"type": ["integer", "null"]},
+    "error": {"type": ["string", "null"]},
+    "createdAt": _MS,
+    "triedAt": _MS_OR_NULL,
+    "nextTryAt": _MS_OR_NULL,
+}
 DELIVERY = closed(_DELIVERY, list(_DELIVERY))
 DELIVERY_LIST = closed(
     {

@@ -34,20 +34,27 @@ class WebhooksView(ApiView):
     scopes = {"GET": "runs:read", "POST": "runs:write"}
 
     @operation(
-        "listWebhooks", "Webhooks of the workspace", tag="webhooks",
-        answer=component("WebhookList", shapes.WEBHOOK_LIST), refusals=_READ,
-    )  # fmt: skip
+        "listWebhooks",
+        "Webhooks of the workspace",
+        tag="webhooks",
+        answer=component("WebhookList", shapes.WEBHOOK_LIST),
+        refusals=_READ,
+    )
     def get(self, request: Request) -> HttpResponse:
         """Newest first, without their secrets."""
         self.arguments(_NOTHING)
         return json_answer(services.list_webhooks(principal=principal_of(request)))
 
     @operation(
-        "createWebhook", "Be told when runs end", tag="webhooks", status=201,
+        "createWebhook",
+        "Be told when runs end",
+        tag="webhooks",
+        status=201,
         answer=component("NewWebhook", shapes.NEW_WEBHOOK),
-        body=component("CreateWebhook", shapes.CREATE_WEBHOOK_INPUT), body_example=_EXAMPLE,
+        body=component("CreateWebhook", shapes.CREATE_WEBHOOK_INPUT),
+        body_example=_EXAMPLE,
         refusals=_WRITE,
-    )  # fmt: skip
+    )
     def post(self, request: Request) -> HttpResponse:
         """Every run of the workspace that ends from now on is told at `url`, or with
         `everyRun: false` those that name the webhook in `options.webhookId`.
@@ -56,10 +63,12 @@ class WebhooksView(ApiView):
         """
         asked = self.arguments(_CREATE)
         made = services.create_webhook(
-            principal=principal_of(request), url=asked["url"], name=asked.get("name", ""),
+            principal=principal_of(request),
+            url=asked["url"],
+            name=asked.get("name", ""),
             every_run=asked.get("everyRun", True),
             confirmations=asked.get("confirmations", False),
-        )  # fmt: skip
+        )
         place = {"Location": f"/api/v1/webhooks/{made['webhookId']}"}
         return json_answer(made, status=HTTPStatus.CREATED, headers=place)
 
@@ -70,9 +79,13 @@ class WebhookView(ApiView):
     scopes = {"GET": "runs:read", "DELETE": "runs:write"}
 
     @operation(
-        "getWebhook", "One webhook", tag="webhooks", answer=WEBHOOK, path=_WEBHOOK_PATH,
+        "getWebhook",
+        "One webhook",
+        tag="webhooks",
+        answer=WEBHOOK,
+        path=_WEBHOOK_PATH,
         refusals=_READ,
-    )  # fmt: skip
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Without its secret."""
         webhook_id = self.arguments(_ONE)["webhookId"]
@@ -81,9 +94,13 @@ class WebhookView(ApiView):
         )
 
     @operation(
-        "deleteWebhook", "Delete a webhook", tag="webhooks", path=_WEBHOOK_PATH, refusals=_WRITE,
+        "deleteWebhook",
+        "Delete a webhook",
+        tag="webhooks",
+        path=_WEBHOOK_PATH,
+        refusals=_WRITE,
         answer=component("DeletedWebhook", shapes.DELETED_WEBHOOK),
-    )  # fmt: skip
+    )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Its deliveries go with it, those that are under way too."""
         webhook_id = self.arguments(_ONE)["webhookId"]
@@ -98,9 +115,13 @@ class EnableView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "enableWebhook", "Enable a webhook", tag="webhooks", answer=WEBHOOK, path=_WEBHOOK_PATH,
+        "enableWebhook",
+        "Enable a webhook",
+        tag="webhooks",
+        answer=WEBHOOK,
+        path=_WEBHOOK_PATH,
         refusals=_WRITE,
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """After it was disabled, by somebody or by an answer 410. What was given up is not sent by
         itself: replay it.
@@ -117,9 +138,13 @@ class DisableView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "disableWebhook", "Disable a webhook", tag="webhooks", answer=WEBHOOK, path=_WEBHOOK_PATH,
+        "disableWebhook",
+        "Disable a webhook",
+        tag="webhooks",
+        answer=WEBHOOK,
+        path=_WEBHOOK_PATH,
         refusals=_WRITE,
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """It is told nothing until it is enabled; deliveries under way are given up."""
         webhook_id = self.arguments(_ONE)["webhookId"]
@@ -134,10 +159,14 @@ class DeliveriesView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "listWebhookDeliveries", "What became of the messages", tag="webhooks", arguments=_LIST,
-        answer=component("WebhookDeliveryList", shapes.DELIVERY_LIST), path=_WEBHOOK_PATH,
+        "listWebhookDeliveries",
+        "What became of the messages",
+        tag="webhooks",
+        arguments=_LIST,
+        answer=component("WebhookDeliveryList", shapes.DELIVERY_LIST),
+        path=_WEBHOOK_PATH,
         refusals=_READ,
-    )  # fmt: skip
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Newest first; the next page starts at `offset` = `nextCursor`."""
         asked = self.arguments(_LIST)
@@ -155,15 +184,20 @@ class ReplayView(ApiView):
     scopes = {"POST": "runs:write"}
 
     @operation(
-        "replayWebhookDelivery", "Send a message again", tag="webhooks", answer=DELIVERY,
-        path=_DELIVERY_PATH, refusals=_WRITE,
-    )  # fmt: skip
+        "replayWebhookDelivery",
+        "Send a message again",
+        tag="webhooks",
+        answer=DELIVERY,
+        path=_DELIVERY_PATH,
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """From the start, under the `webhook-id` it had, whatever became of it."""
         asked = self.arguments(_DELIVERY)
         return json_answer(
             services.replay_delivery(
-                principal=principal_of(request), webhook_id=asked["webhookId"],
+                principal=principal_of(request),
+                webhook_id=asked["webhookId"],
                 delivery_id=asked["deliveryId"],
             )
-        )  # fmt: skip
+        )

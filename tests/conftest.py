@@ -95,12 +95,21 @@ def make_run(principal: Principal) -> Callable[..., Run]:
                 "error", {"errorCode": "EXECUTION_ERROR", "message": "made by a test"}
             )
         base: dict[str, Any] = {
-            "id": new_id("run_"), "tenant_id": principal.tenant_id, "trust": "local",
-            "workspace_id": principal.workspace_id, "principal_id": principal.id,
-            "template_id": "test_stepwise", "template_version": "1.0.0", "mode": "async",
-            "inputs": {"do": ["ok"]}, "session_id": new_id("sess_"), "total_steps": 1,
-            "timeout_ms": 600_000, "created_at": now, "updated_at": now,
-        }  # fmt: skip
+            "id": new_id("run_"),
+            "tenant_id": principal.tenant_id,
+            "trust": "local",
+            "workspace_id": principal.workspace_id,
+            "principal_id": principal.id,
+            "template_id": "test_stepwise",
+            "template_version": "1.0.0",
+            "mode": "async",
+            "inputs": {"do": ["ok"]},
+            "session_id": new_id("sess_"),
+            "total_steps": 1,
+            "timeout_ms": 600_000,
+            "created_at": now,
+            "updated_at": now,
+        }
         return Run.objects.create(**{**base, **columns})
 
     return make
@@ -110,8 +119,14 @@ def make_run(principal: Principal) -> Callable[..., Run]:
 def make_artifact(principal: Principal) -> Callable[..., str]:
     """Keep bytes as an artifact and return its id."""
 
-    def make(data: bytes, *, mime_type: str = "text/plain", name: str = "made.txt",
-             kind: str = "file", run_id: str | None = None) -> str:  # fmt: skip
+    def make(
+        data: bytes,
+        *,
+        mime_type: str = "text/plain",
+        name: str = "made.txt",
+        kind: str = "file",
+        run_id: str | None = None,
+    ) -> str:
         blob = keep_blob(data, name=name, mime_type=mime_type, kind=kind)
         rows = artifact_rows(
             [(blob, None)],

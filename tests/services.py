@@ -140,8 +140,10 @@ class PostgresServer(Server):
 
     at_once = signal.SIGQUIT
     careless: ClassVar[Sequence[str]] = (
-        "fsync=off", "synchronous_commit=off", "full_page_writes=off",
-    )  # fmt: skip
+        "fsync=off",
+        "synchronous_commit=off",
+        "full_page_writes=off",
+    )
 
     @property
     def url(self) -> str:

@@ -103,7 +103,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
                 name="artifacts_artifact_download",
             ),
             *super().get_urls(),
-        ]  # fmt: skip
+        ]
 
     # --- the bytes ------------------------------------------------------------------------------
 
@@ -116,9 +116,11 @@ class ArtifactAdmin(ReadOnlyAdmin):
         return self._answer(request, artifact_id, lambda row, file: attachment(request, row, file))
 
     def _answer(
-        self, request: HttpRequest, artifact_id: str,
+        self,
+        request: HttpRequest,
+        artifact_id: str,
         answer: Callable[[Artifact, IO[Any]], HttpResponseBase],
-    ) -> HttpResponseBase:  # fmt: skip
+    ) -> HttpResponseBase:
         row = self._row(request, artifact_id)
         try:
             return answer(*self._open(request, row))

@@ -175,9 +175,10 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         home = ensure_workspace()
         lines = export_audit(
             listed.queryset,
-            actor=f"admin:{request.user.get_username()}", place=(home.tenant_id, home.id),
+            actor=f"admin:{request.user.get_username()}",
+            place=(home.tenant_id, home.id),
             asked=dict(request.GET.items()),
-        )  # fmt: skip
+        )
         return bundle_file(request, lines, "audit.jsonl")
 
     def get_search_results(

@@ -129,11 +129,18 @@ class UserObjectAdmin(OfUserAdmin):
             '<details class="cty-fold" {}><summary>Version {} · {} · confidence {},'
             ' validity {} · by {}</summary><pre class="cty-pre">{}</pre></details>',
             (
-                ("open" if one.is_current else "", one.version, moment(one.created_at),
-                 one.confidence, one.validity, one.written_by, pretty_json(one.payload))
+                (
+                    "open" if one.is_current else "",
+                    one.version,
+                    moment(one.created_at),
+                    one.confidence,
+                    one.validity,
+                    one.written_by,
+                    pretty_json(one.payload),
+                )
                 for one in newest
             ),
-        )  # fmt: skip
+        )
 
 
 @admin.register(Outcome)
@@ -144,9 +151,22 @@ class OutcomeAdmin(OfUserAdmin):
     list_filter = (OutcomeFilter, WorkspaceFilter)
     ordering = ("-id",)
     fields = (
-        "became", "about", "whose", "note", "by_system", "failure_type", "layer", "impact_off",
-        "cost_off", "reported_by", "told_at", "expected", "seen", "suggests", "evidence",
-    )  # fmt: skip
+        "became",
+        "about",
+        "whose",
+        "note",
+        "by_system",
+        "failure_type",
+        "layer",
+        "impact_off",
+        "cost_off",
+        "reported_by",
+        "told_at",
+        "expected",
+        "seen",
+        "suggests",
+        "evidence",
+    )
     readonly_fields = fields
 
     @admin.display(description="Outcome")
@@ -240,11 +260,16 @@ def state_table(user: User) -> SafeString:
     place = user.workspace
     state = state_of(Owner(place.tenant_id, place.id, user.user_id))
     rows = (
-        (axis, state.axes[axis].value, f"{state.axes[axis].value:.3f}",
-         f"{state.axes[axis].confidence:.2f}", moment(state.axes[axis].updated_at),
-         pill("main constraint", "waiting") if axis == state.main_constraint else "")
+        (
+            axis,
+            state.axes[axis].value,
+            f"{state.axes[axis].value:.3f}",
+            f"{state.axes[axis].confidence:.2f}",
+            moment(state.axes[axis].updated_at),
+            pill("main constraint", "waiting") if axis == state.main_constraint else "",
+        )
         for axis in AXES
-    )  # fmt: skip
+    )
     lines = format_html_join(
         "",
         '<tr><td>{}</td><td><meter min="0" max="1" value="{}"></meter></td><td>{}</td>'
@@ -258,9 +283,10 @@ def kept_of(user: User) -> SafeString:
     """Return links to what else is kept of a user."""
     parts = (("userobject", "objects"), ("outcome", "outcomes"), ("evidence", "evidence"))
     return format_html_join(
-        " · ", "{}",
+        " · ",
+        "{}",
         ((_list_link(name, user.user_id, user.workspace_id, shown=told),) for name, told in parts),
-    )  # fmt: skip
+    )
 
 
 def _list_link(

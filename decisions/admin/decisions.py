@@ -25,8 +25,13 @@ from decisions.labels import code, link_to, moment, pill
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
 from decisions.wording import duration, exact_json, one_line, pretty_json, short_id, shorten
 
-_TONES = {"waiting": "waiting", "confirmed": "succeeded", "refused": "failed",
-          "expired": "canceled", "withdrawn": "canceled"}  # fmt: skip
+_TONES = {
+    "waiting": "waiting",
+    "confirmed": "succeeded",
+    "refused": "failed",
+    "expired": "canceled",
+    "withdrawn": "canceled",
+}
 MAY_DECIDE = "decisions.change_confirmation"
 # What the parts above show of their own that waits for a person, above the decisions that do.
 inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
@@ -164,8 +169,13 @@ class DecisionAdmin(ReadOnlyAdmin):
         answer: HttpResponse = super().changelist_view(request, shown)
         return answer
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
-                    extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
         """Show a decision, with the two buttons while it waits and for whoever may."""
         found = Decision.objects.select_related("confirmation").filter(pk=_number(object_id))
         context = _shown(decision) if (decision := found.first()) is not None else {}

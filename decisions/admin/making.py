@@ -55,7 +55,11 @@ class MakingAdmin(ReadOnlyAdmin):
                 form.add_error(None, refusal.message)
         changelist = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
         context = {
-            **self.admin_site.each_context(request), "model_admin": self, "form": form,
-            "title": self.make_title, "secret": secret, "list_url": reverse(changelist),
-        }  # fmt: skip
+            **self.admin_site.each_context(request),
+            "model_admin": self,
+            "form": form,
+            "title": self.make_title,
+            "secret": secret,
+            "list_url": reverse(changelist),
+        }
         return TemplateResponse(request, self.make_template, context)

@@ -27,9 +27,14 @@ def _deed(request: HttpRequest, verb: str, row: Model, **metadata: Any) -> Deed:
     place = ensure_workspace()
     kind = "operator" if isinstance(row, Account) else "operator_group"
     return Deed(
-        f"{kind}.{verb}", f"admin:{request.user.get_username()}", kind, str(row),
-        place.tenant_id, place.id, metadata,
-    )  # fmt: skip
+        f"{kind}.{verb}",
+        f"admin:{request.user.get_username()}",
+        kind,
+        str(row),
+        place.tenant_id,
+        place.id,
+        metadata,
+    )
 
 
 class AuditedAdmin(ModelAdmin):

@@ -31,19 +31,26 @@ class RuleForm(forms.Form):
 
     verdict = forms.ChoiceField(choices=RuleVerdict.choices, widget=UnfoldAdminSelectWidget)
     tool = forms.CharField(
-        max_length=128, initial="*", widget=UnfoldAdminTextInputWidget,
+        max_length=128,
+        initial="*",
+        widget=UnfoldAdminTextInputWidget,
         help_text="A tool's name, such as submit_form or run_task_template; * is every one."
         " Calls that only read runs, artifacts or state are not asked about: scopes rule those.",
-    )  # fmt: skip
+    )
     target_id = forms.CharField(
-        max_length=128, required=False, label="Target", widget=UnfoldAdminTextInputWidget,
+        max_length=128,
+        required=False,
+        label="Target",
+        widget=UnfoldAdminTextInputWidget,
         help_text="A target's id; of run_task_template the templateId. Empty: every one.",
-    )  # fmt: skip
+    )
     scope = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Whose calls")
     reason = forms.CharField(
-        max_length=300, required=False, widget=UnfoldAdminTextInputWidget,
+        max_length=300,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
         help_text="Shown to whoever is refused, and to whoever is asked.",
-    )  # fmt: skip
+    )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -65,11 +72,14 @@ def _places() -> list[Any]:
         ("everywhere|", "everybody's"),
         ("Tenant", tenants),
         ("Workspace", [(f"workspace|{row.id}", workspace_label(row)) for row in spaces]),
-        ("Agent", [
-            ("agent|local", "local: agents on this machine, over stdio"),
-            *((f"agent|token:{row.id}", f"token {row.name}") for row in agents),
-        ]),
-    ]  # fmt: skip
+        (
+            "Agent",
+            [
+                ("agent|local", "local: agents on this machine, over stdio"),
+                *((f"agent|token:{row.id}", f"token {row.name}") for row in agents),
+            ],
+        ),
+    ]
 
 
 class ForceFilter(admin.SimpleListFilter):
@@ -136,8 +146,13 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         answer: HttpResponse = super().changelist_view(request, told)
         return answer
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
-                    extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
         """Show a version of a rule, with all the others."""
         rule = self.get_object(request, object_id)
         told = {
@@ -175,9 +190,12 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
                 self.message_user(request, "It holds from the next call on.", messages.SUCCESS)
                 return redirect(reverse(_LIST))
         context = {
-            **self.admin_site.each_context(request), "model_admin": self, "form": form,
-            "title": "Change a rule" if key else "New rule", "key": key,
-        }  # fmt: skip
+            **self.admin_site.each_context(request),
+            "model_admin": self,
+            "form": form,
+            "title": "Change a rule" if key else "New rule",
+            "key": key,
+        }
         return TemplateResponse(request, "admin/decisions/policyrule/form.html", context)
 
     def retire_view(self, request: HttpRequest, key: str) -> HttpResponse:
@@ -246,6 +264,8 @@ def _whose(rule: PolicyRule) -> SafeString | str:
 
 def _version(rule: PolicyRule) -> dict[str, Any]:
     return {
-        "rule": rule, "says": pill(rule.verdict, TONES[rule.verdict]), "whose": _whose(rule),
+        "rule": rule,
+        "says": pill(rule.verdict, TONES[rule.verdict]),
+        "whose": _whose(rule),
         "ended": moment(rule.retired_at) if rule.retired_at else pill("in force", "succeeded"),
-    }  # fmt: skip
+    }

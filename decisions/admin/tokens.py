@@ -47,10 +47,12 @@ _NAME = r"\A[\w .@:+-]{1,128}\Z"
 def acts_for_field() -> forms.CharField:
     """Return the field that names users."""
     return forms.CharField(
-        label="Acts for", required=False, max_length=10_000,
+        label="Acts for",
+        required=False,
+        max_length=10_000,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
         help_text="The user ids that it may act for, one a line; empty: any user of the workspace.",
-    )  # fmt: skip
+    )
 
 
 class ActsForForm(forms.Form):
@@ -71,13 +73,15 @@ class TokenForm(forms.Form):
     workspace = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
     acts_for = acts_for_field()
     trust = forms.ChoiceField(
-        choices=[("remote", "remote"), ("local", "local")], widget=UnfoldAdminSelectWidget,
+        choices=[("remote", "remote"), ("local", "local")],
+        widget=UnfoldAdminSelectWidget,
         help_text="local counts only for calls from this machine; remote reaches public addresses.",
-    )  # fmt: skip
+    )
     scopes = forms.MultipleChoiceField(
-        choices=[(scope, scope) for scope in sorted(SCOPES)], initial=sorted(DEFAULT_SCOPES),
+        choices=[(scope, scope) for scope in sorted(SCOPES)],
+        initial=sorted(DEFAULT_SCOPES),
         widget=forms.CheckboxSelectMultiple,
-    )  # fmt: skip
+    )
 
 
 class StateFilter(SimpleListFilter):
@@ -187,8 +191,13 @@ class TokenAdmin(MakingAdmin):
         )
         self.message_user(request, told, level)
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
-                    extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
         """Show a token's page, with the button that ends it for whoever may."""
         told: dict[str, Any] = {"may_revoke": self.has_revoke_permission(request)}
         token = Token.objects.filter(id=plain_id(object_id)).first()

@@ -86,9 +86,14 @@ def keep_answer(
     if replaces:
         _rows(call).delete()
     return ChatAnswer.objects.create(
-        workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key,
-        call_digest=call.digest, answer=answer, worded=worded, created_at=datetime.now(UTC),
-    )  # fmt: skip
+        workspace_id=call.owner.workspace_id,
+        user_id=call.owner.user_id,
+        idempotency_key=call.key,
+        call_digest=call.digest,
+        answer=answer,
+        worded=worded,
+        created_at=datetime.now(UTC),
+    )
 
 
 def put_wording(row: ChatAnswer, response: str) -> str:

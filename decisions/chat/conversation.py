@@ -97,14 +97,24 @@ def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
     missing = missing_slots(task_type, slots)
     if finding is None and not missing:
         finding = added_class(
-            request, answers, said_before=row.last_message, waiting=waiting,
+            request,
+            answers,
+            said_before=row.last_message,
+            waiting=waiting,
             environment=slots.get("environment", ""),
-        )  # fmt: skip
+        )
     return Turn(
-        conversation=row, message=message, request=request, answers=answers, slots=slots,
-        task_type=task_type, missing=missing, language=language_of(request), finding=finding,
+        conversation=row,
+        message=message,
+        request=request,
+        answers=answers,
+        slots=slots,
+        task_type=task_type,
+        missing=missing,
+        language=language_of(request),
+        finding=finding,
         seen_at=row.updated_at if row.pk else None,
-    )  # fmt: skip
+    )
 
 
 def _waiting(row: Conversation) -> Finding | None:

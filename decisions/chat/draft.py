@@ -76,11 +76,18 @@ def _judge(owner: Owner, turn: Turn) -> Judged:
     impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
     cost = cost_of(impact.vector, state, irreversible=impact.irreversible)
     past = recall(
-        owner, turn.request, is_risky=finding is not None, slots=turn.slots,
+        owner,
+        turn.request,
+        is_risky=finding is not None,
+        slots=turn.slots,
         main_constraint=state.main_constraint,
-    )  # fmt: skip
+    )
     return Judged(
-        state=state, impact=impact, cost=cost, layer="L4" if finding else impact.layer, past=past,
+        state=state,
+        impact=impact,
+        cost=cost,
+        layer="L4" if finding else impact.layer,
+        past=past,
         score=score_of(past, cost=cost, confidence=impact.confidence),
         gate=judge_gate(finding, past.top_l4),
-    )  # fmt: skip
+    )

@@ -16,12 +16,17 @@ MAX_QUESTIONS = 3
 REQUIRED: Mapping[TaskType, tuple[str, ...]] = {
     "execution": ("environment", "target", "success_criteria"),
     "complex_decision": (
-        "done_definition", "money_budget", "money_deadline", "time_budget", "energy_budget",
-        "bottom_line", "resources",
+        "done_definition",
+        "money_budget",
+        "money_deadline",
+        "time_budget",
+        "energy_budget",
+        "bottom_line",
+        "resources",
     ),
     # Asked for by nobody: an exploration is never held up.
     "concept_exploration": ("done_definition", "purpose"),
-}  # fmt: skip
+}
 QUESTIONS: Mapping[str, Mapping[Language, str]] = {
     "environment": {
         "en": "In which environment should it be done (for example test, staging, production)?",
@@ -70,10 +75,11 @@ _LABELS = {
 _LABELLED = {
     slot: re.compile(
         rf"(?:^|[\n;；,，。])[ ]?(?:\d+[.)、] ?)?(?:{slot}|{names}) ?(?:[:：=]|\bis\b|是"
-        rf"|为) ?([^\n;；]+)", re.I
+        rf"|为) ?([^\n;；]+)",
+        re.I,
     )
     for slot, names in _LABELS.items()
-}  # fmt: skip
+}
 _PLACES = (
     r"(?:production|prod|staging|stage|pre-?prod|development|dev|testing|test|qa|sandbox|local"
     r"(?:host)?|ci|live)"

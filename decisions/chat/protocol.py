@@ -66,10 +66,13 @@ def ask_back(turn: Turn) -> Answer:
     """Return the questions that come first (Ask-Then-Act); nothing is decided."""
     reality = _reality(turn)
     decided = Decided(
-        mode="clarify_first", language=turn.language, message=turn.message,
-        task_type=turn.task_type, questions=questions_for(turn.missing, turn.language),
+        mode="clarify_first",
+        language=turn.language,
+        message=turn.message,
+        task_type=turn.task_type,
+        questions=questions_for(turn.missing, turn.language),
         hint=reality.question,
-    )  # fmt: skip
+    )
     trace = {
         "trace_id": new_id("trc_"),
         "mode": decided.mode,
@@ -111,30 +114,42 @@ def decide(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> An
     _record(principal, decision, trace["trace_id"])
     decided = _decided(turn, judged, reality, opened)
     return Answer(
-        turn.conversation.session_id, decided, Composed().compose(decided), trace,
-        decision=judged.score.as_dict(), decision_id=decision.pk,
-        user_state=judged.state.as_dict(), clear_token=opened.clear_token if opened else None,
-    )  # fmt: skip
+        turn.conversation.session_id,
+        decided,
+        Composed().compose(decided),
+        trace,
+        decision=judged.score.as_dict(),
+        decision_id=decision.pk,
+        user_state=judged.state.as_dict(),
+        clear_token=opened.clear_token if opened else None,
+    )
 
 
 def _reality(turn: Turn) -> RealityCheck:
     return check_reality(
-        turn.message, mode=settings.CONTINUITY_REALITY_FIRST,
-        hints_off=turn.conversation.hints_off, language=turn.language,
-    )  # fmt: skip
+        turn.message,
+        mode=settings.CONTINUITY_REALITY_FIRST,
+        hints_off=turn.conversation.hints_off,
+        language=turn.language,
+    )
 
 
 def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> Decision:
     return Decision.objects.create(
-        **owner.columns, principal_id=principal.id, session_id=turn.conversation.session_id,
-        kind=DecisionKind.CHAT, mode=judged.mode, task_type=turn.task_type,
+        **owner.columns,
+        principal_id=principal.id,
+        session_id=turn.conversation.session_id,
+        kind=DecisionKind.CHAT,
+        mode=judged.mode,
+        task_type=turn.task_type,
         score=judged.score.value,
         parts={**judged.score.as_dict(), "feature_penalty": judged.score.feature_penalty},
-        rule=judged.gate.rule, reason=judged.gate.reason[:500],
+        rule=judged.gate.rule,
+        reason=judged.gate.reason[:500],
         subject_digest=_subject(turn),
         arguments={"message": turn.request, "slots": turn.slots},
         created_at=datetime.now(UTC),
-    )  # fmt: skip
+    )
 
 
 def _subject(turn: Turn) -> str:
@@ -145,20 +160,31 @@ def _subject(turn: Turn) -> str:
 
 def _write_event(owner: Owner, turn: Turn, judged: Judged, decision: Decision) -> Event:
     return Event.objects.create(
-        **owner.columns, decision=decision, text=turn.request, task_type=turn.task_type,
-        signature=judged.past.signature, impact=judged.impact.vector,
-        confidence=judged.impact.confidence, irreversible=judged.impact.irreversible,
-        system_caused=judged.impact.system_caused, cost=judged.cost, layer=judged.layer,
+        **owner.columns,
+        decision=decision,
+        text=turn.request,
+        task_type=turn.task_type,
+        signature=judged.past.signature,
+        impact=judged.impact.vector,
+        confidence=judged.impact.confidence,
+        irreversible=judged.impact.irreversible,
+        system_caused=judged.impact.system_caused,
+        cost=judged.cost,
+        layer=judged.layer,
         created_at=decision.created_at,
-    )  # fmt: skip
+    )
 
 
 def _forecast(turn: Turn, judged: Judged) -> Forecast:
     return Forecast(
-        impact=judged.impact.vector, confidence=judged.impact.confidence, cost=judged.cost,
-        layer=judged.layer, irreversible=judged.impact.irreversible,
-        intent=turn.request[:INTENT], slots=turn.slots,
-    )  # fmt: skip
+        impact=judged.impact.vector,
+        confidence=judged.impact.confidence,
+        cost=judged.cost,
+        layer=judged.layer,
+        irreversible=judged.impact.irreversible,
+        intent=turn.request[:INTENT],
+        slots=turn.slots,
+    )
 
 
 def _confirmation(decision: Decision, opened: Opened | None) -> dict[str, Any]:
@@ -179,20 +205,36 @@ def _confirmation(decision: Decision, opened: Opened | None) -> dict[str, Any]:
 def _decided(turn: Turn, judged: Judged, reality: RealityCheck, opened: Opened | None) -> Decided:
     path: Mapping[str, Any] = judged.past.best_path or {}
     return Decided(
-        mode=str(judged.mode), language=turn.language, message=turn.request,
-        task_type=turn.task_type, rule=judged.gate.rule,
+        mode=str(judged.mode),
+        language=turn.language,
+        message=turn.request,
+        task_type=turn.task_type,
+        rule=judged.gate.rule,
         delivery=str(opened.confirmation.delivery) if opened else "",
-        best_path=str(path.get("name", "")), failure_types=judged.past.matched_failure_types,
-        hint=reality.question, decision=judged.score.as_dict(),
-    )  # fmt: skip
+        best_path=str(path.get("name", "")),
+        failure_types=judged.past.matched_failure_types,
+        hint=reality.question,
+        decision=judged.score.as_dict(),
+    )
 
 
 def _record(principal: Principal, decision: Decision, trace_id: str) -> None:
     told = {
-        "userId": decision.user_id, "mode": decision.mode, "taskType": decision.task_type,
-        "score": decision.score, "rule": decision.rule, "traceId": trace_id,
-    }  # fmt: skip
+        "userId": decision.user_id,
+        "mode": decision.mode,
+        "taskType": decision.task_type,
+        "score": decision.score,
+        "rule": decision.rule,
+        "traceId": trace_id,
+    }
     record(
-        Deed("decision.made", principal.id, "decision", str(decision.pk), decision.tenant_id,
-             decision.workspace_id, told)
-    )  # fmt: skip
+        Deed(
+            "decision.made",
+            principal.id,
+            "decision",
+            str(decision.pk),
+            decision.tenant_id,
+            decision.workspace_id,
+            told,
+        )
+    )

@@ -96,10 +96,14 @@ def recall(
     events = _alike(message, Event.objects.filter(pk__in={*near.grave, *near.ids}))
     matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
     return Past(
-        events=events, matched_failure_types=matched, feature_penalty=penalty, failures=failures,
-        best_path=_best_path(owner, message, slots, main_constraint), signature=wanted,
+        events=events,
+        matched_failure_types=matched,
+        feature_penalty=penalty,
+        failures=failures,
+        best_path=_best_path(owner, message, slots, main_constraint),
+        signature=wanted,
         last_event_id=near.last_id,
-    )  # fmt: skip
+    )
 
 
 def caught_up(past: Past, owner: Owner, message: str) -> Past:
@@ -160,9 +164,13 @@ def _failures(
             penalty += PENALTY_OF_A_FAILURE * recency(age)
             matched.add(str(failure_type))
             told.append(
-                {"failure_type": failure_type, "decision_id": decision_id,
-                 "similarity": alike.get(decision_id, 0.0), "age_days": round(age, 2)}
-            )  # fmt: skip
+                {
+                    "failure_type": failure_type,
+                    "decision_id": decision_id,
+                    "similarity": alike.get(decision_id, 0.0),
+                    "age_days": round(age, 2),
+                }
+            )
     return sorted(matched), told[:5], round(min(MOST_PENALTY, penalty), 4)
 
 
@@ -203,10 +211,13 @@ def _best_path(
         by_overlap = ((path.overlap(message, measure), path) for path in paths)
         return heapq.nlargest(
             _MOST,
-            ((path.score(overlap, slots, main_constraint), path)
-             for overlap, path in by_overlap if overlap >= at_least),
+            (
+                (path.score(overlap, slots, main_constraint), path)
+                for overlap, path in by_overlap
+                if overlap >= at_least
+            ),
             key=itemgetter(0),
-        )  # fmt: skip
+        )
 
     likely = [path for _, path in served(_paths_of(owner), rough_similarity, _ABOUT_IT / 2)]
     found = served(likely, similarity, _ABOUT_IT)
@@ -221,7 +232,12 @@ def _paths_of(owner: Owner) -> Iterable[_Path]:
     not.
     """
     rows = current_versions(owner, ObjectType.SUCCESS_PATH).values_list(
-        "object_id", "object__name", KT("payload__intent"), F("payload__required_slots"),
-        F("payload__tags"), "confidence", "created_at",
-    )  # fmt: skip
+        "object_id",
+        "object__name",
+        KT("payload__intent"),
+        F("payload__required_slots"),
+        F("payload__tags"),
+        "confidence",
+        "created_at",
+    )
     return (_Path(*row) for row in rows[:_MOST_PATHS])

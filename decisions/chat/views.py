@@ -49,11 +49,13 @@ class ChatView(ContinuityView):
     scopes = {"POST": "continuity:write"}
 
     @continuity_operation(
-        "chat", "Have a message decided on before anything is done",
+        "chat",
+        "Have a message decided on before anything is done",
         answer=component("ChatAnswer", contract.CHAT_OUTPUT),
-        body=component("Chat", contract.CHAT_INPUT), body_example=_EXAMPLE,
+        body=component("Chat", contract.CHAT_INPUT),
+        body_example=_EXAMPLE,
         refusals=(400, 401, 403, 409, 413, 415, 429),
-    )  # fmt: skip
+    )
     async def post(self, request: Request) -> HttpResponse:
         """Asks first where something has to be known (`trace.mode` is `clarify_first`, no
         decision); else decides: `act`, `clarify`, or `confirm`, where

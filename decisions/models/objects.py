@@ -86,10 +86,11 @@ class ObjectVersion(models.Model):
         ]
         indexes = [
             models.Index(
-                fields=["idempotency_key"], name="object_key",
+                fields=["idempotency_key"],
+                name="object_key",
                 condition=Q(idempotency_key__isnull=False),
             )
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return f"version {self.version}"

@@ -30,8 +30,10 @@ class HttpDoors:
         server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, HttpDoor())
         self._streamable, streams = Streamable(server), Streams(server)
         self._endpoints: dict[str, Endpoint] = {
-            "/mcp": self._streamable, "/sse": streams, "/messages": Messages(streams),
-        }  # fmt: skip
+            "/mcp": self._streamable,
+            "/sse": streams,
+            "/messages": Messages(streams),
+        }
         self._over = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
 

@@ -44,8 +44,10 @@ async def list_task_runs(call: Call) -> dict[str, Any]:
     asked = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
     return await in_thread(
         selectors.list_runs,
-        principal=call.principal, max_bytes=settings.MCP_ANSWER_BYTES, **asked,
-    )  # fmt: skip
+        principal=call.principal,
+        max_bytes=settings.MCP_ANSWER_BYTES,
+        **asked,
+    )
 
 
 async def cancel_task_run(call: Call) -> dict[str, Any]:

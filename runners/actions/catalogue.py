@@ -39,9 +39,12 @@ class Action:
 
 TASK_START = Action("task_start", given.TaskStart, told.TaskStarted, Effect.READ, 20_000)
 DEBUGGER_ATTACH = Action(
-    "browser_debugger_attach", given.BrowserDebuggerAttach, told.DebuggerAttached, Effect.READ,
+    "browser_debugger_attach",
+    given.BrowserDebuggerAttach,
+    told.DebuggerAttached,
+    Effect.READ,
     5_000,
-)  # fmt: skip
+)
 TASK_STOP = Action("task_stop", given.TaskStop, told.TaskStopped, Effect.AT_LEAST_ONCE, 5_000)
 WAIT_FOR_LOADED = Action(
     "browser_wait_for_loaded", given.BrowserWaitForLoaded, told.Loaded, Effect.READ, 20_000
@@ -50,9 +53,12 @@ SCREENSHOT = Action(
     "browser_screenshot", given.BrowserScreenshot, told.Pictured, Effect.READ, 10_000
 )
 READABILITY = Action(
-    "browser_readability_extract", given.BrowserReadabilityExtract, told.PageText, Effect.READ,
+    "browser_readability_extract",
+    given.BrowserReadabilityExtract,
+    told.PageText,
+    Effect.READ,
     10_000,
-)  # fmt: skip
+)
 DOM_INDEX = Action("browser_dom_index", given.BrowserDomIndex, told.DomIndex, Effect.READ, 10_000)
 XPATH_SCAN = Action(
     "browser_xpath_scan", given.BrowserXpathScan, told.XpathScan, Effect.READ, 10_000
@@ -64,7 +70,16 @@ GET_HTML = Action("browser_get_html", given.BrowserGetHtml, told.HtmlKept, Effec
 ACTIONS: Mapping[str, Action] = {
     action.name: action
     for action in (
-        TASK_START, DEBUGGER_ATTACH, TASK_STOP, WAIT_FOR_LOADED, SCREENSHOT, READABILITY,
-        DOM_INDEX, XPATH_SCAN, CLICK, TYPE, GET_HTML,
+        TASK_START,
+        DEBUGGER_ATTACH,
+        TASK_STOP,
+        WAIT_FOR_LOADED,
+        SCREENSHOT,
+        READABILITY,
+        DOM_INDEX,
+        XPATH_SCAN,
+        CLICK,
+        TYPE,
+        GET_HTML,
     )
-}  # fmt: skip
+}

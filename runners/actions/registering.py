@@ -20,9 +20,13 @@ def action(
         ValueError: As `runners.registry.tool`, or the parameters are another action's.
     """
     register = tool(
-        spec.name, kind=kind, effect=spec.effect, timeout_ms=spec.timeout_ms, agent_only=True,
+        spec.name,
+        kind=kind,
+        effect=spec.effect,
+        timeout_ms=spec.timeout_ms,
+        agent_only=True,
         opens_browser=opens_browser,
-    )  # fmt: skip
+    )
 
     def check(function: ToolFunction) -> Tool:
         made = register(function)

@@ -54,16 +54,19 @@ class SnapshotPages:
         try:
             _, workspace = self._opened(request, target)
             found = list_snapshots(
-                workspace.state, limit=MOST, path=prefix or None,
+                workspace.state,
+                limit=MOST,
+                path=prefix or None,
                 forbidden=workspace.policy.forbidden,
-            )  # fmt: skip
+            )
         except WorkspaceFailed as failed:
             told["trouble"] = failed.message
         else:
             told |= {
                 "rows": [{"snapshot": one, "at": _at(one.timestamp)} for one in found[:SHOWN]],
-                "has_more": len(found) > SHOWN, "keep": workspace.policy.snapshot_retention,
-            }  # fmt: skip
+                "has_more": len(found) > SHOWN,
+                "keep": workspace.policy.snapshot_retention,
+            }
         return self._page(request, target, "snapshots.html", f"Snapshots of {target.name}", told)
 
     def one_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
@@ -119,9 +122,10 @@ class SnapshotPages:
 
     def _opened(self, request: HttpRequest, target: ExecutionTarget) -> tuple[Principal, Workspace]:
         operator = admin_principal(
-            request.user.get_username(), tenant_id=target.tenant_id,
+            request.user.get_username(),
+            tenant_id=target.tenant_id,
             workspace_id=target.workspace_id or "",
-        )  # fmt: skip
+        )
         return operator, open_workspace(Caller.of(operator), target.id)
 
     def _read(self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str) -> Compared:
@@ -132,23 +136,34 @@ class SnapshotPages:
             raise Http404(failed.message) from None
 
     def _back(
-        self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str,
+        self,
+        request: HttpRequest,
+        target: ExecutionTarget,
+        snapshot_id: str,
         failed: WorkspaceFailed | Refused,
-    ) -> HttpResponse:  # fmt: skip
+    ) -> HttpResponse:
         self._admin.message_user(request, f"Not restored: {failed.message}", messages.ERROR)
         gone = isinstance(failed, NotThere | PathDenied)
         at = _address("snapshots", target) if gone else _address("snapshot", target, snapshot_id)
         return redirect(at)
 
     def _page(
-        self, request: HttpRequest, target: ExecutionTarget, template: str, title: str,
+        self,
+        request: HttpRequest,
+        target: ExecutionTarget,
+        template: str,
+        title: str,
         told: dict[str, Any],
-    ) -> HttpResponse:  # fmt: skip
+    ) -> HttpResponse:
         context = {
-            **self._admin.admin_site.each_context(request), "model_admin": self._admin,
-            "opts": self._admin.opts, "target": target, "title": title,
-            "may_restore": may_restore(request), **told,
-        }  # fmt: skip
+            **self._admin.admin_site.each_context(request),
+            "model_admin": self._admin,
+            "opts": self._admin.opts,
+            "target": target,
+            "title": title,
+            "may_restore": may_restore(request),
+            **told,
+        }
         return TemplateResponse(request, f"{_TEMPLATES}/{template}", context)
 
 
@@ -156,10 +171,13 @@ def _shown(compared: Compared, left: str, right: str) -> dict[str, Any]:
     # Beside a file that cannot be shown, each line would read as one that is not there any more.
     rows = [] if compared.trouble else list(islice(rows_of(left, right), ROWS + 1))
     return {
-        "compared": compared, "snapshot": compared.snapshot, "rows": rows[:ROWS],
-        "at": _at(compared.snapshot.timestamp), "is_cut": len(rows) > ROWS,
+        "compared": compared,
+        "snapshot": compared.snapshot,
+        "rows": rows[:ROWS],
+        "at": _at(compared.snapshot.timestamp),
+        "is_cut": len(rows) > ROWS,
         "counts": Counter(row.kind for row in rows[:ROWS]),
-    }  # fmt: skip
+    }
 
 
 def _at(timestamp: int) -> datetime:

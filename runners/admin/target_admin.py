@@ -39,16 +39,35 @@ class KindFilter(admin.SimpleListFilter):
 class ExecutionTargetAdmin(ReadOnlyAdmin):
     """Where tools run. A folder's page leads to what its files were."""
 
-    list_display = ("name", "state", "shown_kind", "place", "seen", "shown_id", "whose", "default",
-                    "made")  # fmt: skip
+    list_display = (
+        "name",
+        "state",
+        "shown_kind",
+        "place",
+        "seen",
+        "shown_id",
+        "whose",
+        "default",
+        "made",
+    )
     list_filter = (KindFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")
     search_help_text = "A name or an id"
     change_list_template = "admin/runners/executiontarget/list.html"
     change_form_template = "admin/runners/executiontarget/page.html"
-    fields = ("name", "state", "shown_kind", "place", "seen", "shown_id", "whose", "default",
-              "version", "made")  # fmt: skip
+    fields = (
+        "name",
+        "state",
+        "shown_kind",
+        "place",
+        "seen",
+        "shown_id",
+        "whose",
+        "default",
+        "version",
+        "made",
+    )
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ExecutionTarget]:
@@ -71,10 +90,12 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
             (f"{one}restore/", pages.restore_view, "snapshot_restore"),
         )
         return [
-            *(path(at, wrap(view), name=f"runners_executiontarget_{name}")
-              for at, view, name in named),
+            *(
+                path(at, wrap(view), name=f"runners_executiontarget_{name}")
+                for at, view, name in named
+            ),
             *super().get_urls(),
-        ]  # fmt: skip
+        ]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -84,8 +105,13 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         answer: HttpResponse = super().changelist_view(request, told | (extra_context or {}))
         return answer
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
-                    extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
         """Show a target's page; a folder's with the way to its snapshots, a runner's with the
         button that probes it.
         """
@@ -94,12 +120,14 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         kind = found.kind if found is not None else ""
         told = {
             "is_folder": kind == TargetKind.WORKSPACE,
-            "is_runner": kind == TargetKind.DOCKER_RUNNER, "probed": found,
+            "is_runner": kind == TargetKind.DOCKER_RUNNER,
+            "probed": found,
             "offers": shown_offers(found) if found and kind == TargetKind.DOCKER_RUNNER else [],
             "may_rule": request.user.has_perm("decisions.add_policyrule"),
-            "versions": versions_of(plain_id(object_id)), "may_probe": may_edit,
+            "versions": versions_of(plain_id(object_id)),
+            "may_probe": may_edit,
             "may_edit": may_edit and found is not None and not found.is_local,
-        }  # fmt: skip
+        }
         return super().change_view(request, object_id, form_url, told | (extra_context or {}))
 
     @admin.display(description="State")

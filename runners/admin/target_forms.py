@@ -27,9 +27,11 @@ class TargetForm(forms.Form):
     name = forms.CharField(max_length=128, widget=UnfoldAdminTextInputWidget)
     place = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Whose")
     is_default = forms.BooleanField(
-        required=False, widget=UnfoldBooleanSwitchWidget, label="Default",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        label="Default",
         help_text="Taken by calls that name no target.",
-    )  # fmt: skip
+    )
     enabled = forms.BooleanField(
         required=False, initial=True, widget=UnfoldBooleanSwitchWidget, label="Enabled"
     )
@@ -47,18 +49,25 @@ class TargetForm(forms.Form):
     def now(target: ExecutionTarget) -> dict[str, Any]:
         """Return what a target is, as the form shows it."""
         return {
-            "name": target.name, "place": f"{target.tenant_id}|{target.workspace_id or ''}",
-            "is_default": target.is_default, "enabled": target.enabled, "version": target.version,
-        }  # fmt: skip
+            "name": target.name,
+            "place": f"{target.tenant_id}|{target.workspace_id or ''}",
+            "is_default": target.is_default,
+            "enabled": target.enabled,
+            "version": target.version,
+        }
 
     def says(self) -> TargetSays:
         """Return what was filled in, once it is valid."""
         given = self.cleaned_data
         tenant_id, _, workspace_id = given["place"].partition("|")
         return TargetSays(
-            tenant_id=tenant_id, workspace_id=workspace_id or None, name=given["name"],
-            is_default=given["is_default"], enabled=given["enabled"], **self.own(given),
-        )  # fmt: skip
+            tenant_id=tenant_id,
+            workspace_id=workspace_id or None,
+            name=given["name"],
+            is_default=given["is_default"],
+            enabled=given["enabled"],
+            **self.own(given),
+        )
 
     def own(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return what only a target of this kind has."""
@@ -69,10 +78,12 @@ class FolderForm(TargetForm):
     """What a folder is to tools."""
 
     root = forms.CharField(
-        max_length=1000, widget=UnfoldAdminTextInputWidget, label="Folder",
+        max_length=1000,
+        widget=UnfoldAdminTextInputWidget,
+        label="Folder",
         help_text="An absolute path on the machines of the server and its workers, below one of"
         " CONTINUITY_WORKSPACE_ROOTS.",
-    )  # fmt: skip
+    )
     field_order = ("name", "place", "root")
     noun = "folder"
 
@@ -90,26 +101,34 @@ class RunnerForm(TargetForm):
     """What a runner elsewhere is to tools."""
 
     endpoint = forms.CharField(
-        max_length=500, required=False, widget=UnfoldAdminTextInputWidget,
+        max_length=500,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
         help_text="Where it takes its POST, for example https://runner.example.com/execute: a"
         " public address, or one that CONTINUITY_EGRESS_ALLOW opens.",
-    )  # fmt: skip
+    )
     auth_token = forms.CharField(
-        max_length=4096, required=False, label="Token",
+        max_length=4096,
+        required=False,
+        label="Token",
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text="Sent to it with every call; kept encrypted and never shown.",
-    )  # fmt: skip
+    )
     no_token = forms.BooleanField(
         required=False, widget=UnfoldBooleanSwitchWidget, label="Call it without a token"
     )
     timeout_ms = forms.IntegerField(
-        min_value=1, max_value=TIMEOUT_MAX_MS, initial=TIMEOUT_MS, label="Milliseconds a call",
+        min_value=1,
+        max_value=TIMEOUT_MAX_MS,
+        initial=TIMEOUT_MS,
+        label="Milliseconds a call",
         widget=UnfoldAdminTextInputWidget,
-    )  # fmt: skip
+    )
     on_unreachable = forms.ChoiceField(
-        choices=[(one, one) for one in ON_UNREACHABLE], widget=UnfoldAdminSelectWidget,
+        choices=[(one, one) for one in ON_UNREACHABLE],
+        widget=UnfoldAdminSelectWidget,
         label="Where it cannot be reached",
-    )  # fmt: skip
+    )
     field_order = ("name", "place", "endpoint", "auth_token", "no_token")
     noun = "runner"
 
@@ -127,21 +146,26 @@ class RunnerForm(TargetForm):
         """Return what a runner is, as the form shows it: its token never."""
         config = target.config
         return {
-            **TargetForm.now(target), "endpoint": target.endpoint or "",
+            **TargetForm.now(target),
+            "endpoint": target.endpoint or "",
             "timeout_ms": min(config.get("timeoutMs", TIMEOUT_MS), TIMEOUT_MAX_MS),
             "on_unreachable": config.get("onUnreachable", ON_UNREACHABLE[0]),
-        }  # fmt: skip
+        }
 
     def own(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return where it listens; what else its config says stays."""
         config = {} if self.target is None else self.target.config
         auth_token = "" if given.get("no_token") else given["auth_token"] or None
         return {
-            "kind": TargetKind.DOCKER_RUNNER, "auth_token": auth_token,
+            "kind": TargetKind.DOCKER_RUNNER,
+            "auth_token": auth_token,
             "endpoint": given["endpoint"].strip() or None,
-            "config": {**config, "timeoutMs": given["timeout_ms"],
-                       "onUnreachable": given["on_unreachable"]},
-        }  # fmt: skip
+            "config": {
+                **config,
+                "timeoutMs": given["timeout_ms"],
+                "onUnreachable": given["on_unreachable"],
+            },
+        }
 
 
 FORMS: dict[str, type[TargetForm]] = {

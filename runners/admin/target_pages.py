@@ -85,9 +85,12 @@ class TargetPages:
                 return redirect(_page_of(done))
         title = f"Change a {form.noun}" if form.target else f"New {form.noun}"
         context = {
-            **self._admin.admin_site.each_context(request), "model_admin": self._admin,
-            "form": form, "title": title, "target": form.target,
-        }  # fmt: skip
+            **self._admin.admin_site.each_context(request),
+            "model_admin": self._admin,
+            "form": form,
+            "title": title,
+            "target": form.target,
+        }
         return TemplateResponse(request, "admin/runners/executiontarget/form.html", context)
 
 
@@ -128,16 +131,27 @@ def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
         known = "its config" if name in in_config else "itself" if name in published else "a rule"
         arguments = ", ".join(offer["inputSchema"].get("properties", {}))
         verdict = policy.judge(name, target.id).decision
-        shown.append({**offer, "arguments": arguments, "known_from": known, "verdict": verdict,
-                      "policy": pill(VERDICTS[verdict], TONES[verdict]),
-                      "allow_url": _form_of_a_rule(target, name)})  # fmt: skip
+        shown.append(
+            {
+                **offer,
+                "arguments": arguments,
+                "known_from": known,
+                "verdict": verdict,
+                "policy": pill(VERDICTS[verdict], TONES[verdict]),
+                "allow_url": _form_of_a_rule(target, name),
+            }
+        )
     return shown
 
 
 def _form_of_a_rule(target: ExecutionTarget, tool: str) -> str:
     whose = f"workspace|{target.workspace_id}" if target.workspace_id else None
-    said = {"verdict": "allow", "tool": tool, "target_id": target.id,
-            "scope": whose or f"tenant|{target.tenant_id}"}  # fmt: skip
+    said = {
+        "verdict": "allow",
+        "tool": tool,
+        "target_id": target.id,
+        "scope": whose or f"tenant|{target.tenant_id}",
+    }
     return f"{reverse('admin:decisions_policyrule_new')}?{urlencode(said)}"
 
 
@@ -150,9 +164,10 @@ def _named_in_rules(target: ExecutionTarget) -> list[str]:
 def versions_of(target_id: str) -> list[dict[str, Any]]:
     """Return what a target was through time, the newest first, as the audit log has it."""
     rows = AuditEntry.objects.filter(
-        resource_type="target", resource_id=target_id,
+        resource_type="target",
+        resource_id=target_id,
         action__in=["target.created", "target.changed"],
-    ).order_by("-id")[:VERSIONS]  # fmt: skip
+    ).order_by("-id")[:VERSIONS]
     return [{"entry": row, "said": row.metadata, "place": _place_in(row.metadata)} for row in rows]
 
 

@@ -23,10 +23,15 @@ _LOOPBACK = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 _METADATA = [
     ipaddress.ip_network(text)
     for text in (
-        "169.254.0.0/16", "fe80::/10", "168.63.129.16", "100.100.100.200", "192.0.0.192",
-        "fd00:ec2::/32", "fd20:ce::254",
+        "169.254.0.0/16",
+        "fe80::/10",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "fd00:ec2::/32",
+        "fd20:ce::254",
     )
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True)

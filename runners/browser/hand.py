@@ -110,9 +110,13 @@ class Hand:
     ) -> Aimed:
         try:
             aimed = await aim(
-                self.tab, locator, purpose, until=self.patience, will_press=will_press,
+                self.tab,
+                locator,
+                purpose,
+                until=self.patience,
+                will_press=will_press,
                 answer_by=self.deadline,
-            )  # fmt: skip
+            )
         except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:
             failure.details.setdefault("effect", "none")
             raise

@@ -50,9 +50,15 @@ class KeptSessions:
         self._open: dict[str, _Kept] = {}
 
     async def lend(
-        self, session_id: str, *, holder: str, run_id: str, trust: TrustLevel, max_tabs: int,
+        self,
+        session_id: str,
+        *,
+        holder: str,
+        run_id: str,
+        trust: TrustLevel,
+        max_tabs: int,
         storage: Mapping[str, Any] | None,
-    ) -> Lent:  # fmt: skip
+    ) -> Lent:
         """Give a session to a run: as it is open here, or opened with `storage`.
 
         A run that was canceled may still be at its last breath in it: that is waited for.

@@ -92,9 +92,14 @@ async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> d
 
 
 async def aim(
-    tab: Tab, locator: Meant | None, purpose: Purpose, *, until: float, will_press: bool = False,
+    tab: Tab,
+    locator: Meant | None,
+    purpose: Purpose,
+    *,
+    until: float,
+    will_press: bool = False,
     answer_by: float = math.inf,
-) -> Aimed:  # fmt: skip
+) -> Aimed:
     """Wait until an element that fits is there and can be used, at most until `until`
     (`time.monotonic()` seconds); without a locator, until there is a form to submit.
 

@@ -66,8 +66,11 @@ class Outcomes:
         """Return the forbidden hosts asked for since a `time.monotonic()` that nobody was told of
         since then.
         """
-        hosts = (host for (host, _), place in self._places.items()
-                 if place.outcome == "forbidden" and place.at >= since)  # fmt: skip
+        hosts = (
+            host
+            for (host, _), place in self._places.items()
+            if place.outcome == "forbidden" and place.at >= since
+        )
         return [host for host in dict.fromkeys(hosts) if self._named.get(host, -1.0) < since]
 
     def unclaimed(self, since: float) -> list[str]:

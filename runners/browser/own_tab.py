@@ -32,10 +32,19 @@ async def own_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab
 
 
 def hand_on(
-    tab: Tab, ctx: ToolContext, *, timeout_ms: int, fingers: Fingers | None = None,
+    tab: Tab,
+    ctx: ToolContext,
+    *,
+    timeout_ms: int,
+    fingers: Fingers | None = None,
     permit: Callable[[str], None] = lambda url: None,
-) -> Hand:  # fmt: skip
+) -> Hand:
     """Return the hand that works on the tab and looks for elements for so long at most."""
     end = ctx.deadline - RESERVE_SECONDS
-    return Hand(tab, patience=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
-                deadline=end, fingers=fingers, permit=permit)  # fmt: skip
+    return Hand(
+        tab,
+        patience=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
+        deadline=end,
+        fingers=fingers,
+        permit=permit,
+    )

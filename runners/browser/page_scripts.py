@@ -14,15 +14,33 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "page"
 READER = (
-    "dom", "secrets", "elements", "inline", "sections", "content", "classify", "settle", "read",
-)  # fmt: skip
+    "dom",
+    "secrets",
+    "elements",
+    "inline",
+    "sections",
+    "content",
+    "classify",
+    "settle",
+    "read",
+)
 READ, ARRIVED, ACT = "continuityRead", "continuityArrived", "continuityAct"
 COVER = ("dom", "secrets", "cover")
 SHOWING = (*COVER, "showing")
 ACTOR = (
-    "dom", "secrets", "elements", "settle", "words", "paths", "locate", "aim", "index", "markup",
-    "stand_in", "enter",
-)  # fmt: skip
+    "dom",
+    "secrets",
+    "elements",
+    "settle",
+    "words",
+    "paths",
+    "locate",
+    "aim",
+    "index",
+    "markup",
+    "stand_in",
+    "enter",
+)
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
 # Names the events between both worlds, so that a page cannot listen for them.

@@ -50,9 +50,13 @@ class BrowserRuntime:
         self._traces = TraceFolder()
 
     async def open_session(
-        self, *, run_id: str, trust: TrustLevel, max_tabs: int = 20,
+        self,
+        *,
+        run_id: str,
+        trust: TrustLevel,
+        max_tabs: int = 20,
         storage: Mapping[str, Any] | None = None,
-    ) -> BrowserSession:  # fmt: skip
+    ) -> BrowserSession:
         """Open a session for a run; it starts the browser when its first tab is asked for.
 
         It begins with the cookies and the storage given.

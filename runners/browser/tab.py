@@ -264,9 +264,11 @@ class Tab:
 
     async def _asked(self, function: str, given: object) -> dict[str, Any]:
         request = {
-            "functionDeclaration": function, "arguments": [{"value": given}],
-            "awaitPromise": True, "returnByValue": True,
-        }  # fmt: skip
+            "functionDeclaration": function,
+            "arguments": [{"value": given}],
+            "awaitPromise": True,
+            "returnByValue": True,
+        }
         asking = "Runtime.callFunctionOn"
         if self._global is not None:
             try:

@@ -29,25 +29,68 @@ RAW_BYTES = 64 * 1024 * 1024  # of lines; what is longer is not worth a worker's
 SEARCHED = 128 * 1024 * 1024
 RESOURCE_BYTES = 1024 * 1024
 FOR_THE_EYE = re.compile(r"text/css|image/|font/|application/(?:x-)?font")
-HEADERS = frozenset({
-    "accept", "accept-encoding", "accept-language", "age", "allow", "cache-control",
-    "content-disposition", "content-encoding", "content-language", "content-length",
-    "content-security-policy", "content-type", "date", "etag", "expires", "host", "last-modified",
-    "origin", "retry-after", "server", "user-agent", "vary",
-})  # fmt: skip
+HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "age",
+        "allow",
+        "cache-control",
+        "content-disposition",
+        "content-encoding",
+        "content-language",
+        "content-length",
+        "content-security-policy",
+        "content-type",
+        "date",
+        "etag",
+        "expires",
+        "host",
+        "last-modified",
+        "origin",
+        "retry-after",
+        "server",
+        "user-agent",
+        "vary",
+    }
+)
 ADDRESSES = frozenset({"location", "referer"})
 BEGINNING = (
-    "version", "type", "origin", "browserName", "playwrightVersion", "platform", "wallTime",
-    "monotonicTime", "sdkLanguage",
-)  # fmt: skip
+    "version",
+    "type",
+    "origin",
+    "browserName",
+    "playwrightVersion",
+    "platform",
+    "wallTime",
+    "monotonicTime",
+    "sdkLanguage",
+)
 CALL = ("type", "callId", "parentId", "startTime", "endTime", "title", "class", "method", "point")
 PARAMS = ("x", "y", "deltaX", "deltaY", "button", "clickCount")
-ENTRY = ("pageref", "startedDateTime", "time", "timings", "_frameref", "_monotonicTime",
-         "_resourceType")  # fmt: skip
+ENTRY = (
+    "pageref",
+    "startedDateTime",
+    "time",
+    "timings",
+    "_frameref",
+    "_monotonicTime",
+    "_resourceType",
+)
 LOGGED = frozenset({"error", "warning"})
-OF_THE_PAGE = frozenset({
-    "html", "url", "frameUrl", "redirectURL", "value", "text", "message", "title",
-})  # fmt: skip
+OF_THE_PAGE = frozenset(
+    {
+        "html",
+        "url",
+        "frameUrl",
+        "redirectURL",
+        "value",
+        "text",
+        "message",
+        "title",
+    }
+)
 # Names by which addresses carry what lets somebody in, besides those that fields have.
 _KEYS = re.compile(
     r"sess|auth(?![a-z])|(?<![a-z])(?:sid|sig|signature|key|code|ticket)(?![a-z])", re.IGNORECASE
@@ -123,10 +166,15 @@ class _Cleaner:
 
     def _line(self, line: Line) -> Line | None:
         clean = {
-            "context-options": _beginning, "before": _call, "after": _call, "input": _call,
-            "console": _logged, "event": _event, "frame-snapshot": self._snapshot,
+            "context-options": _beginning,
+            "before": _call,
+            "after": _call,
+            "input": _call,
+            "console": _logged,
+            "event": _event,
+            "frame-snapshot": self._snapshot,
             "resource-snapshot": self._exchange,
-        }.get(line["type"])  # fmt: skip
+        }.get(line["type"])
         return None if clean is None else clean(line)
 
     def _snapshot(self, line: Line) -> Line:
@@ -145,17 +193,25 @@ class _Cleaner:
             self.resources.add(file)
         kept = _some(told, ENTRY)
         kept["request"] = {
-            **_some(asked, ("method", "httpVersion")), "url": clean_address(asked["url"]),
-            "cookies": [], "queryString": [], "headers": _headers(asked["headers"]),
-            "headersSize": -1, "bodySize": asked.get("bodySize", -1),
-        }  # fmt: skip
+            **_some(asked, ("method", "httpVersion")),
+            "url": clean_address(asked["url"]),
+            "cookies": [],
+            "queryString": [],
+            "headers": _headers(asked["headers"]),
+            "headersSize": -1,
+            "bodySize": asked.get("bodySize", -1),
+        }
         kept["response"] = {
-            **_some(answered, ("status", "statusText", "httpVersion", "_failureText",
-                               "_transferSize")),
-            "cookies": [], "headers": _headers(answered["headers"]), "content": content,
-            "headersSize": -1, "bodySize": answered.get("bodySize", -1),
+            **_some(
+                answered, ("status", "statusText", "httpVersion", "_failureText", "_transferSize")
+            ),
+            "cookies": [],
+            "headers": _headers(answered["headers"]),
+            "content": content,
+            "headersSize": -1,
+            "bodySize": answered.get("bodySize", -1),
             "redirectURL": clean_address(answered.get("redirectURL", "")),
-        }  # fmt: skip
+        }
         return {"type": line["type"], "snapshot": kept | {"cache": {}}}
 
 

@@ -23,10 +23,21 @@ VALUED = FIELDS | {"BUTTON", "PARAM", "DATA"}  # and elements of the page's own 
 VALUES = frozenset({"value", "__playwright_value_"})
 # Their value is what stands on them.
 SHOWN = frozenset({"button", "submit", "reset", "checkbox", "radio"})
-ADDRESSES = frozenset({
-    "href", "src", "action", "formaction", "poster", "cite", "ping", "xlink:href", "data",
-    "__playwright_src__", "__playwright_current_src__",
-})  # fmt: skip
+ADDRESSES = frozenset(
+    {
+        "href",
+        "src",
+        "action",
+        "formaction",
+        "poster",
+        "cite",
+        "ping",
+        "xlink:href",
+        "data",
+        "__playwright_src__",
+        "__playwright_current_src__",
+    }
+)
 # Documents, keys, and lists of addresses that nobody needs beside the one that was loaded.
 NEVER_KEPT = frozenset({"srcdoc", "nonce", "srcset", "imagesrcset"})
 PLAIN_META = frozenset({"viewport", "color-scheme", "theme-color", "description"})

@@ -91,11 +91,13 @@ class RunnerApp:
         """Return the runner's state; where its folder lies is told on its own machine alone."""
         is_local = self._gatekeeper.is_local(scope, headers)
         return {
-            "ok": True, "service": SERVICE, "isolation": self._name,
+            "ok": True,
+            "service": SERVICE,
+            "isolation": self._name,
             "workspaceRoot": str(self._place.root) if is_local else None,
             "usage": usage(self._running, MAX_CALLS),
             "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        }  # fmt: skip
+        }
 
     async def _take(self, body: Incoming, send: Send) -> None:
         if self._running >= MAX_CALLS:
@@ -199,8 +201,11 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
 def _note(envelope: Envelope, code: str, began: float) -> None:
     """Log a call as a line of JSON: what it was, never what it was given or answered."""
     told = {
-        "call": envelope.call.name, "code": code, "runId": envelope.ctx.run_id,
-        "toolCallId": envelope.ctx.tool_call_id, "targetId": envelope.target.target_id,
+        "call": envelope.call.name,
+        "code": code,
+        "runId": envelope.ctx.run_id,
+        "toolCallId": envelope.ctx.tool_call_id,
+        "targetId": envelope.target.target_id,
         "ms": round((time.monotonic() - began) * 1000),
-    }  # fmt: skip
+    }
     log.info("%s", orjson.dumps(told).decode())

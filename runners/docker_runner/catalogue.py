@@ -14,9 +14,16 @@ from runners.docker_runner.tools.plain import echo, math_add, text_upper
 TOOLS: dict[str, Offered] = {
     tool.name: tool
     for tool in (
-        bash_exec, echo, file_list, file_read, file_write, http_request, math_add, text_upper,
+        bash_exec,
+        echo,
+        file_list,
+        file_read,
+        file_write,
+        http_request,
+        math_add,
+        text_upper,
     )
-}  # fmt: skip
+}
 
 
 @cache

@@ -59,9 +59,12 @@ class Offered:
         """
         reads = self.effect == Effect.READ
         return {
-            "name": self.name, "description": self.description, "inputSchema": self.schema(),
-            "effect": "read" if reads else "external", "risk": "low" if reads else "high",
-        }  # fmt: skip
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema(),
+            "effect": "read" if reads else "external",
+            "risk": "low" if reads else "high",
+        }
 
 
 def offered(name: str, effect: Effect) -> Callable[[Function], Offered]:

@@ -16,9 +16,10 @@ UPDATE_CHARS = 16 * 1024
 QUIET_S = 10.0  # after which a blank tells proxies, and us, that the other side is still there
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 _HEAD = {
-    "type": "http.response.start", "status": 200,
+    "type": "http.response.start",
+    "status": 200,
     "headers": [(b"content-type", b"application/json"), (b"cache-control", b"no-store")],
-}  # fmt: skip
+}
 
 
 class Progress:

@@ -16,10 +16,12 @@ def usage(running_calls: int, max_calls: int) -> dict[str, Any]:
     return {
         "cpu": {"count": os.cpu_count(), "load1m": round(os.getloadavg()[0], 2)},
         "memory": {
-            "totalBytes": memory.get("MemTotal"), "availableBytes": memory.get("MemAvailable"),
+            "totalBytes": memory.get("MemTotal"),
+            "availableBytes": memory.get("MemAvailable"),
         },
-        "runningCalls": running_calls, "maxCalls": max_calls,
-    }  # fmt: skip
+        "runningCalls": running_calls,
+        "maxCalls": max_calls,
+    }
 
 
 def _memory() -> dict[str, int]:

@@ -134,10 +134,12 @@ def _result(told: Any) -> Mapping[str, Any]:
 def _is_error(error: Mapping[str, Any]) -> bool:
     code, details = error.get("code"), error.get("details")
     return (
-        isinstance(code, str) and code != "" and isinstance(error.get("message"), str)
+        isinstance(code, str)
+        and code != ""
+        and isinstance(error.get("message"), str)
         and isinstance(error.get("retryable"), bool | None)
         and isinstance(details, dict | None)
-    )  # fmt: skip
+    )
 
 
 def _shape(why: str) -> WrongAnswer:

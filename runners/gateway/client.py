@@ -118,14 +118,18 @@ def _body(call: ToolCall, ctx: CallContext, target: RunnerTarget) -> bytes:
     told = {
         "call": {"name": call.name, "args": dict(call.args)},
         "ctx": {
-            "runId": ctx.run_id, "sessionId": ctx.session_id, "runtimeMode": ctx.runtime_mode,
+            "runId": ctx.run_id,
+            "sessionId": ctx.session_id,
+            "runtimeMode": ctx.runtime_mode,
             "toolCallId": ctx.tool_call_id,
         },
         "target": {
-            "targetId": target.target_id, "kind": target.kind, "tenantId": target.tenant_id,
+            "targetId": target.target_id,
+            "kind": target.kind,
+            "tenantId": target.tenant_id,
             "workspaceId": target.workspace_id,
         },
-    }  # fmt: skip
+    }
     try:
         return orjson.dumps(told)
     except TypeError:  # an integer of more than 64 bits

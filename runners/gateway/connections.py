@@ -73,9 +73,11 @@ class _Stream(httpcore2.AsyncNetworkStream):
         await self._inner.aclose()
 
     async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None,
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
         timeout: float | None = None,
-    ) -> httpcore2.AsyncNetworkStream:  # fmt: skip
+    ) -> httpcore2.AsyncNetworkStream:
         return _Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:
@@ -89,9 +91,13 @@ class _Network(httpcore2.AsyncNetworkBackend):
         self._egress, self._inner = egress, httpcore2.AnyIOBackend()
 
     async def connect_tcp(
-        self, host: str, port: int, timeout: float | None = None, local_address: str | None = None,
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:  # fmt: skip
+    ) -> httpcore2.AsyncNetworkStream:
         addresses = await self._egress.addresses_of(host.strip("[]"))
         self._egress.check(host, port, addresses)
         for number, address in enumerate(addresses, 1):
@@ -116,10 +122,14 @@ def pool() -> httpcore2.AsyncConnectionPool:
         for gone in [one for one in _pools if one.is_closed()]:
             del _pools[gone]
         found = _pools[loop] = httpcore2.AsyncConnectionPool(
-            ssl_context=_certificates(), max_connections=_MAX_CONNECTIONS,
-            max_keepalive_connections=_MAX_IDLE, keepalive_expiry=_IDLE_S, http2=False, retries=0,
+            ssl_context=_certificates(),
+            max_connections=_MAX_CONNECTIONS,
+            max_keepalive_connections=_MAX_IDLE,
+            keepalive_expiry=_IDLE_S,
+            http2=False,
+            retries=0,
             network_backend=_Network(Egress()),
-        )  # fmt: skip
+        )
     return found
 
 

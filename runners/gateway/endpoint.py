@@ -32,6 +32,8 @@ def place_of(endpoint: str, target: str | None = None) -> dict[str, Any]:
     place = urlsplit(endpoint)
     own = (place.path or "/") + (f"?{place.query}" if place.query else "")
     return {
-        "scheme": place.scheme, "host": place.hostname or "",
-        "port": place.port or DEFAULT_PORTS[place.scheme], "target": target or own,
-    }  # fmt: skip
+        "scheme": place.scheme,
+        "host": place.hostname or "",
+        "port": place.port or DEFAULT_PORTS[place.scheme],
+        "target": target or own,
+    }

@@ -108,9 +108,11 @@ async def _get(
     place = checked_endpoint(endpoint)
     under_way.set(Exchange())
     headers = [
-        ("host", host_of(place)), ("accept", "application/json"),
-        ("accept-encoding", "identity"), ("connection", "close"),
-    ]  # fmt: skip
+        ("host", host_of(place)),
+        ("accept", "application/json"),
+        ("accept-encoding", "identity"),
+        ("connection", "close"),
+    ]
     if auth_token:
         headers.append(("authorization", f"Bearer {auth_token}"))
     url = httpcore2.URL(**place_of(place, path))

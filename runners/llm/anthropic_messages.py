@@ -17,13 +17,20 @@ from runners.llm.signals import Closed, Request
 _OWN = "https://api.anthropic.com"
 MAX_TOKENS = 8192  # of one answer, where no setting says: the API wants a number
 _STOPS: Mapping[str, Stop] = {
-    "tool_use": "tool_calls", "max_tokens": "length", "refusal": "refusal",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "refusal": "refusal",
     "model_context_window_exceeded": "length",
-}  # fmt: skip
+}
 _NOT_OF_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
 _FAILURES = (
-    anthropic.AnthropicError, httpx2.HTTPError, ValueError, TypeError, AttributeError, KeyError,
-)  # fmt: skip
+    anthropic.AnthropicError,
+    httpx2.HTTPError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    KeyError,
+)
 
 
 class AnthropicMessages:
@@ -48,10 +55,12 @@ class AnthropicMessages:
         calls, said, stream = CallsInMaking(), _Said(), None
         try:
             stream = await self._client.messages.create(
-                model=self._settings.model, max_tokens=request.max_tokens or MAX_TOKENS,
-                messages=[], stream=True,
+                model=self._settings.model,
+                max_tokens=request.max_tokens or MAX_TOKENS,
+                messages=[],
+                stream=True,
                 extra_body=self._body(request),  # as it is: the library would walk through it
-            )  # fmt: skip
+            )
             async with stream:
                 async for event in stream:
                     if text := said.take(event, calls):
@@ -110,8 +119,10 @@ class _Said:
         if usage is None:
             return
         # What was read from a cache or written to one counts beside input_tokens, not in it.
-        parts = [count_of(getattr(usage, name, None)) for name in (
-            "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")]  # fmt: skip
+        parts = [
+            count_of(getattr(usage, name, None))
+            for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        ]
         if parts[0] is not None:
             self.input_tokens = sum(part or 0 for part in parts)
         if (made := count_of(usage.output_tokens)) is not None:
@@ -144,19 +155,22 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         return [
             {
-                "type": "tool_result", "tool_use_id": _id(message.tool_call_id),
+                "type": "tool_result",
+                "tool_use_id": _id(message.tool_call_id),
                 "content": message.content,
             }
-        ]  # fmt: skip
+        ]
     # The API takes no text that is empty or blank.
     texts = [{"type": "text", "text": message.content}] if message.content.strip() else []
     calls = [
         {
-            "type": "tool_use", "id": _id(call.tool_call_id), "name": call.name,
+            "type": "tool_use",
+            "id": _id(call.tool_call_id),
+            "name": call.name,
             "input": dict(call.arguments),
         }
         for call in message.tool_calls
-    ]  # fmt: skip
+    ]
     return [*texts, *calls]
 
 

@@ -59,8 +59,9 @@ def _of_status(status: int, error: Exception, settings: LlmSettings) -> Busy | T
         headers = getattr(getattr(error, "response", None), "headers", {})
         return Busy(
             f"the server answered {status}: {_short(error, settings)}",
-            status=status, after_s=retry_after(headers),
-        )  # fmt: skip
+            status=status,
+            after_s=retry_after(headers),
+        )
     return ModelRefused(
         f"The model's server does not take the request ({status}): {_short(error, settings)}",
         details=details,

@@ -27,10 +27,18 @@ from runners.llm.signals import Busy, Closed, Cut, Provider, Request
 MAX_TRIES = 4  # of a turn that the server has no time for
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 BYTES_A_TOKEN = 4  # where a server does not count
-SENT = frozenset({
-    "host", "connection", "accept", "accept-encoding", "user-agent", "content-type",
-    "content-length", "anthropic-version",
-})  # fmt: skip
+SENT = frozenset(
+    {
+        "host",
+        "connection",
+        "accept",
+        "accept-encoding",
+        "user-agent",
+        "content-type",
+        "content-length",
+        "anthropic-version",
+    }
+)
 _PROVIDERS = {
     "openai": ("runners.llm.openai_compatible", "OpenAiCompatible"),
     "anthropic": ("runners.llm.anthropic_messages", "AnthropicMessages"),
@@ -180,9 +188,10 @@ def open_provider(settings: LlmSettings) -> Provider:
 
     # No redirects: keys are for the address that was configured. Our own deadline is the limit.
     client = http.AsyncClient(
-        follow_redirects=False, timeout=http.Timeout(None, connect=10.0),
+        follow_redirects=False,
+        timeout=http.Timeout(None, connect=10.0),
         event_hooks={"request": [send_ours_alone]},
-    )  # fmt: skip
+    )
     made: Provider = kind(settings, client)
     return made
 

@@ -42,9 +42,12 @@ class OpenAiCompatible:
         try:
             # As plain JSON both ways: the library's types cost more than all else of a chunk.
             stream = await self._client.post(
-                "/chat/completions", body=self._body(request), cast_to=object, stream=True,
+                "/chat/completions",
+                body=self._body(request),
+                cast_to=object,
+                stream=True,
                 stream_cls=openai.AsyncStream[object],
-            )  # fmt: skip
+            )
             async with stream:
                 async for chunk in stream:
                     if text := said.take(chunk, calls):
@@ -116,19 +119,22 @@ def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
         {
             "type": "function",
             "function": {
-                "name": tool.name, "description": tool.description,
+                "name": tool.name,
+                "description": tool.description,
                 "parameters": dict(tool.schema),
             },
         }
         for tool in tools
-    ]  # fmt: skip
+    ]
 
 
 def _message(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {
-            "role": "tool", "tool_call_id": message.tool_call_id, "content": message.content,
-        }  # fmt: skip
+            "role": "tool",
+            "tool_call_id": message.tool_call_id,
+            "content": message.content,
+        }
     told: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         told["tool_calls"] = [
@@ -136,9 +142,10 @@ def _message(message: Message) -> dict[str, Any]:
                 "id": call.tool_call_id,
                 "type": "function",
                 "function": {
-                    "name": call.name, "arguments": orjson.dumps(dict(call.arguments)).decode(),
+                    "name": call.name,
+                    "arguments": orjson.dumps(dict(call.arguments)).decode(),
                 },
             }
             for call in message.tool_calls
-        ]  # fmt: skip
+        ]
     return told

@@ -21,9 +21,7 @@ async def ask_for_a_word(settings: LlmSettings) -> str:
     """
     gateway = Gateway(replace(settings, max_output_tokens=ENOUGH_TOKENS))
     began = time.monotonic()
-    chat = gateway.stream_chat(
-        messages=[Message("user", "Say ok.")], tools=(), timeout_ms=PROBE_MS
-    )  # fmt: skip
+    chat = gateway.stream_chat(messages=[Message("user", "Say ok.")], tools=(), timeout_ms=PROBE_MS)
     try:
         async with aclosing(chat):
             async for part in chat:

@@ -33,9 +33,13 @@ class AskFollowupQuestion(Closed):
 
 
 @tool(
-    "ask_followup_question", kind="workspace", effect=Effect.READ, timeout_ms=5_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "ask_followup_question",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=5_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def ask_followup_question(args: AskFollowupQuestion, ctx: ToolContext) -> Mapping[str, Any]:
     """Say that you need an answer from the user before you can go on; the host shows the question.
 

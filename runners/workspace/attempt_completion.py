@@ -33,9 +33,13 @@ class AttemptCompletion(Closed):
 
 
 @tool(
-    "attempt_completion", kind="workspace", effect=Effect.READ, timeout_ms=5_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "attempt_completion",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=5_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def attempt_completion(args: AttemptCompletion, ctx: ToolContext) -> Mapping[str, Any]:
     """Say that the task is done, with its result in words for the user; the host shows it.
 

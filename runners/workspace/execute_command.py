@@ -132,10 +132,13 @@ def _too_slow(
     return TooSlow(
         f"The script {script.event} did not end within {limit_ms} ms; it was stopped, with all that"
         " could be found of what it had started.",
-        hint=hint(workspace, zh="details.logs 是停止前的输出。长期运行的服务请自行启动。",
-                  en="details.logs is what it printed. Start a server that runs on by yourself."),
+        hint=hint(
+            workspace,
+            zh="details.logs 是停止前的输出。长期运行的服务请自行启动。",
+            en="details.logs is what it printed. Start a server that runs on by yourself.",
+        ),
         details={"scriptName": script.event, "timeoutMs": limit_ms, "logs": logs},
-    )  # fmt: skip
+    )
 
 
 def _words(status: int) -> str:

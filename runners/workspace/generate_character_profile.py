@@ -102,9 +102,12 @@ def _define(
         said["defaultExpression"] = args.default_expression
     path = f"{CHARACTERS}/{_file_name(args.name)}.json"
     change_text(
-        workspace, path, lambda was: _changed(was, said, path), wait_s=wait_s,
+        workspace,
+        path,
+        lambda was: _changed(was, said, path),
+        wait_s=wait_s,
         missing=_text_of(said),
-    )  # fmt: skip
+    )
 
 
 def _file_name(name: str) -> str:

@@ -79,9 +79,13 @@ class GetRuntimeInfo(Closed):
 
 
 @tool(
-    "get_runtime_info", kind="workspace", effect=Effect.READ, timeout_ms=5_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "get_runtime_info",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=5_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[str, Any]:
     """Return the project's folder, what the tools may read, write, run and open there, and which
     tools there are.

@@ -54,9 +54,13 @@ class ListFiles(Closed):
 
 
 @tool(
-    "list_files", kind="workspace", effect=Effect.READ, timeout_ms=15_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "list_files",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=15_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def list_files(args: ListFiles, ctx: ToolContext) -> Mapping[str, Any]:
     """List files and folders below a folder, as paths relative to it, sorted.
 

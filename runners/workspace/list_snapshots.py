@@ -89,9 +89,14 @@ def with_limit(args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @tool(
-    "list_snapshots", kind="workspace", effect=Effect.READ, timeout_ms=30_000,
-    request=REQUEST, response=RESPONSE, mends=with_limit,
-)  # fmt: skip
+    "list_snapshots",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=30_000,
+    request=REQUEST,
+    response=RESPONSE,
+    mends=with_limit,
+)
 async def list_snapshots(args: ListSnapshots, ctx: ToolContext) -> Mapping[str, Any]:
     """List what files of the workspace were before they were written, newest first.
 
@@ -100,7 +105,10 @@ async def list_snapshots(args: ListSnapshots, ctx: ToolContext) -> Mapping[str, 
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
     found = await asyncio.to_thread(
-        snapshots.list_snapshots, workspace.state, limit=args.limit, path=args.path,
+        snapshots.list_snapshots,
+        workspace.state,
+        limit=args.limit,
+        path=args.path,
         forbidden=workspace.policy.forbidden,
-    )  # fmt: skip
+    )
     return {"snapshots": [one.as_s4() for one in found]}

@@ -71,9 +71,13 @@ def policy_of(base: WorkspacePolicy, root: Path) -> WorkspacePolicy:
 def closed_policy(base: WorkspacePolicy) -> WorkspacePolicy:
     """Return what holds where the workspace's own file cannot be followed: nothing is allowed."""
     return replace(
-        base, forbidden=_united(base.forbidden, (DATA_DIRECTORY,)), developer=False,
-        write_requires_diff=True, allowed_commands=(), allowed_hosts=(),
-    )  # fmt: skip
+        base,
+        forbidden=_united(base.forbidden, (DATA_DIRECTORY,)),
+        developer=False,
+        write_requires_diff=True,
+        allowed_commands=(),
+        allowed_hosts=(),
+    )
 
 
 def _read(data: bytes, base: WorkspacePolicy) -> _File:

@@ -156,9 +156,12 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
         raise BadArguments(
             f"scenePath names no scene: it is a .txt file in {SCENES}.",
             details={"scenePath": path[:500]},
-            hint=hint(workspace, zh=f"请用 list_files 查看 {SCENES} 下的场景文件。",
-                      en=f"See with list_files which scenes {SCENES} has."),
-        )  # fmt: skip
+            hint=hint(
+                workspace,
+                zh=f"请用 list_files 查看 {SCENES} 下的场景文件。",
+                en=f"See with list_files which scenes {SCENES} has.",
+            ),
+        )
     return scene
 
 
@@ -186,7 +189,10 @@ def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
 def _nobody_there(workspace: Workspace, message: str) -> WorkspaceFailed:
     return PreviewFailed(
         message,
-        hint=hint(workspace, zh="请先启动 WebGAL Terre 或项目的 dev 服务，再预览。",
-                  en="Start WebGAL Terre, or the project's dev server, and preview again."),
+        hint=hint(
+            workspace,
+            zh="请先启动 WebGAL Terre 或项目的 dev 服务，再预览。",
+            en="Start WebGAL Terre, or the project's dev server, and preview again.",
+        ),
         details={"previewUrl": workspace.policy.preview_url},
-    )  # fmt: skip
+    )

@@ -50,9 +50,13 @@ class ReadFile(Closed):
 
 
 @tool(
-    "read_file", kind="workspace", effect=Effect.READ, timeout_ms=15_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "read_file",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=15_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def read_file(args: ReadFile, ctx: ToolContext) -> Mapping[str, Any]:
     """Read a UTF-8 text file whole; one that is larger than maxBytes, or than the workspace allows,
     is refused, never cut.

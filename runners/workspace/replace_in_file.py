@@ -57,9 +57,13 @@ class ReplaceInFile(Closed):
 
 
 @tool(
-    "replace_in_file", kind="workspace", effect=Effect.ONCE, timeout_ms=30_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "replace_in_file",
+    kind="workspace",
+    effect=Effect.ONCE,
+    timeout_ms=30_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def replace_in_file(args: ReplaceInFile, ctx: ToolContext) -> Mapping[str, Any]:
     """Replace every match of `find` in a file of the workspace and return how many there were.
 
@@ -79,9 +83,13 @@ def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int
 
     def change(text: str) -> str | None:
         replaced: Replaced = replace_all(
-            text, find=args.find, replace=args.replace, flags=args.flags,
-            size_limit=workspace.policy.max_read_bytes, deadline=ctx.deadline - _FOR_DISK_S,
-        )  # fmt: skip
+            text,
+            find=args.find,
+            replace=args.replace,
+            flags=args.flags,
+            size_limit=workspace.policy.max_read_bytes,
+            deadline=ctx.deadline - _FOR_DISK_S,
+        )
         counted[0] = replaced.count
         return replaced.text if replaced.count else None
 

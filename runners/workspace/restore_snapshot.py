@@ -50,9 +50,13 @@ class RestoreSnapshot(Closed):
 
 
 @tool(
-    "restore_snapshot", kind="workspace", effect=Effect.READ, timeout_ms=15_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "restore_snapshot",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=15_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[str, Any]:
     """Return the path and the content of a snapshot; nothing is changed.
 

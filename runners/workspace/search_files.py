@@ -67,9 +67,13 @@ class SearchFiles(Closed):
 
 
 @tool(
-    "search_files", kind="workspace", effect=Effect.READ, timeout_ms=30_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "search_files",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=30_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def search_files(args: SearchFiles, ctx: ToolContext) -> Mapping[str, Any]:
     r"""Find the lines that match a regular expression in the text files below a folder, or in one
     file. RE2's dialect: no look-around, no back-references; `(?i)` ignores case; `\w` is ASCII.
@@ -89,7 +93,11 @@ def _search(workspace: Workspace, args: SearchFiles, until: float) -> list[dict[
         Sandbox(workspace.root, policy.forbidden) as sandbox,
     ):
         search = Search(
-            args.path, line_pattern(args.regex), args.file_pattern, args.max_matches,
-            policy.max_read_bytes, until,
-        )  # fmt: skip
+            args.path,
+            line_pattern(args.regex),
+            args.file_pattern,
+            args.max_matches,
+            policy.max_read_bytes,
+            until,
+        )
         return [match._asdict() for match in search_below(sandbox, search)]

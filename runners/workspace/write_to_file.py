@@ -84,9 +84,13 @@ class WriteToFile(Closed):
 
 
 @tool(
-    "write_to_file", kind="workspace", effect=Effect.ONCE, timeout_ms=60_000,
-    request=REQUEST, response=RESPONSE,
-)  # fmt: skip
+    "write_to_file",
+    kind="workspace",
+    effect=Effect.ONCE,
+    timeout_ms=60_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
 async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any]:
     """Write a UTF-8 text file of the workspace, whole (overwrite) or at its end (append).
 
@@ -114,8 +118,12 @@ async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
 
 def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
     done = write_text(
-        workspace, args.path, args.content, mode=args.mode, wait_s=wait_s,
+        workspace,
+        args.path,
+        args.content,
+        mode=args.mode,
+        wait_s=wait_s,
         need_preview=workspace.policy.write_requires_diff,
         idempotency_key=args.idempotency_key or None,
-    )  # fmt: skip
+    )
     return {"applied": True, "snapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}

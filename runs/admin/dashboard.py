@@ -79,10 +79,12 @@ def _deciding(request: HttpRequest) -> list[dict[str, Any]]:
     )
     return [
         {
-            "decision": row.decision, "what": title_of(row.decision), "expires": time_left(row),
+            "decision": row.decision,
+            "what": title_of(row.decision),
+            "expires": time_left(row),
         }
         for row in asked.order_by("expires_at")[:ROWS]
-    ]  # fmt: skip
+    ]
 
 
 def _has_inbox(request: HttpRequest, deciding: list[Any], others: list[dict[str, Any]]) -> bool:
@@ -106,10 +108,11 @@ def _failed_lately() -> list[Run]:
     rows = Run.objects.filter(status=RunStatus.FAILED).order_by("-created_at", "-id")
     return list(
         rows.defer(*_LONG, "error").annotate(
-            error_code=KT("error__errorCode"), recovery=KT("error__recovery"),
+            error_code=KT("error__errorCode"),
+            recovery=KT("error__recovery"),
             message=KT("error__message"),
         )[:5]
-    )  # fmt: skip
+    )
 
 
 def _row(run: Run, now: datetime) -> dict[str, Any]:

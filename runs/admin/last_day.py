@@ -86,11 +86,13 @@ def _count(now: datetime) -> LastDay:
     ended = sum(by_status[status] for status in TERMINAL)
     good = by_status[RunStatus.SUCCEEDED]
     return LastDay(
-        accepted=by_status.total(), by_status=dict(by_status), steps=steps,
+        accepted=by_status.total(),
+        by_status=dict(by_status),
+        steps=steps,
         mean=duration(busy_ms / ended) if ended else "–",
         success_share=round(100 * good / ended) if ended else None,
         hours=_hours(since, by_hour),
-    )  # fmt: skip
+    )
 
 
 def _hours(since: datetime, by_hour: dict[str, Counter[str]]) -> list[Hour]:

@@ -11,36 +11,58 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
-    ("Work", (
-        ("Inbox", "inbox", "decisions_decision", "decisions.view_decision"),
-        ("Runs", "play_circle", "runs_run", "runs.view_run"),
-        ("Tasks", "forum", "runs_task", "runs.view_task"),
-        ("Artifacts", "inventory_2", "artifacts_artifact", "artifacts.view_artifact"),
-        ("Browser sessions", "web_asset", "runners_browsersession", "runners.view_browsersession"),
-        ("Targets", "folder_managed", "runners_executiontarget", "runners.view_executiontarget"),
-        ("Webhooks", "webhook", "runs_webhook", "runs.view_webhook"),
-        ("Deliveries", "outgoing_mail", "runs_webhookdelivery", "runs.view_webhookdelivery"),
-        ("Audit log", "verified_user", "decisions_auditentry", "decisions.view_auditentry"),
-    )),
-    ("Continuity", (
-        ("Objects", "category", "decisions_userobject", "decisions.view_userobject"),
-        ("Outcomes", "fact_check", "decisions_outcome", "decisions.view_outcome"),
-        ("Evidence", "query_stats", "decisions_evidence", "decisions.view_evidence"),
-    )),
-    ("Access", (
-        ("Policy", "policy", "decisions_policyrule", "decisions.view_policyrule"),
-        ("Tokens", "key", "decisions_token", "decisions.view_token"),
-        ("Workspaces", "workspaces", "decisions_workspace", "decisions.view_workspace"),
-        ("Tenants", "domain", "decisions_tenant", "decisions.view_tenant"),
-        ("Users", "group", "decisions_user", "decisions.view_user"),
-        ("Operators", "admin_panel_settings", "auth_user", "auth.view_user"),
-    )),
-    ("Machinery", (
-        ("Workers", "memory", "runs_worker", "runs.view_worker"),
-        ("Slots", "view_week", "runs_slot", "runs.view_slot"),
-        ("Doorbells", "notifications", "runs_outboxentry", "runs.view_outboxentry"),
-    )),
-)  # fmt: skip
+    (
+        "Work",
+        (
+            ("Inbox", "inbox", "decisions_decision", "decisions.view_decision"),
+            ("Runs", "play_circle", "runs_run", "runs.view_run"),
+            ("Tasks", "forum", "runs_task", "runs.view_task"),
+            ("Artifacts", "inventory_2", "artifacts_artifact", "artifacts.view_artifact"),
+            (
+                "Browser sessions",
+                "web_asset",
+                "runners_browsersession",
+                "runners.view_browsersession",
+            ),
+            (
+                "Targets",
+                "folder_managed",
+                "runners_executiontarget",
+                "runners.view_executiontarget",
+            ),
+            ("Webhooks", "webhook", "runs_webhook", "runs.view_webhook"),
+            ("Deliveries", "outgoing_mail", "runs_webhookdelivery", "runs.view_webhookdelivery"),
+            ("Audit log", "verified_user", "decisions_auditentry", "decisions.view_auditentry"),
+        ),
+    ),
+    (
+        "Continuity",
+        (
+            ("Objects", "category", "decisions_userobject", "decisions.view_userobject"),
+            ("Outcomes", "fact_check", "decisions_outcome", "decisions.view_outcome"),
+            ("Evidence", "query_stats", "decisions_evidence", "decisions.view_evidence"),
+        ),
+    ),
+    (
+        "Access",
+        (
+            ("Policy", "policy", "decisions_policyrule", "decisions.view_policyrule"),
+            ("Tokens", "key", "decisions_token", "decisions.view_token"),
+            ("Workspaces", "workspaces", "decisions_workspace", "decisions.view_workspace"),
+            ("Tenants", "domain", "decisions_tenant", "decisions.view_tenant"),
+            ("Users", "group", "decisions_user", "decisions.view_user"),
+            ("Operators", "admin_panel_settings", "auth_user", "auth.view_user"),
+        ),
+    ),
+    (
+        "Machinery",
+        (
+            ("Workers", "memory", "runs_worker", "runs.view_worker"),
+            ("Slots", "view_week", "runs_slot", "runs.view_slot"),
+            ("Doorbells", "notifications", "runs_outboxentry", "runs.view_outboxentry"),
+        ),
+    ),
+)
 
 _OPENS_WITH = {"decisions_decision": "?status=waiting"}  # the filter that a list opens with
 
@@ -48,9 +70,12 @@ _OPENS_WITH = {"decisions_decision": "?status=waiting"}  # the filter that a lis
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the sidebar's groups in Unfold's form."""
     start = {
-        "title": "Dashboard", "icon": "dashboard", "link": reverse("admin:index"),
-        "active": request.path == reverse("admin:index"), "permission": lambda _: True,
-    }  # fmt: skip
+        "title": "Dashboard",
+        "icon": "dashboard",
+        "link": reverse("admin:index"),
+        "active": request.path == reverse("admin:index"),
+        "permission": lambda _: True,
+    }
     groups = [
         {"title": title, "items": [_item(request, *item) for item in items]}
         for title, items in _GROUPS
@@ -63,9 +88,12 @@ def _item(
 ) -> dict[str, Any]:
     link = reverse(f"admin:{name}_changelist")
     return {
-        "title": title, "icon": icon, "link": link + _OPENS_WITH.get(name, ""),
-        "active": request.path.startswith(link), "permission": _allows(permission),
-    }  # fmt: skip
+        "title": title,
+        "icon": icon,
+        "link": link + _OPENS_WITH.get(name, ""),
+        "active": request.path.startswith(link),
+        "permission": _allows(permission),
+    }
 
 
 def _allows(permission: str) -> Callable[[HttpRequest], bool]:

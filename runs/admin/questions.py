@@ -40,9 +40,11 @@ def answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, st
     """Give a run the answer that was chosen or written; return how that went, in words."""
     try:
         answer_run(
-            principal=operator, run_id=run.id, answer=said_in(request),
+            principal=operator,
+            run_id=run.id,
+            answer=said_in(request),
             asked_until=asked_until_in(request),
-        )  # fmt: skip
+        )
     except Refused as refusal:
         return messages.WARNING, f"Not answered: {refusal.message}"
     return messages.SUCCESS, f"{run.id} is answered and goes on."
@@ -74,9 +76,10 @@ def _inbox(request: HttpRequest) -> SafeString:
     rows = waiting(Run.objects.filter(waiting_for__type="answer"))
     asked = [question_of(run) for run in rows.order_by("waiting_for__expiresAt", "id")[:SHOWN]]
     context = {
-        "questions": asked, "may_operate": request.user.has_perm("runs.change_run"),
+        "questions": asked,
+        "may_operate": request.user.has_perm("runs.change_run"),
         "back": "inbox",
-    }  # fmt: skip
+    }
     return render_to_string("admin/runs/run/inbox.html", context, request)
 
 

@@ -105,9 +105,11 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
             raise PermissionDenied
         run = self._run(request, object_id)
         context = {
-            **self.admin_site.each_context(request), "model_admin": self,
-            "title": run_story.template_name(run.template_id), **self._story(request, run),
-        }  # fmt: skip
+            **self.admin_site.each_context(request),
+            "model_admin": self,
+            "title": run_story.template_name(run.template_id),
+            **self._story(request, run),
+        }
         return TemplateResponse(request, "admin/runs/run/page.html", context)
 
     def live_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
@@ -192,9 +194,11 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
         self._do_all(request, queryset, _retry)
 
     def _do_all(
-        self, request: HttpRequest, queryset: QuerySet[Run],
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Run],
         deed: Callable[[Principal, Run], tuple[int, str, str]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         runs = list(queryset[: AT_ONCE + 1])
         if len(runs) > AT_ONCE:
             self.message_user(

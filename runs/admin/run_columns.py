@@ -133,8 +133,11 @@ class RunColumns:
         return format_html(
             '<a class="cty-run" href="{}" title="{}"><b>{}</b>'
             '<span class="cty-mono cty-dim">{}</span></a>',
-            run_page(run.id), run.id, run.template_id, short_id(run.id),
-        )  # fmt: skip
+            run_page(run.id),
+            run.id,
+            run.template_id,
+            short_id(run.id),
+        )
 
     @admin.display(description="Summary")
     def summary(self, run: Run) -> SafeString:
@@ -154,8 +157,11 @@ class RunColumns:
         return format_html(
             '<span class="cty-progress" data-tone="{}"><i style="width:{}%"></i></span>'
             '<span class="cty-count">{} / {}</span>',
-            run.status, round(min(share, 100), 1), run.done_steps, run.total_steps,
-        )  # fmt: skip
+            run.status,
+            round(min(share, 100), 1),
+            run.done_steps,
+            run.total_steps,
+        )
 
     @admin.display(description="Took")
     def took(self, run: Run) -> str:

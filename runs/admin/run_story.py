@@ -84,13 +84,16 @@ def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         "may_retry": run.status in RETRIABLE and not (run.holds_secrets or run.task_id),
         "error": _error(run),
         "actions": [
-            {"tool": action.get("tool", ""), "args": one_line(action.get("args") or {}),
-             "reason": action.get("reason", "")}
+            {
+                "tool": action.get("tool", ""),
+                "args": one_line(action.get("args") or {}),
+                "reason": action.get("reason", ""),
+            }
             for action in run.next_actions
         ],
         "queue": _queue(run) if run.status == RunStatus.QUEUED else None,
         "place": _place(run),
-    }  # fmt: skip
+    }
 
 
 def template_name(template_id: str) -> str:
@@ -226,9 +229,11 @@ def _artifacts(request: HttpRequest, run: Run) -> dict[str, Any]:
     pictures = [row for row in shown if is_picture(row)]
     rest = [row for row in shown[:ARTIFACTS] if row.kind != RESULT]
     return {
-        "rows": [*result, *rest], "more": len(shown) > ARTIFACTS,
-        "pictures": pictures[:PICTURES], "more_pictures": len(pictures) > PICTURES,
-    }  # fmt: skip
+        "rows": [*result, *rest],
+        "more": len(shown) > ARTIFACTS,
+        "pictures": pictures[:PICTURES],
+        "more_pictures": len(pictures) > PICTURES,
+    }
 
 
 def _events(request: HttpRequest, run: Run) -> dict[str, Any]:

@@ -54,9 +54,21 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
     search_help_text = "sess_… id"
     change_form_template = "admin/runs/session/page.html"
     fields = (
-        "name", "shown_id", "state", "owner", "workspace_id", "trust", "user", "at", "cookies",
-        "until", "used", "saved", "expires", "made",
-    )  # fmt: skip
+        "name",
+        "shown_id",
+        "state",
+        "owner",
+        "workspace_id",
+        "trust",
+        "user",
+        "at",
+        "cookies",
+        "until",
+        "used",
+        "saved",
+        "expires",
+        "made",
+    )
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BrowserSession]:
@@ -80,8 +92,13 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
         name = "runners_browsersession_close"
         return [path("<str:session_id>/close/", close, name=name), *super().get_urls()]
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "",
-                    extra_context: dict[str, Any] | None = None) -> HttpResponse:  # fmt: skip
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
         """Show a session's page, with the button that closes it for whoever may."""
         told = {"may_close": self.has_close_permission(request), **(extra_context or {})}
         return super().change_view(request, object_id, form_url, told)

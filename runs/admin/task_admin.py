@@ -93,9 +93,10 @@ class TaskAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show the list, with the place to begin a task above it."""
         may = {
-            "may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX,
+            "may_operate": self.has_operate_permission(request),
+            "content_max": CONTENT_MAX,
             "has_model": bool(settings.LLM.model),
-        }  # fmt: skip
+        }
         answer: HttpResponse = super().changelist_view(request, {**may, **(extra_context or {})})
         return answer
 
@@ -107,11 +108,15 @@ class TaskAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         task = self._task(request, object_id)
         context = {
-            **self.admin_site.each_context(request), "model_admin": self, "title": task.title,
-            "may_operate": self.has_operate_permission(request), "content_max": CONTENT_MAX,
-            "has_model": bool(settings.LLM.model), "me": _operator(request, task).id,
+            **self.admin_site.each_context(request),
+            "model_admin": self,
+            "title": task.title,
+            "may_operate": self.has_operate_permission(request),
+            "content_max": CONTENT_MAX,
+            "has_model": bool(settings.LLM.model),
+            "me": _operator(request, task).id,
             **task_story.tell(task),
-        }  # fmt: skip
+        }
         return TemplateResponse(request, "admin/runs/task/page.html", context)
 
     def events_view(self, request: HttpRequest, task_id: str) -> HttpResponseBase:
@@ -192,8 +197,10 @@ class TaskAdmin(ReadOnlyAdmin):
         """Return its title, leading to its page."""
         return format_html(
             '<a class="cty-link" href="{}">{}</a> <span class="cty-mono cty-dim">{}</span>',
-            task_page(task.id), task.title, short_id(task.id),
-        )  # fmt: skip
+            task_page(task.id),
+            task.title,
+            short_id(task.id),
+        )
 
     @admin.display(description="Messages")
     def said(self, task: Task) -> int:
@@ -238,9 +245,12 @@ def _content(request: HttpRequest) -> str:
 def _say(operator: Principal, task: Task, request: HttpRequest) -> None:
     key = request.POST.get("key", "")[:255] or None
     services.add_message(
-        principal=operator, task_id=task.id, content=_content(request), key=key,
+        principal=operator,
+        task_id=task.id,
+        content=_content(request),
+        key=key,
         on_busy="interrupt" if request.POST.get("onBusy") == "interrupt" else "queue",
-    )  # fmt: skip
+    )
 
 
 def _answer(operator: Principal, task: Task, request: HttpRequest) -> None:
@@ -250,9 +260,11 @@ def _answer(operator: Principal, task: Task, request: HttpRequest) -> None:
         raise InvalidInput("There is no such question in this task.")
     operator = operator.at_trust("remote") if task.trust == "remote" else operator
     answer_run(
-        principal=operator, run_id=run.id, answer=said_in(request),
+        principal=operator,
+        run_id=run.id,
+        answer=said_in(request),
         asked_until=asked_until_in(request),
-    )  # fmt: skip
+    )
 
 
 def _take_over(operator: Principal, task: Task, request: HttpRequest) -> None:

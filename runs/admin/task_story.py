@@ -18,9 +18,13 @@ from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessag
 MESSAGES_SHOWN, TOOLS_SHOWN = 200, 30
 # The colour of each status: how it feels to who waits for it.
 TONES = {
-    "created": "neutral", "running": "running", "ongoing": "waiting", "takeover": "waiting",
-    "completed": "succeeded", "error": "failed",
-}  # fmt: skip
+    "created": "neutral",
+    "running": "running",
+    "ongoing": "waiting",
+    "takeover": "waiting",
+    "completed": "succeeded",
+    "error": "failed",
+}
 
 
 def task_pill(status: str) -> SafeString:

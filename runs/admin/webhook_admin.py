@@ -43,9 +43,10 @@ class WebhookForm(forms.Form):
     )
     workspace = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
     every_run = forms.BooleanField(
-        required=False, initial=True,
+        required=False,
+        initial=True,
         help_text="Tell of every run; else only of runs that name it in options.webhookId.",
-    )  # fmt: skip
+    )
     confirmations = forms.BooleanField(
         required=False,
         help_text="Also tell what waits for a person, with a link: whoever gets it can decide.",
@@ -71,8 +72,17 @@ class WebhookAdmin(MakingAdmin):
     make_form, make_title = WebhookForm, "New webhook"
     make_template = "admin/runs/webhook/new.html"
     change_list_template = "admin/runs/webhook/list.html"
-    fields = ("name", "state", "shown_id", "url", "trust", "told_of", "created_by", "made",
-              "disabled_because")  # fmt: skip
+    fields = (
+        "name",
+        "state",
+        "shown_id",
+        "url",
+        "trust",
+        "told_of",
+        "created_by",
+        "made",
+        "disabled_because",
+    )
     readonly_fields = fields
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
@@ -91,9 +101,12 @@ class WebhookAdmin(MakingAdmin):
             request.user.get_username(), tenant_id=place.tenant_id, workspace_id=place.id
         )
         made = services.create_webhook(
-            principal=operator, url=given["url"], name=given["name"], every_run=given["every_run"],
+            principal=operator,
+            url=given["url"],
+            name=given["name"],
+            every_run=given["every_run"],
             confirmations=given["confirmations"],
-        )  # fmt: skip
+        )
         return str(made["secret"])
 
     @admin.action(description="Enable selected webhooks", permissions=["operate"])
@@ -154,8 +167,17 @@ class StatusFilter(admin.SimpleListFilter):
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
     """What became of the messages, newest first."""
 
-    list_display = ("state", "tells_of", "by_webhook", "event", "attempts", "status_code", "error",
-                    "tried", "next_try")  # fmt: skip
+    list_display = (
+        "state",
+        "tells_of",
+        "by_webhook",
+        "event",
+        "attempts",
+        "status_code",
+        "error",
+        "tried",
+        "next_try",
+    )
     list_display_links = None
     list_filter = (StatusFilter,)
     ordering = ("-created_at", "-id")
@@ -188,9 +210,10 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         for row in queryset[:AT_ONCE]:
             try:
                 services.replay_delivery(
-                    principal=_operator(request, row.webhook), webhook_id=row.webhook_id,
+                    principal=_operator(request, row.webhook),
+                    webhook_id=row.webhook_id,
                     delivery_id=row.id,
-                )  # fmt: skip
+                )
             except Refused as refusal:
                 told = f"{row.id} is not replayed: {refusal.message}"
                 self.message_user(request, told, messages.ERROR)

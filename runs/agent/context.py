@@ -143,16 +143,21 @@ def _page(line: Line) -> dict[str, Any]:
 
 def error_told(error: Mapping[str, Any]) -> dict[str, Any]:
     """Return an error as the model sees it."""
-    kept = {name: error[name] for name in ("message", "retryable", "recovery", "details", "hint")
-            if error.get(name)}  # fmt: skip
+    kept = {
+        name: error[name]
+        for name in ("message", "retryable", "recovery", "details", "hint")
+        if error.get(name)
+    }
     return {"code": error.get("errorCode", "STEP_EXECUTION_FAILED"), **kept}
 
 
 def unfit(completion: Mapping[str, Any]) -> str:
     """Say why an answer was not taken."""
     verdict = completion["verification"]
-    wrong = [*(f"{name} is missing" for name in verdict["missingFields"]),
-             *verdict["typeMismatches"]]  # fmt: skip
+    wrong = [
+        *(f"{name} is missing" for name in verdict["missingFields"]),
+        *verdict["typeMismatches"],
+    ]
     return (
         "The output does not fit the schema that was asked for: "
         + "; ".join(wrong)[:2000]
@@ -192,8 +197,9 @@ def _shortened(message: Message, limit: int) -> Message:
     if len(message.content) <= limit:
         return message
     whole = orjson.loads(message.content)
-    kept = {name: whole[name] for name in ("toolCallId", "name", "ok", "artifactId")
-            if name in whole}  # fmt: skip
+    kept = {
+        name: whole[name] for name in ("toolCallId", "name", "ok", "artifactId") if name in whole
+    }
     if isinstance(page := whole.get("page"), dict) and "artifactId" in page:
         kept["page"] = {"artifactId": page["artifactId"]}
     kept["shortened"] = whole.get("shortened", message.content)[:limit] + "…"

@@ -112,9 +112,12 @@ def _turn(number: int, inputs: Mapping[str, Any], *, repairs: bool = False) -> N
 
 def _call(call: Mapping[str, Any], turn: int) -> Next:
     told = {
-        "kind": CALL, "turn": turn, "tool": call["name"], "args": call["args"],
+        "kind": CALL,
+        "turn": turn,
+        "tool": call["name"],
+        "args": call["args"],
         "toolCallId": call["id"],
-    }  # fmt: skip
+    }
     if (there := call.get("elsewhere")) is not None:
         told |= {"args": arguments_of(call), "elsewhere": there}
         return Next(there["tool"], told, Effect.ONCE)
@@ -155,9 +158,11 @@ async def do_turn(
         hands.emit("structuredOutput", {"status": "error", "error": told})
         raise
     said = {
-        "content": storable_text(done.content), "stop": done.stop, "usage": _usage(done.usage),
+        "content": storable_text(done.content),
+        "stop": done.stop,
+        "usage": _usage(done.usage),
         "calls": judged(calls, done, {tool.name for tool in tools}, there),
-    }  # fmt: skip
+    }
     return said | known | _completion(said, schema, hands)
 
 
@@ -188,9 +193,10 @@ async def _ask(
 
 def _usage(usage: Usage) -> dict[str, Any]:
     told: dict[str, Any] = {
-        "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
         "costUsd": usage.cost_usd,
-    }  # fmt: skip
+    }
     return told | ({"estimated": True} if usage.is_estimated else {})
 
 
@@ -208,9 +214,16 @@ def _completion(
     completion = completion_of(answer, output, schema)
     if schema is not None:
         fits = completion["verification"]["pass"]
-        told = {"output": completion["output"]} if fits else {
-            "error": {"code": "SCHEMA_VALIDATION_FAILED", "message": "It does not fit the schema."}
-        }  # fmt: skip
+        told = (
+            {"output": completion["output"]}
+            if fits
+            else {
+                "error": {
+                    "code": "SCHEMA_VALIDATION_FAILED",
+                    "message": "It does not fit the schema.",
+                }
+            }
+        )
         hands.emit("structuredOutput", {"status": "ok" if fits else "error", **told})
     return {"completion": completion}
 
@@ -220,7 +233,7 @@ def _completion(
 
 async def do_call(
     step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, hands: Hands
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Make a call, and return what the model is told of it: {ok, result | error, …} (S1 §5); a
     failure is one of its answers.
     """

@@ -139,8 +139,11 @@ def _news(output: dict[str, Any], journal: Journal) -> dict[str, Any]:
     """Return what was found of a page; a text that the model was told already is left out."""
     text = orjson.dumps(output.get("readability"))
     digest = hashlib.sha256(text).hexdigest()
-    seen = [line.output["result"].get("digest") for line in pages_of(journal).values()
-            if line.output and "result" in line.output]  # fmt: skip
+    seen = [
+        line.output["result"].get("digest")
+        for line in pages_of(journal).values()
+        if line.output and "result" in line.output
+    ]
     if "readability" in output and seen[-1:] == [digest]:
         del output["readability"]
         output["note"] = UNCHANGED

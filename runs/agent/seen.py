@@ -60,9 +60,13 @@ class Hands(Protocol):
         """Which try of the step this is."""
 
     def attempt(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        target_id: str | None = None,
         elsewhere: Elsewhere | None = None,
-    ) -> Awaitable[ToolResult]:  # fmt: skip
+    ) -> Awaitable[ToolResult]:
         """Call a tool, policy first; `elsewhere`: a runner performs it."""
 
     def looked_up(self, look: Callable[[Run], Found]) -> Awaitable[Found]:

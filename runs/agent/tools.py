@@ -105,9 +105,7 @@ def _spec(tool: Tool) -> ToolSpec:
     return spec
 
 
-def own_specs(
-    output_schema: Mapping[str, Any] | None, *, last: bool = False
-) -> list[ToolSpec]:  # fmt: skip
+def own_specs(output_schema: Mapping[str, Any] | None, *, last: bool = False) -> list[ToolSpec]:
     """Return the agent's own tools; `last`: nothing is left but to complete."""
     answer = {"type": "string", "minLength": 1, "description": "The answer, in words."}
     fields: dict[str, Any] = {"result": answer}
@@ -115,9 +113,10 @@ def own_specs(
         told = {"description": "The answer in the shape asked for."}
         fields["output"] = told | moved(output_schema, "#/properties/output")
     complete = ToolSpec(
-        COMPLETE, "Say that the work is done, with its result. Call it alone, as the last call.",
+        COMPLETE,
+        "Say that the work is done, with its result. Call it alone, as the last call.",
         _object(fields, list(fields)),
-    )  # fmt: skip
+    )
     if last:
         return [complete]
     ids = {
@@ -126,10 +125,14 @@ def own_specs(
     }
     return [
         _ask_spec(),
-        ToolSpec(READ_ON, "Read more of a result that was too long to show, from offset on; the"
-                 " next offset comes with it.", _object(ids, ["artifactId"])),
+        ToolSpec(
+            READ_ON,
+            "Read more of a result that was too long to show, from offset on; the"
+            " next offset comes with it.",
+            _object(ids, ["artifactId"]),
+        ),
         complete,
-    ]  # fmt: skip
+    ]
 
 
 def _ask_spec() -> ToolSpec:
@@ -137,10 +140,12 @@ def _ask_spec() -> ToolSpec:
     fields = {
         "question": {"type": "string", "minLength": 1, "maxLength": 2000},
         "suggestions": {
-            "type": "array", "items": suggestion, "maxItems": SUGGESTIONS_MAX,
+            "type": "array",
+            "items": suggestion,
+            "maxItems": SUGGESTIONS_MAX,
             "description": "Answers that the user may choose from; another one can be given.",
         },
-    }  # fmt: skip
+    }
     told = "Ask the user a question and wait for the answer. Only where nothing else helps."
     return ToolSpec(ASK, told, _object(fields, ["question"]))
 
@@ -156,9 +161,11 @@ def suggestions_of(args: Mapping[str, Any]) -> list[str]:
 
 def _object(fields: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
     return {
-        "type": "object", "properties": dict(fields), "required": required,
+        "type": "object",
+        "properties": dict(fields),
+        "required": required,
         "additionalProperties": False,
-    }  # fmt: skip
+    }
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:

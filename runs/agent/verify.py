@@ -52,9 +52,7 @@ def _verdict(
     }
 
 
-def completion_of(
-    answer: str, output: Any, schema: Mapping[str, Any] | None
-) -> dict[str, Any]:  # fmt: skip
+def completion_of(answer: str, output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return {answer, output?, verification} of what the model gave as its result; where a schema
     asks for an output and there is none, the words are read as JSON.
     """
@@ -77,8 +75,11 @@ def moved(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Return a schema as it is written at `place` of another, `#/properties/x`: what it refers to
     is further down there.
     """
-    return {name: value for name, value in _moved(schema, place).items()
-            if name not in ("$id", "$schema")}  # fmt: skip
+    return {
+        name: value
+        for name, value in _moved(schema, place).items()
+        if name not in ("$id", "$schema")
+    }
 
 
 def _moved(node: Any, place: str) -> Any:

@@ -93,9 +93,14 @@ def _message(task: Task, change: Transition) -> NewEvent | None:
         return None
     task.messages_count += 1
     message = TaskMessage.objects.create(
-        id=new_id("tmsg_"), task_id=task.id, number=task.messages_count,
-        role=MessageRole.ASSISTANT, content=content, run_id=change.run.id, at=datetime.now(UTC),
-    )  # fmt: skip
+        id=new_id("tmsg_"),
+        task_id=task.id,
+        number=task.messages_count,
+        role=MessageRole.ASSISTANT,
+        content=content,
+        run_id=change.run.id,
+        at=datetime.now(UTC),
+    )
     return message_event(message)
 
 

@@ -19,27 +19,35 @@ from runs.endings import now_ms
 from runs.events.types import SNAPSHOT_SYNC
 
 VERSION = 1
-_ID = {"type": "string", "minLength": 1, "maxLength": 255,
-       "pattern": "^[^\\u0000-\\u001f\\u007f]*$"}  # fmt: skip
+_ID = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+}
 _HEAD = {"v": {"const": VERSION}, "id": _ID}
-_SAID = {
-    name: MESSAGE_INPUT["properties"][name] for name in ("content", "onBusy", "outputSchema")
-}  # fmt: skip
+_SAID = {name: MESSAGE_INPUT["properties"][name] for name in ("content", "onBusy", "outputSchema")}
 
 
 def _frame(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
-    return compile_schema({
-        "type": "object", "required": ["type", *required], "additionalProperties": False,
-        "properties": {**_HEAD, "type": {"const": type_}, **properties},
-    })  # fmt: skip
+    return compile_schema(
+        {
+            "type": "object",
+            "required": ["type", *required],
+            "additionalProperties": False,
+            "properties": {**_HEAD, "type": {"const": type_}, **properties},
+        }
+    )
 
 
 def _message(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
     named = {"type": {"const": type_}, "taskId": {"type": "string"}}
     message = {
-        "type": "object", "required": ["type", *required], "additionalProperties": False,
+        "type": "object",
+        "required": ["type", *required],
+        "additionalProperties": False,
         "properties": {**named, **properties},
-    }  # fmt: skip
+    }
     return _frame("frontend_message", {"message": message}, "message")
 
 

@@ -24,7 +24,11 @@ async def wait_task_events(
         TaskNotFound: As `selectors.visible_task`.
     """
     page = await wait_events(
-        principal=principal, run_id=task_id, after=after, wait_s=wait_s, limit=limit,
+        principal=principal,
+        run_id=task_id,
+        after=after,
+        wait_s=wait_s,
+        limit=limit,
         read=list_task_events,
-    )  # fmt: skip
+    )
     return {**page, "terminal": False}

@@ -138,11 +138,17 @@ class Said:
     def _write(self, task: Task, run: Run, *more: NewEvent) -> None:
         principal = self.principal
         self.message = TaskMessage.objects.create(
-            id=new_id("tmsg_"), task_id=task.id, number=task.messages_count + 1,
-            role=MessageRole.USER, content=self.content, run_id=run.id,
-            principal_id=principal.id, key=self.key or None, digest=self.digest,
+            id=new_id("tmsg_"),
+            task_id=task.id,
+            number=task.messages_count + 1,
+            role=MessageRole.USER,
+            content=self.content,
+            run_id=run.id,
+            principal_id=principal.id,
+            key=self.key or None,
+            digest=self.digest,
             at=datetime.now(UTC),
-        )  # fmt: skip
+        )
         task.messages_count += 1
         told = {"messageId": self.message.id, "runId": run.id, "characters": len(self.content)}
         place = task.tenant_id, task.workspace_id
@@ -153,10 +159,13 @@ class Said:
         )  # the run before it, for a person
         stays = waits or task.status == TaskStatus.TAKEOVER
         move_task(
-            task, TaskStatus(task.status) if stays else TaskStatus.RUNNING, actor=principal.id,
+            task,
+            TaskStatus(task.status) if stays else TaskStatus.RUNNING,
+            actor=principal.id,
             events=[message_event(self.message), *more],
-            values={"messages_count": task.messages_count, "trust": trust}, data={"runId": run.id},
-        )  # fmt: skip
+            values={"messages_count": task.messages_count, "trust": trust},
+            data={"runId": run.id},
+        )
 
     def _locked_task(self) -> Task:
         if self.new_task is not None:

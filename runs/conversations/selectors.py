@@ -127,9 +127,11 @@ def _what_went_wrong(task: Task) -> dict[str, Any]:
 def message_object(message: TaskMessage) -> dict[str, Any]:
     """Return a message as its readers see it."""
     shown = {
-        "id": message.id, "role": message.role, "content": message.content,
+        "id": message.id,
+        "role": message.role,
+        "content": message.content,
         "timestamp": to_ms(message.at),
-    }  # fmt: skip
+    }
     return shown | ({"runId": message.run_id} if message.run_id else {})
 
 

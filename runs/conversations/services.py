@@ -73,18 +73,27 @@ def create_task(
 
 
 def _write_task(
-    task: Task, principal: Principal, message: str | None,
-    output_schema: Mapping[str, Any] | None, approval: Confirmation | None,
-) -> None:  # fmt: skip
+    task: Task,
+    principal: Principal,
+    message: str | None,
+    output_schema: Mapping[str, Any] | None,
+    approval: Confirmation | None,
+) -> None:
     if message is None:
         with transaction.atomic():
             begin(approval)
             write_new(task)
         return
     first = Said(
-        principal, task.id, message, output_schema=output_schema, target_id=task.target_id,
-        key=task.key or "", new_task=task, approval=approval,
-    )  # fmt: skip
+        principal,
+        task.id,
+        message,
+        output_schema=output_schema,
+        target_id=task.target_id,
+        key=task.key or "",
+        new_task=task,
+        approval=approval,
+    )
     _submit(first)
 
 
@@ -103,18 +112,28 @@ def _task_of_key(
     if task is not None and message is not None:
         said = Said(principal, task.id, message, key=key, output_schema=schema)
         if said.known() is None:
-            raise Conflict("idempotencyKey: the task that has it begins without this message.",
-                           details={"taskId": task.id})  # fmt: skip
+            raise Conflict(
+                "idempotencyKey: the task that has it begins without this message.",
+                details={"taskId": task.id},
+            )
     return task
 
 
 def _new_task(principal: Principal, title: str, target_id: str | None, key: str | None) -> Task:
     now = datetime.now(UTC)
     return Task(
-        id=new_id("task_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
-        principal_id=principal.id, user_id=principal.user_id, trust=principal.trust, title=title,
-        target_id=target_id, key=key, created_at=now, updated_at=now,
-    )  # fmt: skip
+        id=new_id("task_"),
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        principal_id=principal.id,
+        user_id=principal.user_id,
+        trust=principal.trust,
+        title=title,
+        target_id=target_id,
+        key=key,
+        created_at=now,
+        updated_at=now,
+    )
 
 
 def add_message(
@@ -146,9 +165,14 @@ def add_message(
     if task.trust == "remote":
         principal = principal.at_trust("remote")
     said = Said(
-        principal, task.id, content, on_busy=on_busy, output_schema=output_schema, key=key or "",
+        principal,
+        task.id,
+        content,
+        on_busy=on_busy,
+        output_schema=output_schema,
+        key=key or "",
         target_id=task.target_id,
-    )  # fmt: skip
+    )
     known = said.known()
     if known is not None:
         return _told(task.id, known, deduplicated=True)
@@ -165,9 +189,11 @@ def _place(said: Said) -> None:
     while asks is not None:
         try:
             answer_run(
-                principal=_talker(said.principal), run_id=asks.id, answer=said.content,
+                principal=_talker(said.principal),
+                run_id=asks.id,
+                answer=said.content,
                 beside=said.answer,
-            )  # fmt: skip
+            )
         except InvalidInput:  # somebody else answered, or it ended: look again
             before, asks = asks.epoch, _asking_run(said)
             if asks is not None and asks.epoch == before:
@@ -188,9 +214,12 @@ def _asking_run(said: Said) -> Run | None:
 
 def _submit(said: Said) -> None:
     services.submit_run(
-        principal=_talker(said.principal), template_id=TEMPLATE, inputs=said.inputs,
-        options=said.options, turn=said,
-    )  # fmt: skip
+        principal=_talker(said.principal),
+        template_id=TEMPLATE,
+        inputs=said.inputs,
+        options=said.options,
+        turn=said,
+    )
 
 
 def _talker(principal: Principal) -> Principal:

@@ -151,10 +151,16 @@ class Connection:
             raise NotAuthenticated("The token was revoked.")
         if message["type"] == "user_message":
             return services.add_message(
-                principal=caller, task_id=self._task_id, content=message["content"],
+                principal=caller,
+                task_id=self._task_id,
+                content=message["content"],
                 on_busy=message.get("onBusy", "queue"),
-                output_schema=message.get("outputSchema"), key=frame_id,
-            )  # fmt: skip
-        deeds = {"takeover": services.take_over_task, "resume": services.resume_task,
-                 "stop": services.stop_task}  # fmt: skip
+                output_schema=message.get("outputSchema"),
+                key=frame_id,
+            )
+        deeds = {
+            "takeover": services.take_over_task,
+            "resume": services.resume_task,
+            "stop": services.stop_task,
+        }
         return deeds[message["type"]](principal=caller, task_id=self._task_id)

@@ -60,9 +60,16 @@ def move_task(
     if not append(task.id, [*events, moved], columns, guard={"status": before}):
         raise ValueError(f"{task.id} is not {before} any more: its row was not locked")
     record(
-        Deed("task.status_changed", actor, "task", task.id, task.tenant_id, task.workspace_id,
-             {"from": before.value, "to": to.value, **(data or {})})
-    )  # fmt: skip
+        Deed(
+            "task.status_changed",
+            actor,
+            "task",
+            task.id,
+            task.tenant_id,
+            task.workspace_id,
+            {"from": before.value, "to": to.value, **(data or {})},
+        )
+    )
     task.status = to
 
 

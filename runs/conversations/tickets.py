@@ -31,9 +31,11 @@ def make_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
     secret = _PREFIX + secrets.token_urlsafe(32)
     until = datetime.now(UTC) + LIFETIME
     TaskTicket.objects.create(
-        digest=mac(_PURPOSE, secret.encode()), task=task, principal=_told(principal),
+        digest=mac(_PURPOSE, secret.encode()),
+        task=task,
+        principal=_told(principal),
         expires_at=until,
-    )  # fmt: skip
+    )
     return {"ticket": secret, "taskId": task.id, "expiresAt": to_ms(until)}
 
 
@@ -63,15 +65,21 @@ def use_ticket(secret: str, *, task_id: str) -> Principal:
 def _told(principal: Principal) -> dict[str, Any]:
     acts_for = None if principal.acts_for is None else sorted(principal.acts_for)
     return {
-        "id": principal.id, "tenantId": principal.tenant_id, "actsFor": acts_for,
-        "workspaceId": principal.workspace_id, "scopes": sorted(principal.scopes),
+        "id": principal.id,
+        "tenantId": principal.tenant_id,
+        "actsFor": acts_for,
+        "workspaceId": principal.workspace_id,
+        "scopes": sorted(principal.scopes),
         "trust": principal.trust,
-    }  # fmt: skip
+    }
 
 
 def _principal(told: dict[str, Any]) -> Principal:
     return Principal(
-        id=told["id"], tenant_id=told["tenantId"], workspace_id=told["workspaceId"],
-        scopes=frozenset(told["scopes"]), trust="local" if told["trust"] == "local" else "remote",
+        id=told["id"],
+        tenant_id=told["tenantId"],
+        workspace_id=told["workspaceId"],
+        scopes=frozenset(told["scopes"]),
+        trust="local" if told["trust"] == "local" else "remote",
         acts_for=None if told["actsFor"] is None else frozenset(told["actsFor"]),
-    )  # fmt: skip
+    )

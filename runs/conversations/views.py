@@ -73,29 +73,43 @@ class TasksView(ApiView):
     scopes = {"GET": "tasks:read", "POST": "tasks:write"}
 
     @operation(
-        "listTasks", "Tasks of the workspace", tag="tasks", answer=_LISTED, arguments=_LIST,
+        "listTasks",
+        "Tasks of the workspace",
+        tag="tasks",
+        answer=_LISTED,
+        arguments=_LIST,
         refusals=_READ,
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> HttpResponse:
         """Newest first, without their messages; the next page starts at `offset` = `nextCursor`."""
         asked = self.arguments(_LIST)
         return json_answer(selectors.list_tasks(principal=principal_of(request), **asked))
 
     @operation(
-        "createTask", "Begin a task", tag="tasks", answer=_TASK, status=201, body=_NEW,
-        body_example=contract.CREATE_EXAMPLE, examples={201: contract.EXAMPLE},
-        others={200: _TASK}, refusals=_WRITE,
-    )  # fmt: skip
+        "createTask",
+        "Begin a task",
+        tag="tasks",
+        answer=_TASK,
+        status=201,
+        body=_NEW,
+        body_example=contract.CREATE_EXAMPLE,
+        examples={201: contract.EXAMPLE},
+        others={200: _TASK},
+        refusals=_WRITE,
+    )
     def post(self, request: Request) -> HttpResponse:
         """A conversation with the agent. With `message` its first run is submitted too: both, or
         neither. The same `idempotencyKey` again answers 200 with the first task.
         """
         asked = self.arguments(_CREATE)
         task, is_new = services.create_task(
-            principal=principal_of(request), title=asked.get("title"),
-            message=asked.get("message"), target_id=asked.get("targetId"),
-            output_schema=asked.get("outputSchema"), key=asked.get("idempotencyKey"),
-        )  # fmt: skip
+            principal=principal_of(request),
+            title=asked.get("title"),
+            message=asked.get("message"),
+            target_id=asked.get("targetId"),
+            output_schema=asked.get("outputSchema"),
+            key=asked.get("idempotencyKey"),
+        )
         if not is_new:
             return json_answer(task)
         place = {"Location": f"/api/v1/tasks/{task['taskId']}"}
@@ -108,16 +122,23 @@ class TaskView(ApiView):
     scopes = {"GET": "tasks:read"}
 
     @operation(
-        "getTask", "One task", tag="tasks", answer=_TASK, path=_IN_PATH, arguments=_GET,
-        examples=_SHOWN, refusals=_READ,
-    )  # fmt: skip
+        "getTask",
+        "One task",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        arguments=_GET,
+        examples=_SHOWN,
+        refusals=_READ,
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Where it is, the run under way, and its newest messages in order."""
         asked = self.arguments(_GET)
         shown = selectors.get_task(
-            principal=principal_of(request), task_id=asked["taskId"],
+            principal=principal_of(request),
+            task_id=asked["taskId"],
             messages=asked.get("messages", selectors.MESSAGES_SHOWN),
-        )  # fmt: skip
+        )
         return json_answer(shown)
 
 
@@ -127,20 +148,30 @@ class MessagesView(ApiView):
     scopes = {"POST": "tasks:write"}
 
     @operation(
-        "addTaskMessage", "Say something", tag="tasks", answer=None, path=_IN_PATH, body=_SAY,
-        body_example=contract.MESSAGE_EXAMPLE, others={202: _SAID, 200: _SAID},
-        examples={202: contract.SAID_EXAMPLE}, refusals=_WRITE,
-    )  # fmt: skip
+        "addTaskMessage",
+        "Say something",
+        tag="tasks",
+        answer=None,
+        path=_IN_PATH,
+        body=_SAY,
+        body_example=contract.MESSAGE_EXAMPLE,
+        others={202: _SAID, 200: _SAID},
+        examples={202: contract.SAID_EXAMPLE},
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """One run of the agent, after those of the messages before it; or the answer to a run that
         asked something. The same `idempotencyKey` again answers 200 with the first message.
         """
         asked = self.arguments(_MESSAGES)
         told = services.add_message(
-            principal=principal_of(request), task_id=asked["taskId"], content=asked["content"],
-            on_busy=asked.get("onBusy", "queue"), output_schema=asked.get("outputSchema"),
+            principal=principal_of(request),
+            task_id=asked["taskId"],
+            content=asked["content"],
+            on_busy=asked.get("onBusy", "queue"),
+            output_schema=asked.get("outputSchema"),
             key=asked.get("idempotencyKey"),
-        )  # fmt: skip
+        )
         known = told["deduplicated"]
         return json_answer(told, status=HTTPStatus.OK if known else HTTPStatus.ACCEPTED)
 
@@ -151,9 +182,14 @@ class StopView(ApiView):
     scopes = {"POST": "tasks:write"}
 
     @operation(
-        "stopTask", "Stop a task", tag="tasks", answer=_TASK, path=_IN_PATH, examples=_SHOWN,
+        "stopTask",
+        "Stop a task",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        examples=_SHOWN,
         refusals=_WRITE,
-    )  # fmt: skip
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Cancels its run and the messages that wait; the task stays, and takes new ones."""
         task_id = self.arguments(_ONE)["taskId"]
@@ -166,9 +202,14 @@ class TakeoverView(ApiView):
     scopes = {"POST": "tasks:write"}
 
     @operation(
-        "takeOverTask", "Take the page over", tag="tasks", answer=_TASK, path=_IN_PATH,
-        examples=_SHOWN, refusals=_WRITE,
-    )  # fmt: skip
+        "takeOverTask",
+        "Take the page over",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        examples=_SHOWN,
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Nothing more is called from now on, and the run's clock stands once what is in flight has
         ended. After 30 minutes the run fails with RUN_TIMEOUT.
@@ -184,9 +225,14 @@ class ResumeView(ApiView):
     scopes = {"POST": "tasks:write"}
 
     @operation(
-        "resumeTask", "Give the page back", tag="tasks", answer=_TASK, path=_IN_PATH,
-        examples=_SHOWN, refusals=_WRITE,
-    )  # fmt: skip
+        "resumeTask",
+        "Give the page back",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        examples=_SHOWN,
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """The run goes on, or that of the next message begins."""
         task_id = self.arguments(_ONE)["taskId"]
@@ -199,9 +245,14 @@ class TicketView(ApiView):
     scopes = {"POST": "tasks:read"}
 
     @operation(
-        "makeTaskTicket", "A ticket for the WebSocket", tag="tasks", answer=_TICKET,
-        path=_IN_PATH, examples={200: contract.TICKET_EXAMPLE}, refusals=_WRITE,
-    )  # fmt: skip
+        "makeTaskTicket",
+        "A ticket for the WebSocket",
+        tag="tasks",
+        answer=_TICKET,
+        path=_IN_PATH,
+        examples={200: contract.TICKET_EXAMPLE},
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Good for one connection to `/ws/tasks/{taskId}` within a minute, with your rights."""
         task_id = self.arguments(_ONE)["taskId"]
@@ -214,10 +265,16 @@ class TaskEventsView(ApiView):
     scopes = {"GET": "tasks:read"}
 
     @operation(
-        "subscribeTaskEvents", "A task's events", tag="tasks", answer=_EVENTS,
-        examples={200: contract.EVENTS_EXAMPLE}, arguments=_LOG, path=_IN_PATH, refusals=_READ,
+        "subscribeTaskEvents",
+        "A task's events",
+        tag="tasks",
+        answer=_EVENTS,
+        examples={200: contract.EVENTS_EXAMPLE},
+        arguments=_LOG,
+        path=_IN_PATH,
+        refusals=_READ,
         media_types=("application/json", MEDIA_TYPE),
-    )  # fmt: skip
+    )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
         """A page of the events behind `after`; with `waitMs` it waits for the next one.
 
@@ -230,9 +287,12 @@ class TaskEventsView(ApiView):
         after, limit = asked.get("after", 0), asked.get("limit", 100)
         if MEDIA_TYPE not in request.headers.get("Accept", "") or request.method == "HEAD":
             page = await wait_task_events(
-                principal=principal, task_id=task_id, after=after, limit=limit,
+                principal=principal,
+                task_id=task_id,
+                after=after,
+                limit=limit,
                 wait_s=asked.get("waitMs", 0) / 1000,
-            )  # fmt: skip
+            )
             return json_answer({"events": page["events"], "lastSeq": page["lastSeq"]})
         after = last_event_id(request.headers.get("Last-Event-ID", ""), after)
         first = await wait_task_events(

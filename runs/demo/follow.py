@@ -94,9 +94,12 @@ def display_on(console: Console, total: int) -> Iterator[Display]:
         yield _Lines(console, total)
         return
     columns = (
-        TextColumn("  Reading"), BarColumn(bar_width=32), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("  Reading"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
         TextColumn("{task.description}", style="dim", markup=False),
-    )  # fmt: skip
+    )
     with Progress(*columns, console=console, transient=True) as progress:
         yield _Bar(progress, total)
 

@@ -48,10 +48,16 @@ class Hub:
         self._ask_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closing = False
-        self._redis = Outage(log, away="no wake-ups from redis, asking the rows meanwhile",
-                             back="wake-ups from redis come again")  # fmt: skip
-        self._rows = Outage(log, away="the database tells no events, trying again",
-                            back="the database tells events again")  # fmt: skip
+        self._redis = Outage(
+            log,
+            away="no wake-ups from redis, asking the rows meanwhile",
+            back="wake-ups from redis come again",
+        )
+        self._rows = Outage(
+            log,
+            away="the database tells no events, trying again",
+            back="the database tells events again",
+        )
 
     @asynccontextmanager
     async def listen(self, run_id: str) -> AsyncIterator[tuple[EventLog, Listener]]:

@@ -49,8 +49,11 @@ class _Bell:
         client = redis.Redis.from_url(
             settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1
         )
-        outage = Outage(log, away="redis does not take wake-ups; listeners poll meanwhile",
-                        back="redis takes wake-ups again")  # fmt: skip
+        outage = Outage(
+            log,
+            away="redis does not take wake-ups; listeners poll meanwhile",
+            back="redis takes wake-ups again",
+        )
         while True:
             messages = self._take()
             try:

@@ -29,8 +29,11 @@ class Caster:
         self._shown: dict[str, LivePage] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
         self._out = connect(hears=False)
-        self._redis = Outage(log, away="redis takes no live pictures of tasks' pages",
-                             back="redis takes live pictures again")  # fmt: skip
+        self._redis = Outage(
+            log,
+            away="redis takes no live pictures of tasks' pages",
+            back="redis takes live pictures again",
+        )
 
     async def serve(self) -> None:
         """Serve until no task has a page here any more."""

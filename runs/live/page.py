@@ -158,9 +158,13 @@ class LivePage:
 
     def _show(self, picture: Picture) -> None:
         self._out.show(
-            {"type": "live_frame", "data": picture.data, "width": picture.width,
-             "height": picture.height}
-        )  # fmt: skip
+            {
+                "type": "live_frame",
+                "data": picture.data,
+                "width": picture.width,
+                "height": picture.height,
+            }
+        )
 
     def _tell_state(self) -> None:
         tab = self._tab

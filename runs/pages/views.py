@@ -31,11 +31,15 @@ class PageContentView(ApiView):
     scopes = {"POST": "artifacts:read"}
 
     @operation(
-        "readPageContent", "Parts of what a run read", tag="artifacts", answer=_ANSWER,
+        "readPageContent",
+        "Parts of what a run read",
+        tag="artifacts",
+        answer=_ANSWER,
         body=component("PageContentWish", READ_PAGE_CONTENT_INPUT),
         body_example={"artifactId": _EXAMPLE["artifactId"], "grep": "(?i)pip install"},
-        examples={200: _EXAMPLE}, refusals=(400, 401, 403, 404, 410, 413, 415, 429),
-    )  # fmt: skip
+        examples={200: _EXAMPLE},
+        refusals=(400, 401, 403, 404, 410, 413, 415, 429),
+    )
     def post(self, request: Request) -> HttpResponse:
         """Some pages, some sections, or what is around the matches of a pattern; changes nothing.
         Go on with `offset` = `nextOffset` until that is null.

@@ -68,10 +68,13 @@ class NamedSession:
             self._lent = parked.lent
         if self._lent is None:
             self._lent = await get_kept().lend(
-                self._run.session_id, holder=self._worker_id, run_id=self._run.id,
-                trust=self._trust, max_tabs=settings.MAX_TABS_PER_SESSION,
+                self._run.session_id,
+                holder=self._worker_id,
+                run_id=self._run.id,
+                trust=self._trust,
+                max_tabs=settings.MAX_TABS_PER_SESSION,
                 storage=self._saved.storage if self._saved else None,
-            )  # fmt: skip
+            )
             self._renewals = self._lent.session.renewals
         return self._lent.session
 

@@ -143,12 +143,18 @@ def clone_session(
     principal.require("sessions:write")
     row = _own(principal, session_id)
     clone = BrowserSession(
-        id=new_id("sess_"), tenant_id=row.tenant_id, workspace_id=row.workspace_id,
-        principal_id=row.principal_id, trust=row.trust,
+        id=new_id("sess_"),
+        tenant_id=row.tenant_id,
+        workspace_id=row.workspace_id,
+        principal_id=row.principal_id,
+        trust=row.trust,
         name=_name(name) if name is not None else f"copy of {row.name}"[:NAME_MAX],
-        sealed_state=row.sealed_state, cookies=row.cookies, saved_at=row.saved_at,
-        logged_in_until=row.logged_in_until, used_at=datetime.now(UTC),
-    )  # fmt: skip
+        sealed_state=row.sealed_state,
+        cookies=row.cookies,
+        saved_at=row.saved_at,
+        logged_in_until=row.logged_in_until,
+        used_at=datetime.now(UTC),
+    )
     asked = {"sessionId": row.id, "name": clone.name}
     approval = admit_call(use_of(principal, "clone_session", asked))
     with transaction.atomic():
@@ -185,9 +191,12 @@ def delete_closed_sessions(*, limit: int = 500) -> int:
 
 def _close(row: BrowserSession, action: str, actor: str) -> None:
     BrowserSession.objects.filter(id=row.id).update(
-        closed_at=datetime.now(UTC), worker_id=None, sealed_state=None, cookies=0,
+        closed_at=datetime.now(UTC),
+        worker_id=None,
+        sealed_state=None,
+        cookies=0,
         logged_in_until=None,
-    )  # fmt: skip
+    )
     record(_deed(action, actor, row, {"name": row.name}))
 
 

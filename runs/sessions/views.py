@@ -53,18 +53,28 @@ class SessionsView(ApiView):
     scopes = {"GET": "sessions:read", "POST": "sessions:write"}
 
     @operation(
-        "listSessions", "Your open sessions", tag="sessions", answer=_LISTED, arguments=_LIST,
+        "listSessions",
+        "Your open sessions",
+        tag="sessions",
+        answer=_LISTED,
+        arguments=_LIST,
         refusals=_READ,
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> HttpResponse:
         """Newest first; the next page starts at `offset` = `nextCursor`."""
         asked = self.arguments(_LIST)
         return json_answer(sessions.list_sessions(principal=principal_of(request), **asked))
 
     @operation(
-        "createSession", "Make a session", tag="sessions", answer=_SESSION, status=201, body=_NEW,
-        examples=_MADE, refusals=_WRITE,
-    )  # fmt: skip
+        "createSession",
+        "Make a session",
+        tag="sessions",
+        answer=_SESSION,
+        status=201,
+        body=_NEW,
+        examples=_MADE,
+        refusals=_WRITE,
+    )
     def post(self, request: Request) -> HttpResponse:
         """An empty session that runs can share by its `sessionId`, one after the other.
 
@@ -80,9 +90,14 @@ class SessionView(ApiView):
     scopes = {"GET": "sessions:read", "PATCH": "sessions:write", "DELETE": "sessions:write"}
 
     @operation(
-        "getSession", "One session", tag="sessions", answer=_SESSION, path=_IN_PATH,
-        examples=_SHOWN, refusals=_READ,
-    )  # fmt: skip
+        "getSession",
+        "One session",
+        tag="sessions",
+        answer=_SESSION,
+        path=_IN_PATH,
+        examples=_SHOWN,
+        refusals=_READ,
+    )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Whether it is open, who uses it, until when its cookies say that it is logged in."""
         session_id = self.arguments(_ID)["sessionId"]
@@ -90,9 +105,15 @@ class SessionView(ApiView):
         return json_answer(shown)
 
     @operation(
-        "renameSession", "Rename a session", tag="sessions", answer=_SESSION, path=_IN_PATH,
-        body=_RENAMED, examples=_SHOWN, refusals=_WRITE,
-    )  # fmt: skip
+        "renameSession",
+        "Rename a session",
+        tag="sessions",
+        answer=_SESSION,
+        path=_IN_PATH,
+        body=_RENAMED,
+        examples=_SHOWN,
+        refusals=_WRITE,
+    )
     def patch(self, request: Request, **path: str) -> HttpResponse:
         """Give it another name; its id stays."""
         asked = self.arguments(_RENAME)
@@ -102,9 +123,13 @@ class SessionView(ApiView):
         return json_answer(shown)
 
     @operation(
-        "closeSession", "Close a session", tag="sessions", answer=_CLOSED, path=_IN_PATH,
+        "closeSession",
+        "Close a session",
+        tag="sessions",
+        answer=_CLOSED,
+        path=_IN_PATH,
         refusals=(*_WRITE, 409),
-    )  # fmt: skip
+    )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Its cookies and its storage are deleted at once, for good.
 
@@ -122,9 +147,16 @@ class CloneView(ApiView):
     scopes = {"POST": "sessions:write"}
 
     @operation(
-        "cloneSession", "Clone a session", tag="sessions", answer=_SESSION, status=201,
-        path=_IN_PATH, body=_NEW, examples=_MADE, refusals=_WRITE,
-    )  # fmt: skip
+        "cloneSession",
+        "Clone a session",
+        tag="sessions",
+        answer=_SESSION,
+        status=201,
+        path=_IN_PATH,
+        body=_NEW,
+        examples=_MADE,
+        refusals=_WRITE,
+    )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """A session of its own that begins as this one was saved last, at the end of a run."""
         asked = self.arguments(_CLONE)

@@ -103,9 +103,11 @@ def check_keys() -> Finding:
     keys: list[str] = settings.CONTINUITY_SECRET_KEYS
     if min(map(len, keys)) < KEY_LENGTH_MIN:
         return Finding(
-            "bad", "keys", "one is too short to be safe",
+            "bad",
+            "keys",
+            "one is too short to be safe",
             f"Set CONTINUITY_SECRET_KEYS to random keys of {KEY_LENGTH_MIN} characters or more.",
-        )  # fmt: skip
+        )
     file = settings.CONTINUITY_HOME / "keys"
     if file.exists() and file.stat().st_mode & 0o077:
         return Finding("bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`.")
@@ -149,9 +151,11 @@ def check_redis() -> Finding:
     binary = redis_server.find_binary()
     if binary is None:
         return Finding(
-            "bad", "redis", "no redis-server or valkey-server was found",
+            "bad",
+            "redis",
+            "no redis-server or valkey-server was found",
             "Install one (Debian: `apt-get install redis-server`), or set REDIS_URL.",
-        )  # fmt: skip
+        )
     return Finding("ok", "redis", f"not running; `manage.py up` starts {binary}")
 
 

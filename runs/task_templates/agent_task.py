@@ -54,26 +54,37 @@ class AgentTaskInputs(Closed):
         default=None, max_length=200_000, description="What the agent should know beforehand."
     )
     max_steps: int = Field(
-        default=MAX_STEPS, alias="maxSteps", ge=1, le=100,
+        default=MAX_STEPS,
+        alias="maxSteps",
+        ge=1,
+        le=100,
         description="Turns of the model; in the last one it can only complete.",
-    )  # fmt: skip
+    )
     target_id: str | None = Field(
-        default=None, alias="targetId", min_length=1, max_length=64,
+        default=None,
+        alias="targetId",
+        min_length=1,
+        max_length=64,
         description="The workspace that its tools work in; the default one unless said.",
-    )  # fmt: skip
+    )
     tools: list[str] | None = Field(
-        default=None, max_length=300,
+        default=None,
+        max_length=300,
         description="Names of the tools that it may use, those of runners as bash.exec, or as"
         " bash.exec@TARGET for one runner; all that the caller may unless said.",
-    )  # fmt: skip
+    )
     output_schema: dict[str, Any] | None = Field(
-        default=None, alias="outputSchema",
+        default=None,
+        alias="outputSchema",
         description="JSON Schema of the output; the same as options.outputSchema.",
-    )  # fmt: skip
+    )
     task_id: str | None = Field(
-        default=None, alias="taskId", min_length=1, max_length=64,
+        default=None,
+        alias="taskId",
+        min_length=1,
+        max_length=64,
         description="The conversation that this run answers in.",
-    )  # fmt: skip
+    )
 
 
 @template
@@ -132,9 +143,7 @@ class AgentTask(TaskTemplate):
         """Return the model's first turn."""
         return [_plan(first_turn(inputs))]
 
-    def next_step(
-        self, inputs: Mapping[str, Any], steps: Sequence[StepView]
-    ) -> StepPlan | None:  # fmt: skip
+    def next_step(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> StepPlan | None:
         """Return the next turn, or the next call of the last one."""
         found = next_step(inputs, steps)
         return None if found is None else _plan(found)
@@ -187,18 +196,22 @@ class AgentTask(TaskTemplate):
             status = RunStatus.PARTIAL_SUCCESS if last.input.get("last") else RunStatus.SUCCEEDED
             late = ["The turns were used up: this is what there was by then."]
             return Conclusion(
-                status, {**completion, "usage": used}, summary=completion["answer"][:500],
+                status,
+                {**completion, "usage": used},
+                summary=completion["answer"][:500],
                 warnings=late if last.input.get("last") else (),
-            )  # fmt: skip
+            )
         told_of: dict[str, Any] = {"saidLast": str(said.get("content", ""))[:2000]}
         if completion is not None:
             answer = completion["answer"][:2000]
             told_of = {"verification": completion["verification"], "answer": answer}
         if any(step.input.get("repairs") for step in steps) and completion is not None:
             return _failed(
-                "SCHEMA_VALIDATION_FAILED", "The answer does not fit outputSchema, nor did the"
-                " one after it.", used, **told_of,
-            )  # fmt: skip
+                "SCHEMA_VALIDATION_FAILED",
+                "The answer does not fit outputSchema, nor did the one after it.",
+                used,
+                **told_of,
+            )
         if said.get("stop") == "refusal":
             return _failed("MODEL_REFUSED", "The model refused to go on.", used)
         limits = f"{used['turns']} turns and {used['inputTokens'] + used['outputTokens']} tokens"

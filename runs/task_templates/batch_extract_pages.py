@@ -156,8 +156,11 @@ def _read_again(
     ]
     if not 0 < len(urls) <= AGAIN_URLS:
         return []
-    args = {"templateId": template_id, "inputs": {**inputs, "urls": urls},
-            "options": {"mode": "async", "timeoutMs": LONGEST_MS}}  # fmt: skip
+    args = {
+        "templateId": template_id,
+        "inputs": {**inputs, "urls": urls},
+        "options": {"mode": "async", "timeoutMs": LONGEST_MS},
+    }
     kept = "" if len(urls) == len(steps) else "; what was read stays with this run"
     reason = f"Read the {len(urls)} that are missing again{kept}."
     return [{"tool": "run_task_template", "args": args, "reason": reason}]

@@ -146,9 +146,11 @@ class CallTools(ToolSteps):
         for index, call in enumerate(inputs["calls"], 1):
             target_id, is_runners = call.get("targetId"), _is_runners(call)
             tool = find_step_tool(
-                call["name"], where=f"inputs.calls.{index - 1}.name", target_id=target_id,
+                call["name"],
+                where=f"inputs.calls.{index - 1}.name",
+                target_id=target_id,
                 elsewhere=is_runners,
-            )  # fmt: skip
+            )
             step = tool_step(f"{index}. {tool.name}", tool, call.get("args", {}), target_id)
             more = {**_limit_of(call), **({"elsewhere": True} if is_runners else {})}
             planned.append(replace(step, input={**step.input, **more, **_fallback_of(call)}))
@@ -158,18 +160,21 @@ class CallTools(ToolSteps):
         """Return the step's call: it is nothing else."""
         there = step_input.get("elsewhere")
         return StepCall(
-            step_input["tool"], step_input["args"], step_input.get("targetId"),
+            step_input["tool"],
+            step_input["args"],
+            step_input.get("targetId"),
             Elsewhere(step_input.get("fallbackTargetId")) if there else None,
-        )  # fmt: skip
+        )
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Call the step's tool; a failure that does not stop the run is what the step left."""
         call = self.first_call(step.input, ctx.inputs)
         name, args = call.tool, call.args
         where: dict[str, Any] = {
-            "target_id": call.target_id, "timeout_ms": step.input.get("timeoutMs"),
+            "target_id": call.target_id,
+            "timeout_ms": step.input.get("timeoutMs"),
             "elsewhere": call.elsewhere,
-        }  # fmt: skip
+        }
         if ctx.inputs.get("stopOnError", True):
             return await _kept(name, await ctx.call(name, args, **where), ctx)
         result = await ctx.attempt(name, args, **where)
@@ -236,8 +241,11 @@ async def _kept(name: str, output: Any, ctx: StepContext) -> dict[str, Any]:
 
 def _told(error: Mapping[str, Any]) -> dict[str, Any]:
     """Return an error as a ToolResult has it (S3 §3)."""
-    kept = {name: error[name] for name in ("message", "details", "retryable", "hint",
-                                           "recoverable") if name in error}  # fmt: skip
+    kept = {
+        name: error[name]
+        for name in ("message", "details", "retryable", "hint", "recoverable")
+        if name in error
+    }
     return {"code": error["errorCode"], **kept}
 
 

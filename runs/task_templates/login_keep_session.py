@@ -193,13 +193,18 @@ class LoginKeepSession(TaskTemplate):
             "cookiesSaved": checked["cookies"] > 0,
         }
         said = "Logged in" if checked["met"] else "The login form was sent"
-        use = {"templateId": "batch_extract_pages", "sessionId": session_id,
-               "inputs": {"urls": [checked["url"]]}}  # fmt: skip
+        use = {
+            "templateId": "batch_extract_pages",
+            "sessionId": session_id,
+            "inputs": {"urls": [checked["url"]]},
+        }
         return Conclusion(
-            RunStatus.SUCCEEDED, result=result, summary=f"{said}; the session {session_id} is kept",
+            RunStatus.SUCCEEDED,
+            result=result,
+            summary=f"{said}; the session {session_id} is kept",
             warnings=warnings_of(steps),
             next_actions=[_action(use, "Read pages as the one who is logged in.")],
-        )  # fmt: skip
+        )
 
 
 def _not_logged_in(inputs: Mapping[str, Any], step: StepView, session_id: str) -> Conclusion:
@@ -216,8 +221,11 @@ def _not_logged_in(inputs: Mapping[str, Any], step: StepView, session_id: str) -
             "retryable": False,
             "recovery": RECOVERY,
         }
-        look = {"templateId": "batch_extract_pages", "sessionId": session_id,
-                "inputs": {"urls": [inputs["startUrl"]]}}  # fmt: skip
+        look = {
+            "templateId": "batch_extract_pages",
+            "sessionId": session_id,
+            "inputs": {"urls": [inputs["startUrl"]]},
+        }
         actions.append(_action(look, "See which fields the page has."))
     picture = (cause.get("details") or {}).get("screenshotArtifactId")
     if picture:

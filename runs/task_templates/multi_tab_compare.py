@@ -166,16 +166,21 @@ class MultiTabCompare(TaskTemplate):
         """Return the snapshots, and the fields that differ."""
         reads, last = steps[:-1], steps[-1]
         items = [
-            {"url": step.input["url"], **(step.output or {}), "success": step.succeeded,
-             "error": step.error}
+            {
+                "url": step.input["url"],
+                **(step.output or {}),
+                "success": step.succeeded,
+                "error": step.error,
+            }
             for step in reads
-        ]  # fmt: skip
+        ]
         succeeded = sum(step.succeeded for step in reads)
         if not succeeded:
             error = common_error(items, reads)
             actions = next_actions(error, template_id=self.template_id, inputs=inputs, again=True)
-            return Conclusion(RunStatus.FAILED, error=error, summary="No page could be read",
-                              next_actions=actions)  # fmt: skip
+            return Conclusion(
+                RunStatus.FAILED, error=error, summary="No page could be read", next_actions=actions
+            )
         diffs = (last.output or {}).get("diffs", [])
         told = [f"{one['field']} differs" for one in diffs] or ["no difference"]
         warnings = warnings_of_items(reads)

@@ -18,11 +18,20 @@ MORE_TIME = "Raise timeoutMs, make the batch smaller, or split the task."
 LONGEST_MS = 600_000
 AGAIN_BYTES = 8192  # of inputs that an answer repeats
 # S0 §5: what keeps its own code; any other ends a run as STEP_EXECUTION_FAILED (runs.md).
-OWN_CODES = frozenset({
-    "ELEMENT_NOT_FOUND", "NAVIGATION_TIMEOUT", "PAGE_CRASHED", "INVALID_PARAMETER",
-    "EXECUTION_ERROR", "RUN_TIMEOUT", "STEP_EXECUTION_FAILED", "TRUST_LEVEL_NOT_ALLOWED",
-    "TPL_LOGIN_FIELD_NOT_FOUND", "SESSION_NOT_FOUND",
-})  # fmt: skip
+OWN_CODES = frozenset(
+    {
+        "ELEMENT_NOT_FOUND",
+        "NAVIGATION_TIMEOUT",
+        "PAGE_CRASHED",
+        "INVALID_PARAMETER",
+        "EXECUTION_ERROR",
+        "RUN_TIMEOUT",
+        "STEP_EXECUTION_FAILED",
+        "TRUST_LEVEL_NOT_ALLOWED",
+        "TPL_LOGIN_FIELD_NOT_FOUND",
+        "SESSION_NOT_FOUND",
+    }
+)
 WARNINGS = 20
 
 
@@ -38,14 +47,17 @@ def run_error(step: StepView, **details: Any) -> dict[str, Any]:
     told = {**(error.get("details") or {}), **details}
     if code not in OWN_CODES:
         told, code = {"causeCode": code, **told}, "STEP_EXECUTION_FAILED"
-    return {**error, "errorCode": code, "details": told,
-            "step": _named(step)}  # fmt: skip
+    return {**error, "errorCode": code, "details": told, "step": _named(step)}
 
 
 def ends_with(
-    step: StepView, *, template_id: str, inputs: Mapping[str, Any], again: bool = True,
+    step: StepView,
+    *,
+    template_id: str,
+    inputs: Mapping[str, Any],
+    again: bool = True,
     **details: Any,
-) -> Conclusion:  # fmt: skip
+) -> Conclusion:
     """Return the conclusion of a run that cannot go on after a failed step.
 
     `again`: the same call may be made once more, for it changed nothing out there.
@@ -83,8 +95,15 @@ def _once_more(code: str, template_id: str, inputs: Mapping[str, Any]) -> list[N
     late = code in ("NAVIGATION_TIMEOUT", "PAGE_CRASHED", "RUN_TIMEOUT")
     reason = "Try again with more time." if late else "Submit the same once more."
     options = {"mode": "async", "timeoutMs": LONGEST_MS}
-    return [next_action("run_task_template", reason, templateId=template_id, inputs=dict(inputs),
-                        options=options)]  # fmt: skip
+    return [
+        next_action(
+            "run_task_template",
+            reason,
+            templateId=template_id,
+            inputs=dict(inputs),
+            options=options,
+        )
+    ]
 
 
 def _is_web(url: object) -> bool:

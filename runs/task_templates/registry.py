@@ -88,15 +88,25 @@ class StepContext(Protocol):
         """The steps before this one, for templates that share a page or whose last step waits."""
 
     def call(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
-    ) -> Awaitable[Mapping[str, Any]]:  # fmt: skip
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        target_id: str | None = None,
+        timeout_ms: int | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> Awaitable[Mapping[str, Any]]:
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
 
     def attempt(
-        self, tool: str, args: Mapping[str, Any], *, target_id: str | None = None,
-        timeout_ms: int | None = None, elsewhere: Elsewhere | None = None,
-    ) -> Awaitable[ToolResult]:  # fmt: skip
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        target_id: str | None = None,
+        timeout_ms: int | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> Awaitable[ToolResult]:
         """Call a tool and return what came of it, a failure too."""
 
     def looked_up(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
@@ -258,12 +268,17 @@ class TaskTemplate(ABC):
     def describe(self) -> dict[str, Any]:
         """Return the template as `list_task_templates` shows it."""
         return {
-            "templateId": self.template_id, "version": self.version, "name": self.name,
-            "description": self.description, "inputSchema": self.inputs_schema,
-            "outputSchema": answer_schema(self.result_schema), "limits": dict(self.limits),
+            "templateId": self.template_id,
+            "version": self.version,
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.inputs_schema,
+            "outputSchema": answer_schema(self.result_schema),
+            "limits": dict(self.limits),
             "exampleInputs": [dict(example) for example in self.example_inputs],
-            "trustLevelSupport": list(self.trust_levels), "executionMode": "sync_or_async",
-        }  # fmt: skip
+            "trustLevelSupport": list(self.trust_levels),
+            "executionMode": "sync_or_async",
+        }
 
 
 _found: dict[str, TaskTemplate] = {}

@@ -109,8 +109,10 @@ class ReplaySuccessPath(ToolSteps):
             )
         slots = inputs.get("slots", {})
         _check_slots(found.payload, slots)
-        tools = [find_step_tool(step["tool"], where=f"step {number} of the success path")
-                 for number, step in enumerate(found.payload["procedure"], 1)]  # fmt: skip
+        tools = [
+            find_step_tool(step["tool"], where=f"step {number} of the success path")
+            for number, step in enumerate(found.payload["procedure"], 1)
+        ]
         pinned = _pinned(tools, inputs.get("targetId"), principal)
         return {**inputs, "version": found.version, "slots": slots, **pinned}
 
@@ -145,18 +147,24 @@ class ReplaySuccessPath(ToolSteps):
                 broken, template_id=self.template_id, inputs=inputs, again=again, done=done
             )
         results = [
-            {"step": step.index, "name": step.name, "tool": step.input["tool"],
-             "output": step.output or {}}
+            {
+                "step": step.index,
+                "name": step.name,
+                "tool": step.input["tool"],
+                "output": step.output or {},
+            }
             for step in steps
-        ]  # fmt: skip
+        ]
         return Conclusion(
             RunStatus.SUCCEEDED,
             result={
-                "objectId": inputs["objectId"], "version": inputs["version"], "results": results,
+                "objectId": inputs["objectId"],
+                "version": inputs["version"],
+                "results": results,
             },
             summary=f"All {len(results)} steps of the success path were done.",
             warnings=warnings_of(steps),
-        )  # fmt: skip
+        )
 
 
 def _check_slots(payload: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -31,9 +31,14 @@ from runs.task_templates.registry import (
 )
 
 # Codes of a submit that never pressed anything.
-NOTHING_DONE = frozenset({
-    "ELEMENT_NOT_FOUND", "INVALID_PARAMETER", "POLICY_DENIED", "TRUST_LEVEL_NOT_ALLOWED",
-})  # fmt: skip
+NOTHING_DONE = frozenset(
+    {
+        "ELEMENT_NOT_FOUND",
+        "INVALID_PARAMETER",
+        "POLICY_DENIED",
+        "TRUST_LEVEL_NOT_ALLOWED",
+    }
+)
 
 
 class FormField(Closed):
@@ -203,9 +208,12 @@ class SubmitAndVerify(TaskTemplate):
         if broken is not None:
             submitted = _submitted(submit)
             return ends_with(
-                broken, template_id=self.template_id, inputs=_without_secrets(inputs),
-                again=submitted == "no" and not _has_secrets(inputs), submitted=submitted,
-            )  # fmt: skip
+                broken,
+                template_id=self.template_id,
+                inputs=_without_secrets(inputs),
+                again=submitted == "no" and not _has_secrets(inputs),
+                submitted=submitted,
+            )
         read = steps[-1].output
         if read is None:  # the run's time was up before
             return Conclusion(RunStatus.FAILED)

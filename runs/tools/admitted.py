@@ -66,9 +66,11 @@ def opening(principal: Principal, admitted: Admitted) -> Deed:
 
 
 def record_end(
-    principal: Principal, admitted: Admitted, outcome: Mapping[str, Any],
+    principal: Principal,
+    admitted: Admitted,
+    outcome: Mapping[str, Any],
     done: Earlier | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Tell that a call is over, with what it kept, and keep what it came to under its key; `done`
     is None where nobody saw that. Commits.
     """
@@ -90,8 +92,10 @@ def about(admitted: Admitted) -> dict[str, Any]:
     """Return what every audit row of a call tells of it."""
     use = admitted.use
     told: dict[str, Any] = {
-        "tool": use.tool, "callId": admitted.call_id, "argsDigest": use.digest,
-    }  # fmt: skip
+        "tool": use.tool,
+        "callId": admitted.call_id,
+        "argsDigest": use.digest,
+    }
     if use.target_id is not None:
         told["targetId"] = use.target_id
     if not use.is_own:

@@ -99,9 +99,11 @@ async def _here_instead(
     telling = deed("tool.fell_back", principal, admitted.tool, told)
     await in_thread(record, telling)
     here = replace(
-        asked, target_id=None, stands_for=admitted.use,
+        asked,
+        target_id=None,
+        stands_for=admitted.use,
         marks={"fellBackFrom": admitted.use.target_id},
-    )  # fmt: skip
+    )
     return await call_tool(principal=principal, asked=here)
 
 

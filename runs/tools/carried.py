@@ -94,9 +94,13 @@ def _submit(carrier: Principal, call: CarriedCall, limit_ms: int) -> Submitted:
     if use.key:
         options["idempotencyKey"] = "call:" + mac("call", f"{use.tool}\0{use.key}".encode())
     return submit_run(
-        principal=carrier, template_id="call_tools", inputs={"calls": [planned]}, options=options,
-        session_id=_session_of(carrier, use), carries=call,
-    )  # fmt: skip
+        principal=carrier,
+        template_id="call_tools",
+        inputs={"calls": [planned]},
+        options=options,
+        session_id=_session_of(carrier, use),
+        carries=call,
+    )
 
 
 def _session_of(carrier: Principal, use: ToolUse) -> str | None:
@@ -115,12 +119,15 @@ async def _result_of(run: Mapping[str, Any], carrier: Principal) -> ToolResult:
         asked = run["waitingFor"]
         raise ConfirmationRequired(
             "A person has to decide before the call goes on; its run then does so by itself.",
-            details={"runId": run["runId"], **{name: asked[name] for name in
-                     ("decisionId", "expiresAt") if name in asked}},
-        )  # fmt: skip
+            details={
+                "runId": run["runId"],
+                **{name: asked[name] for name in ("decisionId", "expiresAt") if name in asked},
+            },
+        )
     if run["status"] not in TERMINAL:
-        slow = TooSlow("The call did not end in time; its run goes on.",
-                       details={"runId": run["runId"]})  # fmt: skip
+        slow = TooSlow(
+            "The call did not end in time; its run goes on.", details={"runId": run["runId"]}
+        )
         return ToolResult(False, error=slow.as_dict())
     if run["error"] is not None:
         return ToolResult(False, error=run["error"])

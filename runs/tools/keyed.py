@@ -69,10 +69,14 @@ def claim_key(use: ToolUse, call_id: str, *, stands_for: ToolUse | None = None) 
     try:
         with transaction.atomic():
             KeyedCall.objects.create(
-                principal_id=use.principal_id, workspace_id=use.workspace_id, tool=use.tool,
-                key=use.key, digest=(stands_for or use).digest, call_id=call_id,
+                principal_id=use.principal_id,
+                workspace_id=use.workspace_id,
+                tool=use.tool,
+                key=use.key,
+                digest=(stands_for or use).digest,
+                call_id=call_id,
                 created_at=datetime.now(UTC),
-            )  # fmt: skip
+            )
     except IntegrityError:
         raise _under_way(call_id) from None
 
@@ -86,8 +90,13 @@ def keep_answer(done: Earlier) -> None:
     if not result.ok and effect != "unknown":
         kept.delete()
         return
-    told = {"ok": result.ok, "output": result.output, "error": result.error,
-            "artifactIds": list(done.artifact_ids), "marks": dict(done.marks)}  # fmt: skip
+    told = {
+        "ok": result.ok,
+        "output": result.output,
+        "error": result.error,
+        "artifactIds": list(done.artifact_ids),
+        "marks": dict(done.marks),
+    }
     kept.update(answer=zlib.compress(orjson.dumps(told)))
 
 

@@ -23,8 +23,12 @@ def list_callable_tools(*, principal: Principal) -> dict[str, Any]:
     targets = visible_targets(Caller.of(principal)).order_by("-is_default", "name", "id")
     by_kind: dict[str, list[dict[str, Any]]] = {}
     for target in targets:
-        shown = {"targetId": target.id, "name": target.name, "isDefault": target.is_default,
-                 "enabled": target.enabled}  # fmt: skip
+        shown = {
+            "targetId": target.id,
+            "name": target.name,
+            "isDefault": target.is_default,
+            "enabled": target.enabled,
+        }
         by_kind.setdefault(target.kind, []).append(shown)
     own = [_shown(tool, by_kind.get(tool.kind, [])) for tool in list_tools()]
     has_runners = TargetKind.DOCKER_RUNNER in by_kind
@@ -43,10 +47,16 @@ def _shown(tool: Tool, targets: list[dict[str, Any]]) -> dict[str, Any]:
     effect = effect_of(tool)
     answers = {"outputSchema": dict(tool.response)} if tool.response is not None else {}
     return {
-        "name": tool.name, "kind": tool.kind, "description": tool.description, "effect": effect,
-        "risk": _RISKS[effect], "developer": tool.developer, "inputSchema": input_schema(tool),
-        **answers, "targets": targets if tool.kind == "workspace" else [],
-    }  # fmt: skip
+        "name": tool.name,
+        "kind": tool.kind,
+        "description": tool.description,
+        "effect": effect,
+        "risk": _RISKS[effect],
+        "developer": tool.developer,
+        "inputSchema": input_schema(tool),
+        **answers,
+        "targets": targets if tool.kind == "workspace" else [],
+    }
 
 
 def _shown_elsewhere(tool: OfferedTool) -> dict[str, Any]:
@@ -54,12 +64,22 @@ def _shown_elsewhere(tool: OfferedTool) -> dict[str, Any]:
     external.
     """
     targets = [
-        {"targetId": on.target_id, "name": on.target_name, "isDefault": on.is_default,
-         "enabled": on.enabled, "policy": on.verdict.decision}
+        {
+            "targetId": on.target_id,
+            "name": on.target_name,
+            "isDefault": on.is_default,
+            "enabled": on.enabled,
+            "policy": on.verdict.decision,
+        }
         for on in tool.targets
-    ]  # fmt: skip
+    ]
     return {
-        "name": tool.name, "kind": str(TargetKind.DOCKER_RUNNER), "description": tool.description,
-        "effect": "external", "risk": tool.risk, "developer": False,
-        "inputSchema": tool.input_schema, "targets": targets,
-    }  # fmt: skip
+        "name": tool.name,
+        "kind": str(TargetKind.DOCKER_RUNNER),
+        "description": tool.description,
+        "effect": "external",
+        "risk": tool.risk,
+        "developer": False,
+        "inputSchema": tool.input_schema,
+        "targets": targets,
+    }

@@ -74,9 +74,12 @@ class ToolsView(ApiView):
     scopes = {"GET": "tools:read"}
 
     @operation(
-        "listTools", "What can be called", tag="tools", answer=_TOOLS,
+        "listTools",
+        "What can be called",
+        tag="tools",
+        answer=_TOOLS,
         refusals=(400, 401, 403, 429),
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> HttpResponse:
         """Every tool, with its schemas, what it does to the world, and the targets it may work
         on: ours first, then those that runners offer (kind `docker-runner`), as their runners
@@ -101,11 +104,17 @@ class CallView(ApiView):
         return await super().dispatch(request, *args, **kwargs)
 
     @operation(
-        "callTool", "Call a tool", tag="tools", answer=_ANSWER, body=_BODY,
-        others={202: _PROBLEM}, path={"name": "From the list of tools."},
+        "callTool",
+        "Call a tool",
+        tag="tools",
+        answer=_ANSWER,
+        body=_BODY,
+        others={202: _PROBLEM},
+        path={"name": "From the list of tools."},
         body_example={"args": {"path": "game/scene"}},
-        refusals=tuple(_REFUSALS), tell_refusal=_refusal,
-    )  # fmt: skip
+        refusals=tuple(_REFUSALS),
+        tell_refusal=_refusal,
+    )
     async def post(self, request: Request, **path: str) -> HttpResponse:
         """Checks the arguments, asks policy, and answers with what the tool answered.
 
@@ -115,9 +124,12 @@ class CallView(ApiView):
         """
         asked = await self._asked(request)
         call = AskedCall(
-            asked["name"], asked.get("args", {}), target_id=asked.get("targetId"),
-            timeout_ms=asked.get("timeoutMs"), key=asked.get("idempotencyKey", ""),
-        )  # fmt: skip
+            asked["name"],
+            asked.get("args", {}),
+            target_id=asked.get("targetId"),
+            timeout_ms=asked.get("timeoutMs"),
+            key=asked.get("idempotencyKey", ""),
+        )
         return json_answer((await call_tool(principal=principal_of(request), asked=call)).as_dict())
 
     async def _asked(self, request: Request) -> dict[str, Any]:

@@ -27,11 +27,15 @@ def tell_of(confirmation: Confirmation, **_signal: Any) -> None:
     )
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(
-            id=delivery_id(confirmation.id, hook_id), webhook_id=hook_id, decision_id=decision.pk,
-            event=WAITING, next_try_at=now, created_at=now,
+            id=delivery_id(confirmation.id, hook_id),
+            webhook_id=hook_id,
+            decision_id=decision.pk,
+            event=WAITING,
+            next_try_at=now,
+            created_at=now,
         )
         for hook_id in hooks.values_list("id", flat=True)
-    )  # fmt: skip
+    )
 
 
 def body_of_decision(event: str, decision_id: int) -> bytes:
@@ -40,10 +44,19 @@ def body_of_decision(event: str, decision_id: int) -> bytes:
     decision = confirmation.decision
     at = confirmation.created_at.astimezone(UTC).isoformat(timespec="milliseconds")
     told = {
-        "decisionId": decision.pk, "confirmationId": confirmation.id, "kind": decision.kind,
-        "tool": decision.tool, "targetId": decision.target_id, "arguments": decision.arguments,
-        "rule": decision.rule, "reason": decision.reason, "askedBy": decision.principal_id,
-        "userId": decision.user_id, "runId": decision.run_id, "step": decision.step_index,
-        "expiresAt": milliseconds(confirmation.expires_at), "link": link_to_confirm(confirmation),
-    }  # fmt: skip
+        "decisionId": decision.pk,
+        "confirmationId": confirmation.id,
+        "kind": decision.kind,
+        "tool": decision.tool,
+        "targetId": decision.target_id,
+        "arguments": decision.arguments,
+        "rule": decision.rule,
+        "reason": decision.reason,
+        "askedBy": decision.principal_id,
+        "userId": decision.user_id,
+        "runId": decision.run_id,
+        "step": decision.step_index,
+        "expiresAt": milliseconds(confirmation.expires_at),
+        "link": link_to_confirm(confirmation),
+    }
     return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": told})

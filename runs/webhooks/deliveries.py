@@ -88,10 +88,12 @@ def _take(row: WebhookDelivery, now: datetime) -> bool:
     same = WebhookDelivery.objects.filter(id=row.id, epoch=row.epoch, status=DeliveryStatus.PENDING)
     return bool(
         same.update(
-            epoch=F("epoch") + 1, attempts=F("attempts") + 1, tried_at=now,
+            epoch=F("epoch") + 1,
+            attempts=F("attempts") + 1,
+            tried_at=now,
             next_try_at=UNDER_WAY,
         )
-    )  # fmt: skip
+    )
 
 
 def free_lost(watch: Watch) -> int:
@@ -119,9 +121,15 @@ def _claim_of(row: WebhookDelivery) -> Claim:
 def _about(row: WebhookDelivery) -> Claim:
     hook = row.webhook
     return Claim(
-        delivery_id=row.id, webhook_id=hook.id, epoch=row.epoch + 1, attempt=row.attempts + 1,
-        url=hook.url, trust="local" if hook.trust == "local" else "remote", secret="", body=b"",
-    )  # fmt: skip
+        delivery_id=row.id,
+        webhook_id=hook.id,
+        epoch=row.epoch + 1,
+        attempt=row.attempts + 1,
+        url=hook.url,
+        trust="local" if hook.trust == "local" else "remote",
+        secret="",
+        body=b"",
+    )
 
 
 def _body(row: WebhookDelivery) -> bytes:
@@ -179,13 +187,22 @@ def settle(claim: Claim, answer: Answer) -> bool:
 def _record(claim: Claim, status: DeliveryStatus, answer: Answer) -> None:
     hook = Webhook.objects.get(id=claim.webhook_id)
     told: Mapping[str, Any] = {
-        "webhookId": hook.id, "attempts": claim.attempt, "statusCode": answer.status_code,
+        "webhookId": hook.id,
+        "attempts": claim.attempt,
+        "statusCode": answer.status_code,
         "error": answer.error,
-    }  # fmt: skip
+    }
     record(
-        Deed(f"webhook_delivery.{status}", DELIVERER, "webhook_delivery", claim.delivery_id,
-             hook.tenant_id, hook.workspace_id, told)
-    )  # fmt: skip
+        Deed(
+            f"webhook_delivery.{status}",
+            DELIVERER,
+            "webhook_delivery",
+            claim.delivery_id,
+            hook.tenant_id,
+            hook.workspace_id,
+            told,
+        )
+    )
 
 
 def disable(webhook_id: str, *, actor: str, because: str) -> bool:
@@ -199,12 +216,21 @@ def disable(webhook_id: str, *, actor: str, because: str) -> bool:
         ):
             return False
         WebhookDelivery.objects.filter(webhook_id=webhook_id, status=DeliveryStatus.PENDING).update(
-            status=DeliveryStatus.FAILED, settled_at=now, epoch=F("epoch") + 1,
+            status=DeliveryStatus.FAILED,
+            settled_at=now,
+            epoch=F("epoch") + 1,
             error="the webhook was disabled",
-        )  # fmt: skip
+        )
         hook = Webhook.objects.get(id=webhook_id)
         record(
-            Deed("webhook.disabled", actor, "webhook", hook.id, hook.tenant_id, hook.workspace_id,
-                 {"because": because})
-        )  # fmt: skip
+            Deed(
+                "webhook.disabled",
+                actor,
+                "webhook",
+                hook.id,
+                hook.tenant_id,
+                hook.workspace_id,
+                {"because": because},
+            )
+        )
     return True

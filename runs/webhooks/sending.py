@@ -37,9 +37,14 @@ _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
 _LOCAL = [
     ipaddress.ip_network(text)
     for text in (
-        "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7",
+        "127.0.0.0/8",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "::1/128",
+        "fc00::/7",
     )
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +90,22 @@ async def _exchange(url: str, trust: TrustLevel, headers: Mapping[str, str], bod
     port = place.port or DEFAULT_PORTS[place.scheme]
     address = await _resolve(host, port, trust)
     reader, writer = await asyncio.open_connection(
-        address, port, limit=HEAD_MAX_BYTES, ssl=_context() if secure else None,
+        address,
+        port,
+        limit=HEAD_MAX_BYTES,
+        ssl=_context() if secure else None,
         server_hostname=host if secure else None,
-    )  # fmt: skip
+    )
     try:
         path = (place.path or "/") + (f"?{place.query}" if place.query else "")
-        lines = {"Host": place.netloc, "User-Agent": "Continuity-Webhooks/1.0",
-                 "Content-Type": "application/json", "Content-Length": str(len(body)),
-                 "Connection": "close", **headers}  # fmt: skip
+        lines = {
+            "Host": place.netloc,
+            "User-Agent": "Continuity-Webhooks/1.0",
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            "Connection": "close",
+            **headers,
+        }
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         writer.write(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + body)
         await writer.drain()

@@ -25,9 +25,13 @@ MAX_WEBHOOKS = 20  # of a workspace: each is one more message for every run
 
 
 def create_webhook(
-    *, principal: Principal, url: str, name: str = "", every_run: bool = True,
+    *,
+    principal: Principal,
+    url: str,
+    name: str = "",
+    every_run: bool = True,
     confirmations: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Make a webhook and return it with its secret, which is never shown again.
 
     Args:
@@ -46,21 +50,38 @@ def create_webhook(
         principal.require("confirm")
     secret = new_secret()
     hook = Webhook(
-        id=new_id("hook_"), tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
-        name=name or "webhook", url=_checked(url, principal), trust=principal.trust,
-        every_run=every_run, tells_confirmations=confirmations, secret=seal(secret.encode()),
-        created_by=principal.id, created_at=datetime.now(UTC),
-    )  # fmt: skip
-    asked = {"url": hook.url, "name": hook.name, "everyRun": every_run,
-             "confirmations": confirmations}  # fmt: skip
+        id=new_id("hook_"),
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        name=name or "webhook",
+        url=_checked(url, principal),
+        trust=principal.trust,
+        every_run=every_run,
+        tells_confirmations=confirmations,
+        secret=seal(secret.encode()),
+        created_by=principal.id,
+        created_at=datetime.now(UTC),
+    )
+    asked = {
+        "url": hook.url,
+        "name": hook.name,
+        "everyRun": every_run,
+        "confirmations": confirmations,
+    }
     approval = admit_call(use_of(principal, "create_webhook", asked))
     with transaction.atomic():
         begin(approval)
         if Webhook.objects.filter(workspace_id=principal.workspace_id).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
         hook.save(force_insert=True)
-        _record(principal, "created", hook, url=hook.url, everyRun=every_run,
-                confirmations=confirmations)  # fmt: skip
+        _record(
+            principal,
+            "created",
+            hook,
+            url=hook.url,
+            everyRun=every_run,
+            confirmations=confirmations,
+        )
     return webhook_object(hook) | {"secret": secret}
 
 
@@ -139,9 +160,13 @@ def disable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
 
 
 def list_deliveries(
-    *, principal: Principal, webhook_id: str, status: str | None = None, limit: int = 50,
+    *,
+    principal: Principal,
+    webhook_id: str,
+    status: str | None = None,
+    limit: int = 50,
     offset: int = 0,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return {deliveries, hasMore, nextCursor} of a webhook, newest first.
 
     Raises:
@@ -178,9 +203,12 @@ def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) 
         begin(approval)
         again = _deliveries(hook).filter(id=delivery_id)
         if not again.update(
-            status=DeliveryStatus.PENDING, attempts=0, epoch=F("epoch") + 1, next_try_at=now,
+            status=DeliveryStatus.PENDING,
+            attempts=0,
+            epoch=F("epoch") + 1,
+            next_try_at=now,
             settled_at=None,
-        ):  # fmt: skip
+        ):
             raise WebhookNotFound(f"This webhook has no delivery {delivery_id[:64]}.")
         _record(principal, "replayed", hook, deliveryId=delivery_id)
     return delivery_object(_deliveries(hook).get(id=delivery_id))
@@ -234,10 +262,14 @@ def _record(principal: Principal, verb: str, hook: Webhook, **metadata: Any) -> 
 def webhook_object(hook: Webhook) -> dict[str, Any]:
     """Return a webhook as every door shows it, without its secret."""
     shown: dict[str, Any] = {
-        "webhookId": hook.id, "name": hook.name, "url": hook.url, "everyRun": hook.every_run,
+        "webhookId": hook.id,
+        "name": hook.name,
+        "url": hook.url,
+        "everyRun": hook.every_run,
         "confirmations": hook.tells_confirmations,
-        "enabled": hook.disabled_at is None, "createdAt": to_ms(hook.created_at),
-    }  # fmt: skip
+        "enabled": hook.disabled_at is None,
+        "createdAt": to_ms(hook.created_at),
+    }
     if hook.disabled_at is not None:
         shown |= {"disabledAt": to_ms(hook.disabled_at), "reason": hook.disabled_because}
     return shown
@@ -247,10 +279,16 @@ def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
     """Return a delivery as every door shows it."""
     waits = row.status == DeliveryStatus.PENDING and row.next_try_at != UNDER_WAY
     return {
-        "deliveryId": row.id, "webhookId": row.webhook_id, "runId": row.run_id,
-        "decisionId": row.decision_id, "type": row.event,
-        "status": row.status, "attempts": row.attempts, "statusCode": row.status_code,
-        "error": row.error or None, "createdAt": to_ms(row.created_at),
+        "deliveryId": row.id,
+        "webhookId": row.webhook_id,
+        "runId": row.run_id,
+        "decisionId": row.decision_id,
+        "type": row.event,
+        "status": row.status,
+        "attempts": row.attempts,
+        "statusCode": row.status_code,
+        "error": row.error or None,
+        "createdAt": to_ms(row.created_at),
         "triedAt": to_ms(row.tried_at) if row.tried_at else None,
         "nextTryAt": to_ms(row.next_try_at) if waits else None,
-    }  # fmt: skip
+    }

@@ -95,9 +95,13 @@ def main() -> None:
         django.setup()
         few, many = pages_ms("few", FEW), pages_ms("many", MANY)
     report(
-        "admin_lists", unit="ms", rows=[FEW, MANY], few=few, many=many,
+        "admin_lists",
+        unit="ms",
+        rows=[FEW, MANY],
+        few=few,
+        many=many,
         ratio={name: round(many[name] / few[name], 2) for name in PAGES},
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

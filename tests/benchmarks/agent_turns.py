@@ -71,12 +71,15 @@ def ours(model: ModelServer, web: str, token: str) -> tuple[list[float], list[fl
 
     model.answer = thinking = Thinking()
     run_id = submit_run(
-        principal=local_principal(), template_id="agent_task", inputs={"goal": "Look."},
+        principal=local_principal(),
+        template_id="agent_task",
+        inputs={"goal": "Look."},
         options={"mode": "async"},
-    ).run_id  # fmt: skip
+    ).run_id
     heard: dict[int, float] = {}
-    reader = threading.Thread(target=_hear, args=(f"{web}/api/v1/runs/{run_id}/events", token,
-                                                  heard))  # fmt: skip
+    reader = threading.Thread(
+        target=_hear, args=(f"{web}/api/v1/runs/{run_id}/events", token, heard)
+    )
     reader.start()
     reader.join(WAIT_S)
     return thinking.periods, heard_after(thinking.said_at, heard)
@@ -143,9 +146,10 @@ def main() -> None:
         postgres = stack.enter_context(served(DurablePostgresServer, DurablePostgresServer.make))
         redis, model = stack.enter_context(redis_server()), stack.enter_context(model_server())
         env = environment(postgres.url, redis.url, home) | {
-            "CONTINUITY_WORKSPACE": folder, "CONTINUITY_LLM_MODEL": "scripted",
+            "CONTINUITY_WORKSPACE": folder,
+            "CONTINUITY_LLM_MODEL": "scripted",
             "CONTINUITY_LLM_BASE_URL": f"{model.url}/v1",
-        }  # fmt: skip
+        }
         os.environ.update(env, DJANGO_SETTINGS_MODULE="config.settings")
         migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
         subprocess.run(migrate, env=env, cwd=ROOT, check=True)

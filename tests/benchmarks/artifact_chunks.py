@@ -46,9 +46,11 @@ def kept(data: bytes) -> tuple[str, str]:
     principal = local_principal()
     blob = keep_blob(data, name="result.json", mime_type="application/json")
     rows = artifact_rows(
-        [(blob, None)], tenant_id=principal.tenant_id, workspace_id=principal.workspace_id,
+        [(blob, None)],
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
         run_id=new_id("run_"),
-    )  # fmt: skip
+    )
     Artifact.objects.bulk_create(rows)
     return blob.artifact_id, create_token(name="bench")
 
@@ -108,10 +110,13 @@ def main() -> None:
             }
             figures = alternate(variants)
     report(
-        "artifact_chunks", unit="MB/s", chunk_bytes=CHUNK,
+        "artifact_chunks",
+        unit="MB/s",
+        chunk_bytes=CHUNK,
         **{name: spread(each) for name, each in figures.items()},
-        ratio=ratio(figures["ours"], figures["floor"]), goal=f">= {GOAL}",
-    )  # fmt: skip
+        ratio=ratio(figures["ours"], figures["floor"]),
+        goal=f">= {GOAL}",
+    )
 
 
 if __name__ == "__main__":

@@ -40,11 +40,17 @@ def write(rows: int) -> None:
     for start in range(0, rows, 500):
         record_all(
             [
-                Deed("run.started", "worker:wrk_01kb3x5j2e6s9w1z4b7f0h3k5m", "run",
-                     "run_01kb3x5h7c9v2m4q8t6w0y1z3a", *place, {**told, "epoch": number})
+                Deed(
+                    "run.started",
+                    "worker:wrk_01kb3x5j2e6s9w1z4b7f0h3k5m",
+                    "run",
+                    "run_01kb3x5h7c9v2m4q8t6w0y1z3a",
+                    *place,
+                    {**told, "epoch": number},
+                )
                 for number in range(start, min(start + 500, rows))
             ]
-        )  # fmt: skip
+        )
 
 
 def sealed_per_s() -> float:
@@ -64,8 +70,9 @@ def inserted_per_s() -> float:
     line = "(%s, %s, %s, %s, %s)"
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE IF EXISTS bare; {BARE}")
-        rows: list[list[Any]] = [[n, n, hashlib.sha256(b"%d" % n).hexdigest(), "p" * 64, "h" * 64]
-                for n in range(ROWS)]  # fmt: skip
+        rows: list[list[Any]] = [
+            [n, n, hashlib.sha256(b"%d" % n).hexdigest(), "p" * 64, "h" * 64] for n in range(ROWS)
+        ]
         began = time.perf_counter()
         for start in range(0, ROWS, 500):
             part = rows[start : start + 500]
@@ -162,10 +169,13 @@ def measure() -> None:
         "checked_ratio": ratio(check["ours"], check["floor"]),
     }
     report(
-        "audit_log", unit="rows/s", rows=ROWS, **figures,
+        "audit_log",
+        unit="rows/s",
+        rows=ROWS,
+        **figures,
         lateness_ms_at_500_per_s=spread(lateness_ms()),
         goals={"sealed": ">= 500", "checked": ">= 50000", "lateness_ms": "<= 1000"},
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

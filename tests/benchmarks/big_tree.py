@@ -9,9 +9,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILES = 20_000
-WORDS = ["alpha", "beta", "gamma", "delta", "changeBg", "setVar", "jumpScene", "choose", "label",
-         "dialogue", "speaker", "figure", "bgm", "vocal", "end", "intro", "next", "callScene",
-         "function", "return", "class", "import"]  # fmt: skip
+WORDS = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "changeBg",
+    "setVar",
+    "jumpScene",
+    "choose",
+    "label",
+    "dialogue",
+    "speaker",
+    "figure",
+    "bgm",
+    "vocal",
+    "end",
+    "intro",
+    "next",
+    "callScene",
+    "function",
+    "return",
+    "class",
+    "import",
+]
 
 
 @contextlib.contextmanager

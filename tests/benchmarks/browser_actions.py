@@ -53,9 +53,13 @@ class Bench:
     async def act(self, name: str, **args: Any) -> dict[str, Any]:
         """Do an action as the engine does."""
         context = ToolContext(
-            run_id="run_bench", trust="local", deadline=time.monotonic() + 60,
-            save_artifact=no_artifact, emit=lambda type_, data: None, browser=self.session,
-        )  # fmt: skip
+            run_id="run_bench",
+            trust="local",
+            deadline=time.monotonic() + 60,
+            save_artifact=no_artifact,
+            emit=lambda type_, data: None,
+            browser=self.session,
+        )
         if name != "task_start":
             args["tabId"] = self.tab_id
         result = await invoke(ToolCall(name, args), context)
@@ -131,9 +135,10 @@ class Bench:
     def _readers() -> dict[str, tuple[str, object]]:
         """Return the script of each action that is one, and what it is given."""
         read = {
-            "settle": {"parseMs": 30_000, "idleMs": 3000}, "waitFor": None,
+            "settle": {"parseMs": 30_000, "idleMs": 3000},
+            "waitFor": None,
             "extract": WHOLE_TEXT.model_dump(by_alias=True),
-        }  # fmt: skip
+        }
         html = {"xpath": None, "maxLength": 1 << 24}
         actor = actor_script()
         return {
@@ -182,14 +187,20 @@ def main() -> None:
             get_loop().submit(bench.prepare()).result()
             for deed in (ours, floor):
                 milliseconds_of(deed, 3)  # warm
-            taken = alternate({
-                "ours": lambda deed=ours: milliseconds_of(deed, args.times),  # type: ignore[misc]
-                "floor": lambda deed=floor: milliseconds_of(deed, args.times),  # type: ignore[misc]
-            })  # fmt: skip
+            taken = alternate(
+                {
+                    "ours": lambda deed=ours: milliseconds_of(deed, args.times),  # type: ignore[misc]
+                    "floor": lambda deed=floor: milliseconds_of(deed, args.times),  # type: ignore[misc]
+                }
+            )
             report(
-                "browser_actions", action=name, unit="ms", ours=spread(taken["ours"]),
-                floor=spread(taken["floor"]), ratio=ratio(taken["ours"], taken["floor"]),
-            )  # fmt: skip
+                "browser_actions",
+                action=name,
+                unit="ms",
+                ours=spread(taken["ours"]),
+                floor=spread(taken["floor"]),
+                ratio=ratio(taken["ours"], taken["floor"]),
+            )
         get_loop().submit(bench.session.close()).result()
     get_loop().submit(get_runtime().close()).result()
 

@@ -40,17 +40,39 @@ def fill(owner: Any) -> None:
     now = datetime.now(UTC)
     says = [f"{texts[n % len(texts)]} (ticket {n})" for n in range(EVENTS)]
     rows = Decision.objects.bulk_create(
-        [Decision(**owner.columns, principal_id="local", kind="chat", mode="act",
-                  subject_digest="0" * 64, created_at=now) for _ in says],
+        [
+            Decision(
+                **owner.columns,
+                principal_id="local",
+                kind="chat",
+                mode="act",
+                subject_digest="0" * 64,
+                created_at=now,
+            )
+            for _ in says
+        ],
         batch_size=500,
-    )  # fmt: skip
+    )
     Event.objects.bulk_create(
-        [Event(**owner.columns, decision=row, text=said, task_type="execution", impact={},
-               signature=signature(said), confidence=0.8, irreversible=False, system_caused=False,
-               cost=0.1, layer="L4" if n % 20 == 0 else "L1", created_at=now)
-         for n, (row, said) in enumerate(zip(rows, says, strict=True))],
+        [
+            Event(
+                **owner.columns,
+                decision=row,
+                text=said,
+                task_type="execution",
+                impact={},
+                signature=signature(said),
+                confidence=0.8,
+                irreversible=False,
+                system_caused=False,
+                cost=0.1,
+                layer="L4" if n % 20 == 0 else "L1",
+                created_at=now,
+            )
+            for n, (row, said) in enumerate(zip(rows, says, strict=True))
+        ],
         batch_size=500,
-    )  # fmt: skip
+    )
 
 
 def decide(principal: Any) -> None:
@@ -58,8 +80,12 @@ def decide(principal: Any) -> None:
     from decisions.chat.services import chat
 
     number = next(_number)
-    call = {"user_id": "alice", "idempotency_key": f"bench-{number}", "slots": SLOTS,
-            "message": f"Count the rows of table number {number} and tell me."}  # fmt: skip
+    call = {
+        "user_id": "alice",
+        "idempotency_key": f"bench-{number}",
+        "slots": SLOTS,
+        "message": f"Count the rows of table number {number} and tell me.",
+    }
     answer = _loop().run_until_complete(chat(principal=principal, call=call))
     assert answer["trace"]["mode"] == "act"
 
@@ -82,22 +108,46 @@ def write(owner: Any) -> None:
     with transaction.atomic():
         owner.lock()
         answer = ChatAnswer.objects.create(
-            workspace_id=owner.workspace_id, user_id=owner.user_id, call_digest="0" * 64,
-            idempotency_key=f"floor-{number}", created_at=now,
-        )  # fmt: skip
+            workspace_id=owner.workspace_id,
+            user_id=owner.user_id,
+            call_digest="0" * 64,
+            idempotency_key=f"floor-{number}",
+            created_at=now,
+        )
         decision = Decision.objects.create(
-            **owner.columns, principal_id="local", kind="chat", mode="act", created_at=now,
+            **owner.columns,
+            principal_id="local",
+            kind="chat",
+            mode="act",
+            created_at=now,
             subject_digest="0" * 64,
-        )  # fmt: skip
+        )
         Event.objects.create(
-            **owner.columns, decision=decision, text="x" * 50, task_type="execution", impact={},
-            signature=bytes(64), confidence=0.8, irreversible=False, system_caused=False, cost=0.1,
-            layer="L1", created_at=now,
-        )  # fmt: skip
+            **owner.columns,
+            decision=decision,
+            text="x" * 50,
+            task_type="execution",
+            impact={},
+            signature=bytes(64),
+            confidence=0.8,
+            irreversible=False,
+            system_caused=False,
+            cost=0.1,
+            layer="L1",
+            created_at=now,
+        )
         open_outcome(decision, Forecast({"time": -0.1}, 0.8, 0.1, "L1"))
         Decision.objects.filter(pk=decision.pk).update(trace={"trace_id": "trc"})
-        record(Deed("decision.made", "local", "decision", str(decision.pk), owner.tenant_id,
-                    owner.workspace_id))  # fmt: skip
+        record(
+            Deed(
+                "decision.made",
+                "local",
+                "decision",
+                str(decision.pk),
+                owner.tenant_id,
+                owner.workspace_id,
+            )
+        )
         Conversation.objects.create(
             **owner.columns, session_id=f"floor-{number}", created_at=now, updated_at=now
         )
@@ -138,20 +188,28 @@ def measure(database: str) -> None:
     )
     connection.close()
     report(
-        "chat_decision", database=database, past_events=EVENTS,
-        ours_p50_ms=spread(figures["ours"]), floor_p50_ms=spread(figures["floor"]),
-        ratio=ratio(figures["ours"], figures["floor"]), goal_ms=GOAL_MS,
+        "chat_decision",
+        database=database,
+        past_events=EVENTS,
+        ours_p50_ms=spread(figures["ours"]),
+        floor_p50_ms=spread(figures["floor"]),
+        ratio=ratio(figures["ours"], figures["floor"]),
+        goal_ms=GOAL_MS,
         first_of_a_process_ms=round(first_ms, 1),
-    )  # fmt: skip
+    )
 
 
 @contextlib.contextmanager
 def database(name: str) -> Iterator[dict[str, str]]:
     """Yield the environment of a fresh database."""
     with tempfile.TemporaryDirectory() as home:
-        env = {**os.environ, "CONTINUITY_HOME": home, "CONTINUITY_LEAN": "1",
-               "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
-               "DJANGO_SETTINGS_MODULE": "config.settings"}  # fmt: skip
+        env = {
+            **os.environ,
+            "CONTINUITY_HOME": home,
+            "CONTINUITY_LEAN": "1",
+            "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+        }
         env.pop("DATABASE_URL", None)
         if name == "sqlite":
             yield env

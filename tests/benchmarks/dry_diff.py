@@ -59,16 +59,23 @@ def _against_git(folder: Path, old: str, new: str) -> dict[str, object]:
     git = ["git", "diff", "--no-index", "-U0", "old.txt", "new.txt"]
     hunks = diff_lines(old, new)
     assert (apply_diff(old, hunks), undo_diff(new, hunks)) == (new, old)
-    ms = alternate({
-        "git": lambda: _ms(lambda: subprocess.run(git, cwd=workspace.root, capture_output=True)),
-        "ours": lambda: _ms(lambda: diff_lines(old, new)),
-        "dry_run": lambda: _ms(lambda: preview_text(workspace, "old.txt", new)),
-    })  # fmt: skip
+    ms = alternate(
+        {
+            "git": lambda: _ms(
+                lambda: subprocess.run(git, cwd=workspace.root, capture_output=True)
+            ),
+            "ours": lambda: _ms(lambda: diff_lines(old, new)),
+            "dry_run": lambda: _ms(lambda: preview_text(workspace, "old.txt", new)),
+        }
+    )
     return {
-        "ours_ms": spread(ms["ours"]), "dry_run_ms": spread(ms["dry_run"]),
-        "git_ms": spread(ms["git"]), "ratio": ratio(ms["ours"], ms["git"]),
-        "dry_run_ratio": ratio(ms["dry_run"], ms["git"]), "goal": 3.0,
-    }  # fmt: skip
+        "ours_ms": spread(ms["ours"]),
+        "dry_run_ms": spread(ms["dry_run"]),
+        "git_ms": spread(ms["git"]),
+        "ratio": ratio(ms["ours"], ms["git"]),
+        "dry_run_ratio": ratio(ms["dry_run"], ms["git"]),
+        "goal": 3.0,
+    }
 
 
 def _against_difflib(old: str, new: str) -> dict[str, object]:
@@ -81,9 +88,11 @@ def _against_difflib(old: str, new: str) -> dict[str, object]:
         rounds=3,
     )
     return {
-        "ours_ms": spread(ms["ours"]), "difflib_ms": spread(ms["difflib"]),
-        "times_faster": ratio(ms["difflib"], ms["ours"]), "goal": 20.0,
-    }  # fmt: skip
+        "ours_ms": spread(ms["ours"]),
+        "difflib_ms": spread(ms["difflib"]),
+        "times_faster": ratio(ms["difflib"], ms["ours"]),
+        "goal": 20.0,
+    }
 
 
 def main() -> None:

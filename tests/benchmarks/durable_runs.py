@@ -30,8 +30,12 @@ def driver(module: str, env: dict[str, str]) -> float:
     name, what, count = module.split()
     done = subprocess.run(
         [sys.executable, "-m", name, what, count],
-        env=env, cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=env,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
     return float(done.stdout.split()[-1])

@@ -52,11 +52,16 @@ def process(*command: str, env: dict[str, str]) -> Iterator[None]:
 def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
     """Return the environment of every process of this benchmark."""
     env = {
-        **os.environ, "DATABASE_URL": database_url, "REDIS_URL": redis_url, "CHANNEL": CHANNEL,
-        "CONTINUITY_HOME": home, "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
-        "CONTINUITY_TEMPLATE_MODULES": "tests.templates", "CONTINUITY_LOG_LEVEL": "WARNING",
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "CHANNEL": CHANNEL,
+        "CONTINUITY_HOME": home,
+        "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+        "CONTINUITY_TEMPLATE_MODULES": "tests.templates",
+        "CONTINUITY_LOG_LEVEL": "WARNING",
         "CONTINUITY_THROTTLE_PER_SECOND": "100000",
-    }  # fmt: skip
+    }
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     return env
 
@@ -96,9 +101,11 @@ def our_side(url: str) -> Side:
     from runs.transition import apply
 
     run_id = submit_run(
-        principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},
+        principal=local_principal(),
+        template_id="test_stepwise",
+        inputs={"do": ["ok"]},
         options={"mode": "async"},
-    ).run_id  # fmt: skip
+    ).run_id
     run = Run.objects.get(id=run_id)
     went_out: list[float] = []
     publish = wakeups._bell.publish

@@ -32,6 +32,9 @@ urlpatterns = [path("chunk", chunk)]
 
 if __name__ == "__main__":
     uvicorn.run(
-        get_asgi_application(), port=int(sys.argv[1]), loop="uvloop", log_level="warning",
+        get_asgi_application(),
+        port=int(sys.argv[1]),
+        loop="uvloop",
+        log_level="warning",
         access_log=False,
-    )  # fmt: skip
+    )

@@ -60,6 +60,10 @@ urlpatterns = [path("stream", stream)]
 
 if __name__ == "__main__":
     uvicorn.run(
-        get_asgi_application(), port=int(sys.argv[1]), loop="uvloop", log_level="warning",
-        access_log=False, backlog=4096,
-    )  # fmt: skip
+        get_asgi_application(),
+        port=int(sys.argv[1]),
+        loop="uvloop",
+        log_level="warning",
+        access_log=False,
+        backlog=4096,
+    )

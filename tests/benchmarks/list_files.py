@@ -45,12 +45,15 @@ def _ms(call: Callable[[], object]) -> float:
 def main() -> None:
     """Measure and report."""
     with big_tree() as root:
-        figures = alternate({
-            "scandir": lambda: _ms(lambda: bare(str(root))),
-            "everything": lambda: _ms(lambda: ours(root, "**")),
-            "by_name": lambda: _ms(lambda: ours(root, "**/*.txt")),
-            "one_folder": lambda: _ms(lambda: ours(root, "d1/**/*.txt")),
-        }, 9)  # fmt: skip
+        figures = alternate(
+            {
+                "scandir": lambda: _ms(lambda: bare(str(root))),
+                "everything": lambda: _ms(lambda: ours(root, "**")),
+                "by_name": lambda: _ms(lambda: ours(root, "**/*.txt")),
+                "one_folder": lambda: _ms(lambda: ours(root, "d1/**/*.txt")),
+            },
+            9,
+        )
     report(
         "list_files",
         ms={name: spread(each) for name, each in figures.items()},

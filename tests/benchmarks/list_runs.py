@@ -152,17 +152,25 @@ def one_whole_run() -> None:
     from runs.state import move
 
     submit_run(
-        principal=caller("ws_write"), template_id="batch_extract_pages",
-        inputs={"urls": ["https://pages.example/1"]}, options={"mode": "async"},
-    )  # fmt: skip
+        principal=caller("ws_write"),
+        template_id="batch_extract_pages",
+        inputs={"urls": ["https://pages.example/1"]},
+        options={"mode": "async"},
+    )
     held = claims.claim("wrk_bench", lambda run: claims.Opening(claims.read_journal(run), []))
     assert held is not None
     step = StepChange(0, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"index": 0})], {})
     guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": held.epoch}
     change = Transition(
-        held.run, guard, {"result": {"ok": True}, "done_steps": Plus(1)}, events=step.events,
-        steps=[step], worker_id="wrk_bench", epoch=held.epoch, free_slot=True,
-    )  # fmt: skip
+        held.run,
+        guard,
+        {"result": {"ok": True}, "done_steps": Plus(1)},
+        events=step.events,
+        steps=[step],
+        worker_id="wrk_bench",
+        epoch=held.epoch,
+        free_slot=True,
+    )
     move(change, RunStatus.SUCCEEDED, actor="worker:wrk_bench")
 
 
@@ -211,9 +219,14 @@ def measure() -> None:
     deep = deep_ms()
     use("few")
     report(
-        "list_runs", unit="ms, p95", rows=[FEW, MANY], lists=told, deep_page_ms=deep,
-        writing=write_cost(), goals={"ratio": "<= 1.5", "cost": "<= 0.15"},
-    )  # fmt: skip
+        "list_runs",
+        unit="ms, p95",
+        rows=[FEW, MANY],
+        lists=told,
+        deep_page_ms=deep,
+        writing=write_cost(),
+        goals={"ratio": "<= 1.5", "cost": "<= 0.15"},
+    )
 
 
 if __name__ == "__main__":

@@ -71,9 +71,13 @@ class Host:
 def host_of(command: list[str], env: Mapping[str, str]) -> Iterator[Host]:
     """Start a server and be its host."""
     with subprocess.Popen(
-        [sys.executable, *command], env=env, cwd=ROOT, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+        [sys.executable, *command],
+        env=env,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
         try:
             yield Host(process)
         finally:
@@ -96,13 +100,27 @@ def fill() -> Asked:
     call_command("migrate", verbosity=0)
     me, now = local_principal(), datetime.now(UTC)
     run = Run.objects.create(
-        id=new_id("run_"), tenant_id=me.tenant_id, workspace_id=me.workspace_id,
-        principal_id=me.id, trust="local", template_id="batch_extract_pages",
-        template_version="1.0.0", mode="async", inputs={"urls": ["https://example.com/"]},
-        session_id=new_id("sess_"), total_steps=10, done_steps=10, timeout_ms=600_000,
-        status="succeeded", ready=False, result={"rows": list(range(50))}, created_at=now,
-        started_at=now, updated_at=now, ended_at=now,
-    )  # fmt: skip
+        id=new_id("run_"),
+        tenant_id=me.tenant_id,
+        workspace_id=me.workspace_id,
+        principal_id=me.id,
+        trust="local",
+        template_id="batch_extract_pages",
+        template_version="1.0.0",
+        mode="async",
+        inputs={"urls": ["https://example.com/"]},
+        session_id=new_id("sess_"),
+        total_steps=10,
+        done_steps=10,
+        timeout_ms=600_000,
+        status="succeeded",
+        ready=False,
+        result={"rows": list(range(50))},
+        created_at=now,
+        started_at=now,
+        updated_at=now,
+        ended_at=now,
+    )
     blob = keep_blob(b"x" * CHUNK, name="page.txt", mime_type="text/plain", kind="file")
     rows = artifact_rows(
         [(blob, None)], tenant_id=me.tenant_id, workspace_id=me.workspace_id, run_id=run.id
@@ -145,13 +163,19 @@ def compare(tool: str, arguments: Mapping[str, Any], ours: Host, floor: Host) ->
     )
     more = [a - b for a, b in zip(figures["ours"], figures["floor"], strict=True)]
     report(
-        "mcp_calls", tool=tool, unit="ms, p50", ours=spread(figures["ours"]),
-        floor=spread(figures["floor"]), ratio=ratio(figures["ours"], figures["floor"]),
-        more_ms=spread(more), goals={
-            "get_runtime_profile": "ratio <= 1.3", "get_task_run": "more_ms <= 2",
+        "mcp_calls",
+        tool=tool,
+        unit="ms, p50",
+        ours=spread(figures["ours"]),
+        floor=spread(figures["floor"]),
+        ratio=ratio(figures["ours"], figures["floor"]),
+        more_ms=spread(more),
+        goals={
+            "get_runtime_profile": "ratio <= 1.3",
+            "get_task_run": "more_ms <= 2",
             "get_artifact": "ratio <= 1.11",
         }[tool],
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

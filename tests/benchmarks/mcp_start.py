@@ -32,9 +32,13 @@ def until_first_line(command: list[str], env: dict[str, str], line: bytes) -> fl
     """Return the milliseconds from start to the first line of the answer."""
     start = time.perf_counter()
     with subprocess.Popen(
-        command, env=env, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        command,
+        env=env,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(line)

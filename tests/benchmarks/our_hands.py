@@ -27,8 +27,9 @@ DRAIN_S = 120.0
 
 def make_calls(principal: Principal, endpoint: str, number: int) -> list[dict[str, Any]]:
     """Make the runner a target and return the calls of one run."""
-    says = TargetSays(principal.tenant_id, principal.workspace_id, "bench", "docker-runner",
-                      endpoint=endpoint)  # fmt: skip
+    says = TargetSays(
+        principal.tenant_id, principal.workspace_id, "bench", "docker-runner", endpoint=endpoint
+    )
     target = make_target(says, actor="bench")
     allow_on_target(target, ["echo"], actor="bench")
     return [{"name": "echo", "args": {"text": "hello"}, "targetId": target.id}] * number
@@ -41,8 +42,12 @@ def offer(calls: list[dict[str, Any]], runs_per_s: float, seconds: float) -> lis
     began = time.perf_counter()
     for number in range(int(runs_per_s * seconds)):
         time.sleep(max(0.0, began + number / runs_per_s - time.perf_counter()))
-        submit_run(principal=principal, template_id="call_tools", inputs={"calls": calls},
-                   options={"mode": "async"})  # fmt: skip
+        submit_run(
+            principal=principal,
+            template_id="call_tools",
+            inputs={"calls": calls},
+            options={"mode": "async"},
+        )
         if time.perf_counter() - began >= len(queued) + 1:
             queued.append(Run.objects.filter(status=RunStatus.QUEUED).count())
     return queued
@@ -73,13 +78,16 @@ def main(endpoint: str, calls_per_s: float, seconds: float, calls_per_run: int) 
     steps = RunStep.objects.filter(run__in=[run.id for run in runs], status="succeeded")
     spans = steps.values_list("started_at", "ended_at")
     return {
-        "offered": len(runs) * calls_per_run, "offered_per_s":
-        round(len(runs) * calls_per_run / offered_s, 1), "done": steps.count(),
-        "queued_runs_by_second": queued, "drain_s": round(drain_s, 2),
-        "call_ms": shape([(end - start).total_seconds() * 1000 for start, end in spans
-                          if start and end]),
+        "offered": len(runs) * calls_per_run,
+        "offered_per_s": round(len(runs) * calls_per_run / offered_s, 1),
+        "done": steps.count(),
+        "queued_runs_by_second": queued,
+        "drain_s": round(drain_s, 2),
+        "call_ms": shape(
+            [(end - start).total_seconds() * 1000 for start, end in spans if start and end]
+        ),
         "run_ms": shape([(end - start).total_seconds() * 1000 for end, start in ends]),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

@@ -39,26 +39,33 @@ def _measure() -> dict[str, list[float]]:
 
     def ask() -> None:
         judge(
-            principal_id=me.id, tenant_id=me.tenant_id, workspace_id=me.workspace_id,
+            principal_id=me.id,
+            tenant_id=me.tenant_id,
+            workspace_id=me.workspace_id,
             tool="submit_form",
-        )  # fmt: skip
+        )
 
     make_rule(RuleSays("confirm", tool="submit_form"), actor="bench")
     one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(ask)})
     for number in range(MANY):
         make_rule(RuleSays("allow", tool=f"tool_{number}"), actor="bench")
     many = alternate({"floor": lambda: _ms_each(select), "many": lambda: _ms_each(ask)})
-    return {"floor": one["floor"], "one": one["one"], "floor_many": many["floor"],
-            "many": many["many"]}  # fmt: skip
+    return {
+        "floor": one["floor"],
+        "one": one["one"],
+        "floor_many": many["floor"],
+        "many": many["many"],
+    }
 
 
 def main() -> None:
     """Measure and report."""
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {
-            "CONTINUITY_HOME": home, "DJANGO_SETTINGS_MODULE": "config.settings",
+            "CONTINUITY_HOME": home,
+            "DJANGO_SETTINGS_MODULE": "config.settings",
             "CONTINUITY_LEAN": "1",
-        }  # fmt: skip
+        }
         os.environ.pop("DATABASE_URL", None)
         import django
 
@@ -71,10 +78,13 @@ def main() -> None:
         connection.close()
     report(
         "policy_check",
-        ours_ms=spread(ms["one"]), ours_ms_1000_rules=spread(ms["many"]), goal_ms=1.0,
-        floor_ms=spread(ms["floor"]), ratio=ratio(ms["one"], ms["floor"]),
+        ours_ms=spread(ms["one"]),
+        ours_ms_1000_rules=spread(ms["many"]),
+        goal_ms=1.0,
+        floor_ms=spread(ms["floor"]),
+        ratio=ratio(ms["one"], ms["floor"]),
         ratio_1000_rules=ratio(ms["many"], ms["floor_many"]),
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -43,9 +43,11 @@ class Caller:
     def session(self) -> BrowserSession:
         """Return a new session, as a run has it."""
         return BrowserSession(
-            get_runtime().browser, run_id="run_bench", trust=self.trust,
+            get_runtime().browser,
+            run_id="run_bench",
+            trust=self.trust,
             egress=egress_open_to(self.port),
-        )  # fmt: skip
+        )
 
     def here(self, url: str) -> str:
         """Return an address of the server as this caller names it."""
@@ -55,9 +57,13 @@ class Caller:
         """Read the pages with this many tabs, the session's own time included."""
         session, todo = self.session(), [self.here(url) for url in urls]
         context = ToolContext(
-            run_id="run_bench", trust=self.trust, deadline=time.monotonic() + 600,
-            save_artifact=no_artifact, emit=lambda type_, data: None, browser=session,
-        )  # fmt: skip
+            run_id="run_bench",
+            trust=self.trust,
+            deadline=time.monotonic() + 600,
+            save_artifact=no_artifact,
+            emit=lambda type_, data: None,
+            browser=session,
+        )
 
         async def tab() -> None:
             while todo:
@@ -93,9 +99,13 @@ def measure_pages(concurrency: int) -> None:
 
         rates = alternate({caller.trust: rate(caller) for caller in callers})
     report(
-        "remote_pages", concurrency=concurrency, unit="pages/s", ours=spread(rates["remote"]),
-        floor=spread(rates["local"]), ratio=ratio(rates["remote"], rates["local"]),
-    )  # fmt: skip
+        "remote_pages",
+        concurrency=concurrency,
+        unit="pages/s",
+        ours=spread(rates["remote"]),
+        floor=spread(rates["local"]),
+        ratio=ratio(rates["remote"], rates["local"]),
+    )
 
 
 def measure_bytes() -> None:
@@ -110,9 +120,12 @@ def measure_bytes() -> None:
 
         rates = alternate({caller.trust: rate(caller) for caller in callers})
     report(
-        "remote_bytes", unit="MB/s", ours=spread(rates["remote"]), floor=spread(rates["local"]),
+        "remote_bytes",
+        unit="MB/s",
+        ours=spread(rates["remote"]),
+        floor=spread(rates["local"]),
         ratio=ratio(rates["remote"], rates["local"]),
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -101,10 +101,13 @@ def main() -> None:
     with running() as url:
         figures = alternate({"ours": lambda: gateway_ms(url), "floor": lambda: plain_ms(url)})
     report(
-        "runner_calls", unit="ms, p50", ours=spread(figures["ours"]),
-        floor=spread(figures["floor"]), ratio=ratio(figures["ours"], figures["floor"]),
+        "runner_calls",
+        unit="ms, p50",
+        ours=spread(figures["ours"]),
+        floor=spread(figures["floor"]),
+        ratio=ratio(figures["ours"], figures["floor"]),
         goal="ratio <= 1.3",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -122,9 +122,13 @@ def ours(endpoint: str) -> dict[str, Any]:
             time.sleep(4)
             busy = _cpu_s()
             done = subprocess.run(
-                [sys.executable, "-m", OURS, *told], env=env, cwd=ROOT, capture_output=True,
-                text=True, check=False,
-            )  # fmt: skip
+                [sys.executable, "-m", OURS, *told],
+                env=env,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             busy = _cpu_s() - busy
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
@@ -148,11 +152,14 @@ def main() -> None:
         plain, alone = floor(endpoint), gateway(endpoint)
         made = ours(endpoint)
     report(
-        "runner_throughput", runner="docker_runner" if real else "stub", **made,
-        gateway_alone=alone, floor=plain,
+        "runner_throughput",
+        runner="docker_runner" if real else "stub",
+        **made,
+        gateway_alone=alone,
+        floor=plain,
         ratio=round(made["call_ms"]["p50"] / plain["p50"], 1),
         goal="done = offered at 200/s, and the queue does not grow",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

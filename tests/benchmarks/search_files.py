@@ -54,8 +54,13 @@ def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> 
     ripgrep.find_ripgrep = lambda: found  # type: ignore[assignment]
     policy = WorkspacePolicy()
     search = searching.Search(
-        ".", line_pattern(regex), None, at_most, policy.max_read_bytes, time.monotonic() + 60,
-    )  # fmt: skip
+        ".",
+        line_pattern(regex),
+        None,
+        at_most,
+        policy.max_read_bytes,
+        time.monotonic() + 60,
+    )
     with Sandbox(root, policy.forbidden) as box:
         searching.search_below(box, search)
 
@@ -107,8 +112,12 @@ def main() -> None:
                 "re2_alone_to_ripgrep": ratio(figures["ripgrep"], figures["re2_alone"]),
                 "capped_to_whole": ratio(figures["capped"], figures["ours"]),
             }
-    goals = {"speed_to_ripgrep": ">= 0.8", "speed_to_python_re": ">= 3 (literal)",
-             "re2_alone_to_ripgrep": ">= 0.4", "capped_to_whole": "<= 0.35 (common)"}  # fmt: skip
+    goals = {
+        "speed_to_ripgrep": ">= 0.8",
+        "speed_to_python_re": ">= 3 (literal)",
+        "re2_alone_to_ripgrep": ">= 0.4",
+        "capped_to_whole": "<= 0.35 (common)",
+    }
     report("search_files", patterns=told, goals=goals)
 
 

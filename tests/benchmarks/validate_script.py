@@ -23,11 +23,17 @@ from tests.support.webgal import sample_game
 LINES = 10_000
 _LINE = re.compile(r"^([^:;\n]*):?([^;\n]*);?(.*)$", re.MULTILINE)
 SOUND = [
-    "changeBg:beach.png -next;", "雪乃:海风真舒服呢 -yukino/v1.wav;", "接着说一句话;", "; 注释",
-    "choose:去:beach.txt|不去:home;", "label:home;", "", "playEffect:bell.wav -volume=60;",
+    "changeBg:beach.png -next;",
+    "雪乃:海风真舒服呢 -yukino/v1.wav;",
+    "接着说一句话;",
+    "; 注释",
+    "choose:去:beach.txt|不去:home;",
+    "label:home;",
+    "",
+    "playEffect:bell.wav -volume=60;",
     'setTransform:{"position":{"x":120,"y":-40}} -target=fig-left -duration=500 -next;',
     "changeFigure:yukino/smile.png -left -next; 笑了",
-]  # fmt: skip
+]
 FAULTY = [
     *SOUND[:5],
     "changeBG:beach.png;",
@@ -64,11 +70,15 @@ def main() -> None:
             }
         )
     report(
-        "validate_script", lines=LINES, goal_ms=500, ours_ms=spread(ms["sound"]),
-        ours_ms_half_faulty=spread(ms["faulty"]), floor_ms=spread(ms["floor"]),
+        "validate_script",
+        lines=LINES,
+        goal_ms=500,
+        ours_ms=spread(ms["sound"]),
+        ours_ms_half_faulty=spread(ms["faulty"]),
+        floor_ms=spread(ms["floor"]),
         ratio=ratio(ms["sound"], ms["floor"]),
         ratio_half_faulty=ratio(ms["faulty"], ms["floor"]),
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

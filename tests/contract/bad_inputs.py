@@ -31,9 +31,14 @@ AGENT = HERE / "bad_inputs_agent.jsonl"
 RUNNER = HERE / "bad_inputs_runner.jsonl"
 SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
 PLACES = {
-    OURS: "own", CONTINUITY: "continuity", WORKSPACE: "workspace", HTTP: "http", RUNNER: "runner",
-    AGENT: "agent", SHARED: "shared",
-}  # fmt: skip
+    OURS: "own",
+    CONTINUITY: "continuity",
+    WORKSPACE: "workspace",
+    HTTP: "http",
+    RUNNER: "runner",
+    AGENT: "agent",
+    SHARED: "shared",
+}
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,7 @@ class PageCause:
 
 def _ended(surface: Surface, template_id: str, **inputs: Any) -> Answer:
     options = {"mode": "sync", "timeoutMs": 100_000}
-    return surface.call(
-        "run_task_template", templateId=template_id, inputs=inputs, options=options
-    )  # fmt: skip
+    return surface.call("run_task_template", templateId=template_id, inputs=inputs, options=options)
 
 
 def _no_such_element(surface: Surface, pages: Pages) -> Answer:
@@ -112,10 +110,12 @@ async def _crash_renderers() -> None:
 
 def _no_login_field(surface: Surface, pages: Pages) -> Answer:
     return _ended(
-        surface, "login_keep_session", startUrl=f"{pages.members}/login",
+        surface,
+        "login_keep_session",
+        startUrl=f"{pages.members}/login",
         credentials={"username": USERNAME, "password": PASSWORD},
         fields={"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#nowhere"},
-    )  # fmt: skip
+    )
 
 
 PAGE_CAUSES: Mapping[str, PageCause] = {

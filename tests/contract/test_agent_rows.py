@@ -20,9 +20,10 @@ from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete, write
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 KEY = "sk-0123456789abcdef"
 WRITE = write("a.txt", "x\n")
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r")
@@ -54,9 +55,13 @@ def code_of(run: Run, model: ModelServer) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_what_a_model_says_gets_its_code_and_does_no_harm(
-    row: Row, model: ModelServer, goal: Callable[..., str], place: WorkerPlace, project: Path,
+    row: Row,
+    model: ModelServer,
+    goal: Callable[..., str],
+    place: WorkerPlace,
+    project: Path,
     agent_settings: Any,
-) -> None:  # fmt: skip
+) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY, timeout_ms=3000)

@@ -27,16 +27,36 @@ CHAT = "continuity_chat"
 ROWS = [row for row in rows("mcp+rest:decisions") if row.tool == CHAT]
 PLAIN = [row for row in ROWS if "$parallel" not in row.input]
 RISKY: dict[str, Any] = {
-    "user_id": "alice", "message": "Delete all rows of the orders table.", "idempotency_key": "k1",
+    "user_id": "alice",
+    "message": "Delete all rows of the orders table.",
+    "idempotency_key": "k1",
     "slots": {"environment": "staging", "target": "orders", "success_criteria": "it is empty"},
-}  # fmt: skip
+}
 TRACE = {
-    "trace_id", "entry_id", "decision_id", "outcome_id", "outcome_status", "main_constraint",
-    "task_type", "l4_gate", "feature_penalty", "matched_failure_types", "high_risk_confirmation",
-    "reality_first", "best_success_path", "continuity_failures",
-}  # fmt: skip
-ANSWER = {"session_id", "response", "asked_questions", "decision", "decision_id", "user_state",
-          "trace"}  # fmt: skip
+    "trace_id",
+    "entry_id",
+    "decision_id",
+    "outcome_id",
+    "outcome_status",
+    "main_constraint",
+    "task_type",
+    "l4_gate",
+    "feature_penalty",
+    "matched_failure_types",
+    "high_risk_confirmation",
+    "reality_first",
+    "best_success_path",
+    "continuity_failures",
+}
+ANSWER = {
+    "session_id",
+    "response",
+    "asked_questions",
+    "decision",
+    "decision_id",
+    "user_state",
+    "trace",
+}
 
 
 @pytest.fixture
@@ -70,12 +90,24 @@ def test_a_call_without_a_key_is_told_so_in_the_words_of_the_contract(
 
 @pytest.mark.parametrize(
     "changed",
-    [{"slots": {"environment": ["x"]}}, {"slots": {"a b": "x"}}, {"slots": None},
-     {"message": "x\u0000"}, {"message": "  "}, {"idempotency_key": 5}, {"more": 1},
-     {"session_id": "a/b"}, {"session_id": ""}, {"message": None}, {"idempotency_key": "k" * 256},
-     {"user_id": "../bob"}, {"slots": {"target": "x" * 2001}}, {"confirmed": True}],
+    [
+        {"slots": {"environment": ["x"]}},
+        {"slots": {"a b": "x"}},
+        {"slots": None},
+        {"message": "x\u0000"},
+        {"message": "  "},
+        {"idempotency_key": 5},
+        {"more": 1},
+        {"session_id": "a/b"},
+        {"session_id": ""},
+        {"message": None},
+        {"idempotency_key": "k" * 256},
+        {"user_id": "../bob"},
+        {"slots": {"target": "x" * 2001}},
+        {"confirmed": True},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_the_schema_does_not_allow_is_a_validation_error(
     rest: Ask, changed: dict[str, Any]
 ) -> None:
@@ -94,11 +126,18 @@ def test_every_field_of_the_contract_is_there(rest: Ask) -> None:
     assert answer["trace"].keys() >= TRACE
     assert answer["trace"]["l4_gate"].keys() == {"hit", "threshold", "reason", "top"}
     assert answer["trace"]["reality_first"].keys() == {
-        "mode", "shell_bias_hit", "intervention", "question",
-    }  # fmt: skip
+        "mode",
+        "shell_bias_hit",
+        "intervention",
+        "question",
+    }
     assert answer["decision"].keys() == {
-        "score", "predicted_gain", "predicted_risk", "memory_penalty", "uncertainty_penalty",
-    }  # fmt: skip
+        "score",
+        "predicted_gain",
+        "predicted_risk",
+        "memory_penalty",
+        "uncertainty_penalty",
+    }
     assert compile_schema(dict(CHAT_OUTPUT)).is_valid(answer)
     assert compile_schema(dict(CHAT_INPUT)).is_valid(RISKY)
 
@@ -107,8 +146,12 @@ def test_clarifying_names_what_is_missing_and_nothing_else(rest: Ask) -> None:
     call = {name: value for name, value in RISKY.items() if name != "slots"}
     _, answer = rest(CHAT, call)
     assert answer["trace"].keys() == {
-        "trace_id", "mode", "task_type", "missing_slots", "reality_first",
-    }  # fmt: skip
+        "trace_id",
+        "mode",
+        "task_type",
+        "missing_slots",
+        "reality_first",
+    }
     assert answer["trace"]["mode"] == "clarify_first"
     assert compile_schema(dict(CHAT_OUTPUT)).is_valid(answer)
 

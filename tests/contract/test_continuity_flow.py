@@ -19,16 +19,23 @@ from tests.support.continuity import PATH, SHELL
 pytest_plugins = ["tests.support.rest_fixtures"]
 Era = Literal["auto", "legacy"]
 TRANSPORTS = ("stdio", "http", "sse")
-SLOTS = {"environment": "production", "target": "the table orders",
-         "success_criteria": "no row of 2019 is left"}  # fmt: skip
+SLOTS = {
+    "environment": "production",
+    "target": "the table orders",
+    "success_criteria": "no row of 2019 is left",
+}
 RISKY: dict[str, Any] = {
-    "user_id": "alice", "message": "Delete all orders of 2019 from the production database now.",
-    "idempotency_key": "k1", "slots": SLOTS,
-}  # fmt: skip
+    "user_id": "alice",
+    "message": "Delete all orders of 2019 from the production database now.",
+    "idempotency_key": "k1",
+    "slots": SLOTS,
+}
 HARMLESS: dict[str, Any] = {
-    **RISKY, "message": "Run the unit tests on my laptop.", "idempotency_key": "k2",
+    **RISKY,
+    "message": "Run the unit tests on my laptop.",
+    "idempotency_key": "k2",
     "slots": {**SLOTS, "environment": "laptop", "target": "the tests"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -44,8 +51,13 @@ def done(ask: Ask, tool: str, given: Any) -> dict[str, Any]:
 
 
 def outcome_of(number: int, **said: Any) -> dict[str, Any]:
-    return {"decision_id": number, "user_id": "alice", "outcome_status": "success",
-            "outcome_note": "done", **said}  # fmt: skip
+    return {
+        "decision_id": number,
+        "user_id": "alice",
+        "outcome_status": "success",
+        "outcome_note": "done",
+        **said,
+    }
 
 
 def go_through_the_gate(ask: Ask) -> dict[str, Any]:
@@ -132,17 +144,22 @@ def test_all_seven_tools_answer(mcp: Ask) -> None:
     assert done(mcp, "continuity_list_objects", user)["count"] == 2
     state = done(mcp, "continuity_get_state", user)
     assert state["axes"]["time"]["updated_at"] is not None
-    code, _ = mcp("continuity_confirm_decision", {**user, "decision_id": number,
-                                                  "confirm_token": "x"})  # fmt: skip
+    code, _ = mcp(
+        "continuity_confirm_decision", {**user, "decision_id": number, "confirm_token": "x"}
+    )
     assert code == "invalid_or_expired_confirm_token"
     assert len(CALLS) == 7
 
 
 def test_the_version_of_the_contract_is_told(host: Host, api: httpx.Client) -> None:
-    told = host.request("initialize", {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    })["result"]["capabilities"]["experimental"]  # fmt: skip
+    told = host.request(
+        "initialize",
+        {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    )["result"]["capabilities"]["experimental"]
     assert told["continuity"]["continuity_mcp_version"].startswith("1.1.")
     assert api.get("/api/schema").json()["info"]["version"].startswith("1.1.")
 

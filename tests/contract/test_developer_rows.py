@@ -54,10 +54,12 @@ def set_up(
         addresses = {"hangs": local_server.url(""), "off": f"http://127.0.0.1:{closed_port}"}
         terre = told.get("$terre", "off")
         settings.WORKSPACE_POLICY = replace(
-            settings.WORKSPACE_POLICY, developer=told.get("$mode") == "developer",
-            command_timeout_ms=2500, browser_timeout_ms=2500,
+            settings.WORKSPACE_POLICY,
+            developer=told.get("$mode") == "developer",
+            command_timeout_ms=2500,
+            browser_timeout_ms=2500,
             preview_url=addresses.get(terre, terre),
-        )  # fmt: skip
+        )
         script = told.get("$script", SCRIPT)
         scripts = {"scripts": dict.fromkeys(("dev", "build", "lint"), script)}
         text = "{" if told.get("$package_json") == "broken" else json.dumps(scripts)
@@ -77,16 +79,20 @@ def test_each_row_gets_its_code(
     code, told = door.call(row.tool, set_up(row))
     assert code == row.expect_code, told
     assert not (project / "leaked").exists()
-    assert (project / "ran").exists() == (row.tool == "execute_command" and code == "OK" and
-                                          "$script" not in row.input)  # fmt: skip
+    assert (project / "ran").exists() == (
+        row.tool == "execute_command" and code == "OK" and "$script" not in row.input
+    )
     assert str(project) not in json.dumps(told)
     assert [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(project)] == []
 
 
 def test_a_direct_call_finds_the_page_that_the_one_before_opened(
-    door: ToolDoor, project: Path, set_up: Callable[[Row], dict[str, Any]],
-    local_server: PageServer, worker: None,
-) -> None:  # fmt: skip
+    door: ToolDoor,
+    project: Path,
+    set_up: Callable[[Row], dict[str, Any]],
+    local_server: PageServer,
+    worker: None,
+) -> None:
     set_up(ROWS[0])
     page = "<title>Game</title><button onclick='fetch(\"/pressed\")'>Start</button>"
     url = local_server.add("/game", page)

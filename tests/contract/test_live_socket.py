@@ -133,9 +133,10 @@ def test_two_look_and_only_who_has_the_right_acts(
     take_over_task(principal=principal, task_id=task_id)
     reader, new = create_token(name="reader", scopes=frozenset({"tasks:read"})), 0
     with (
-        at_work() as worker, live(web, task_id, token=token) as one,
+        at_work() as worker,
+        live(web, task_id, token=token) as one,
         live(web, task_id, token=reader) as other,
-    ):  # fmt: skip
+    ):
         while (new := new + worker.hears("watch")["isNew"]) < 2:
             pass
         worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
@@ -157,12 +158,24 @@ def test_a_ticket_of_another_task_opens_no_live_page(
         assert line.closed() == 4404
 
 
-@pytest.mark.parametrize("events", [
-    [], [{}], [{"kind": "shell"}], [{**CLICK, "x": "1"}], [{**CLICK, "x": 1e9}],
-    [{**CLICK, "action": "push"}], [{**CLICK, "more": 1}], [{"kind": "text", "text": ""}],
-    [{"kind": "text", "text": "geheim" * 2000}], [{"kind": "text", "text": "geheim\0"}],
-    [{"kind": "key", "action": "down", "key": "geheim" * 10}], [{"kind": "go"}], [CLICK] * 65,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        [{}],
+        [{"kind": "shell"}],
+        [{**CLICK, "x": "1"}],
+        [{**CLICK, "x": 1e9}],
+        [{**CLICK, "action": "push"}],
+        [{**CLICK, "more": 1}],
+        [{"kind": "text", "text": ""}],
+        [{"kind": "text", "text": "geheim" * 2000}],
+        [{"kind": "text", "text": "geheim\0"}],
+        [{"kind": "key", "action": "down", "key": "geheim" * 10}],
+        [{"kind": "go"}],
+        [CLICK] * 65,
+    ],
+)
 def test_input_that_is_no_good_is_answered_and_tells_nothing_of_what_was_typed(
     web: str, token: str, make_task: Make, principal: Principal, events: list[Any]
 ) -> None:

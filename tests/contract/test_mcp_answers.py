@@ -38,9 +38,13 @@ async def break_promise(call: Call) -> dict[str, Any]:
 
 def tool(name: str, handler: Any) -> Tool:
     return Tool(
-        name=name, title=name, description=name, input_schema=NO_INPUT,
-        output_schema=RUN_ID_INPUT, handler=handler,
-    )  # fmt: skip
+        name=name,
+        title=name,
+        description=name,
+        input_schema=NO_INPUT,
+        output_schema=RUN_ID_INPUT,
+        handler=handler,
+    )
 
 
 @pytest.fixture

@@ -31,10 +31,21 @@ ELSEWHERE = {
     "$headers": "content encodings are HTTP's alone",
 }
 THINGS = (
-    "run_ok", "run_canceled", "run_expired", "run_of_other_user", "run_running", "art_1000b",
-    "art_ok", "art_empty", "art_expired", "art_utf8_4byte", "art_row_without_blob",
-    "art_of_other_user", "sess_of_other_user", "sess_closed",
-)  # fmt: skip
+    "run_ok",
+    "run_canceled",
+    "run_expired",
+    "run_of_other_user",
+    "run_running",
+    "art_1000b",
+    "art_ok",
+    "art_empty",
+    "art_expired",
+    "art_utf8_4byte",
+    "art_row_without_blob",
+    "art_of_other_user",
+    "sess_of_other_user",
+    "sess_closed",
+)
 TRANSPORTS = ("stdio", "http")  # the older stream has the gate and the server of both
 RUNS = rows("mcp+rest:runs")
 STDIO = rows("mcp:stdio")
@@ -95,9 +106,14 @@ def scenery(
     make_run(id="run_of_other_user", status="running", workspace_id=stranger.workspace_id)
     make_run(id="run_running", status="running", ready=False)
     contents = {
-        "art_1000b": b"x" * 1000, "art_ok": b"{}", "art_empty": b"", "art_expired": b"x",
-        "art_utf8_4byte": "😀😀".encode(), "art_row_without_blob": b"x", "art_of_other_user": b"x",
-    }  # fmt: skip
+        "art_1000b": b"x" * 1000,
+        "art_ok": b"{}",
+        "art_empty": b"",
+        "art_expired": b"x",
+        "art_utf8_4byte": "😀😀".encode(),
+        "art_row_without_blob": b"x",
+        "art_of_other_user": b"x",
+    }
     for name, data in contents.items():
         Artifact.objects.filter(id=make_artifact(data)).update(id=name)
     named = Artifact.objects.filter
@@ -106,9 +122,12 @@ def scenery(
     named(id="art_of_other_user").update(workspace_id=stranger.workspace_id)
     for name, place in (("sess_of_other_user", stranger), ("sess_closed", principal)):
         BrowserSession.objects.create(
-            id=name, tenant_id=place.tenant_id, workspace_id=place.workspace_id,
-            created_at=now, closed_at=now if name == "sess_closed" else None,
-        )  # fmt: skip
+            id=name,
+            tenant_id=place.tenant_id,
+            workspace_id=place.workspace_id,
+            created_at=now,
+            closed_at=now if name == "sess_closed" else None,
+        )
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from tests.contract.mcp_host import Host, error_of, structured
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 CALL: dict[str, Any] = {
-    "templateId": "test_stepwise", "inputs": {"do": ["ok"]},
+    "templateId": "test_stepwise",
+    "inputs": {"do": ["ok"]},
     "options": {"mode": "async", "idempotencyKey": "k"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)

@@ -17,11 +17,37 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 TOOLS = load_toolsets(["runtime"])
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [
-        None, True, 0, -1, 1, 2.5, 5.0, 2**31, 2**53, 2**63, 2**64, 10**400, 1e308, -0.0, "",
-        "run_ok", "running", "\u202e", "💥" * 20, "%s %n {0}", "'; DROP TABLE runs_run; --",
-        "../../etc/passwd", "a" * 70, [], {}, [[]], {"": None}, {"$ref": "#"}, {"type": "object"},
+        None,
+        True,
+        0,
+        -1,
+        1,
+        2.5,
+        5.0,
+        2**31,
+        2**53,
+        2**63,
+        2**64,
+        10**400,
+        1e308,
+        -0.0,
+        "",
+        "run_ok",
+        "running",
+        "\u202e",
+        "💥" * 20,
+        "%s %n {0}",
+        "'; DROP TABLE runs_run; --",
+        "../../etc/passwd",
+        "a" * 70,
+        [],
+        {},
+        [[]],
+        {"": None},
+        {"$ref": "#"},
+        {"type": "object"},
     ]
-)  # fmt: skip
+)
 ANYTHING = st.recursive(
     ODD | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
@@ -59,14 +85,20 @@ RIGHT: dict[str, dict[str, Any]] = {
     "continuity_chat": {"message": "Run the tests.", "idempotency_key": "k", "slots": {}},
     "continuity_confirm_decision": {"decision_id": 1, "confirm_token": "x"},
     "continuity_report_outcome": {
-        "decision_id": 1, "outcome_status": "failed", "outcome_note": "", "failure_type": None,
-        "actual_impact_vector": {}, "actual_cost": 0, "procedure": "x", "success_criteria": "y",
+        "decision_id": 1,
+        "outcome_status": "failed",
+        "outcome_note": "",
+        "failure_type": None,
+        "actual_impact_vector": {},
+        "actual_cost": 0,
+        "procedure": "x",
+        "success_criteria": "y",
     },
     "continuity_get_state": {},
     "continuity_list_objects": {"type": "shell", "limit": 1},
     "continuity_put_shell": {**SHELL, "evidence": "x", "idempotency_key": "k", "if_match": "*"},
     "continuity_put_success_path": {**PATH, "idempotency_key": "k", "if_match": "1"},
-}  # fmt: skip
+}
 
 
 def nearly_right(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:

@@ -165,7 +165,7 @@ def test_a_body_over_the_limit_is_refused(client: httpx.Client, revision: str) -
         (b"[" * 100_000, -32700),
     ],
     ids=lambda value: str(value)[:40],
-)  # fmt: skip
+)
 def test_a_bad_body_gets_a_json_rpc_error(
     client: httpx.Client, revision: str, body: bytes, code: int
 ) -> None:

@@ -37,8 +37,11 @@ def leave(web: str, token: str, body: bytes, revision: str) -> None:
         "Content-Length": str(len(body)),
     }
     if revision == MODERN:
-        headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call",
-                    "Mcp-Name": "wait_task_run"}  # fmt: skip
+        headers |= {
+            "MCP-Protocol-Version": MODERN,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "wait_task_run",
+        }
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     with socket.create_connection((host, int(port))) as caller:
         caller.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)

@@ -71,8 +71,12 @@ def test_a_stream_says_that_it_will_tell(host: Host) -> None:
 def test_a_client_that_listens_is_told(
     web: str, principal: Principal, offer: Callable[[str], None]
 ) -> None:
-    headers = {**HEADERS, **bearer(create_token(name="host", trust="local")),
-               "MCP-Protocol-Version": MODERN, "Mcp-Method": "subscriptions/listen"}  # fmt: skip
+    headers = {
+        **HEADERS,
+        **bearer(create_token(name="host", trust="local")),
+        "MCP-Protocol-Version": MODERN,
+        "Mcp-Method": "subscriptions/listen",
+    }
     params = {**LISTEN, "_meta": MODERN_META}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
     with (
@@ -95,8 +99,11 @@ def test_a_client_that_listens_over_stdio_is_told(
     assert host.receive()["method"] == "notifications/subscriptions/acknowledged"
     offer("deploy")
     until_changed(host)
-    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled",
-              "params": {"requestId": listening, "_meta": MODERN_META}}  # fmt: skip
+    cancel = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": listening, "_meta": MODERN_META},
+    }
     host.send(json.dumps(cancel).encode())
     host.close()
 

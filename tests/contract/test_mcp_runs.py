@@ -16,9 +16,19 @@ from tests.contract.mcp_host import Host, error_of, structured
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 RUN_FIELDS = {
-    "runId", "templateId", "sessionId", "ownsSession", "status", "progress", "metrics", "result",
-    "error", "artifactIds", "createdAt", "updatedAt",
-}  # fmt: skip
+    "runId",
+    "templateId",
+    "sessionId",
+    "ownsSession",
+    "status",
+    "progress",
+    "metrics",
+    "result",
+    "error",
+    "artifactIds",
+    "createdAt",
+    "updatedAt",
+}
 HANDLE_FIELDS = {"runId", "sessionId", "status", "mode", "deduplicated"}
 CHUNK_FIELDS = {"artifactId", "mimeType", "totalSize", "offset", "length", "data", "complete"}
 
@@ -159,11 +169,18 @@ def test_bytes_come_as_base64_and_are_counted_raw(
 def test_the_profile_is_complete(host: Host, remote_host: Host) -> None:
     profile = call(host, "get_runtime_profile")
     assert profile == {
-        "maxConcurrentRuns": 5, "maxUrls": 1000, "maxTabsPerSession": 20, "syncTimeoutMs": 300_000,
-        "asyncTimeoutMs": 600_000, "artifactMaxChunkSize": 262_144, "artifactTtlMs": 86_400_000,
-        "runTtlMs": 1_800_000, "supportedModes": ["sync", "async", "auto"],
-        "trustLevel": "local", "isRemote": False,
-    }  # fmt: skip
+        "maxConcurrentRuns": 5,
+        "maxUrls": 1000,
+        "maxTabsPerSession": 20,
+        "syncTimeoutMs": 300_000,
+        "asyncTimeoutMs": 600_000,
+        "artifactMaxChunkSize": 262_144,
+        "artifactTtlMs": 86_400_000,
+        "runTtlMs": 1_800_000,
+        "supportedModes": ["sync", "async", "auto"],
+        "trustLevel": "local",
+        "isRemote": False,
+    }
     assert call(remote_host, "get_runtime_profile")["isRemote"] is True
 
 

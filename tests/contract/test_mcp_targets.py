@@ -45,10 +45,14 @@ def target_at(principal: Principal) -> MakeTarget:
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
         says = TargetSays(
-            principal.tenant_id, more.pop("workspace_id", principal.workspace_id),
-            more.pop("name", "builder"), "docker-runner", endpoint=endpoint,
-            config={"tools": list(tools)}, **more,
-        )  # fmt: skip
+            principal.tenant_id,
+            more.pop("workspace_id", principal.workspace_id),
+            more.pop("name", "builder"),
+            "docker-runner",
+            endpoint=endpoint,
+            config={"tools": list(tools)},
+            **more,
+        )
         target = make_target(says, actor="test")
         allow_on_target(target, allow, actor="test")
         return target
@@ -174,8 +178,10 @@ def test_a_person_is_asked_where_policy_says_so(
 def test_the_runner_is_chosen_where_several_offer_a_tool(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
-    own = {"name": "deploy", "inputSchema": {
-        "type": "object", "properties": {"targetId": {"type": "string"}}}}  # fmt: skip
+    own = {
+        "name": "deploy",
+        "inputSchema": {"type": "object", "properties": {"targetId": {"type": "string"}}},
+    }
     first = target_at(runner.url, own, allow=("*",))
     second = target_at(runner.url, own, allow=("*",), name="other")
     schema = listed(host)["deploy"]["inputSchema"]

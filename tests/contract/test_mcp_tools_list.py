@@ -14,22 +14,43 @@ from tests.contract.mcp_host import Host
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 SEEDS_TOOLS = {
-    "list_task_templates", "run_task_template", "get_task_run", "list_task_runs",
-    "cancel_task_run", "get_artifact", "get_runtime_profile", "subscribe_task_run_events",
-    "wait_task_run", "answer_task_run",
-}  # fmt: skip
+    "list_task_templates",
+    "run_task_template",
+    "get_task_run",
+    "list_task_runs",
+    "cancel_task_run",
+    "get_artifact",
+    "get_runtime_profile",
+    "subscribe_task_run_events",
+    "wait_task_run",
+    "answer_task_run",
+}
 OURS = {"read_page_content"}
 CONTINUITY = {
-    "continuity_chat", "continuity_confirm_decision", "continuity_report_outcome",
-    "continuity_get_state", "continuity_list_objects", "continuity_put_shell",
+    "continuity_chat",
+    "continuity_confirm_decision",
+    "continuity_report_outcome",
+    "continuity_get_state",
+    "continuity_list_objects",
+    "continuity_put_shell",
     "continuity_put_success_path",
-}  # fmt: skip
+}
 WORKSPACE = {
-    "list_files", "read_file", "write_to_file", "replace_in_file", "search_files",
-    "list_project_resources", "validate_script", "preview_scene", "list_snapshots",
-    "restore_snapshot", "get_runtime_info", "generate_character_profile", "ask_followup_question",
+    "list_files",
+    "read_file",
+    "write_to_file",
+    "replace_in_file",
+    "search_files",
+    "list_project_resources",
+    "validate_script",
+    "preview_scene",
+    "list_snapshots",
+    "restore_snapshot",
+    "get_runtime_info",
+    "generate_character_profile",
+    "ask_followup_question",
     "attempt_completion",
-}  # fmt: skip
+}
 RUNTIME_TOOLS = list(load_toolsets(["runtime"]).values())
 CONTINUITY_TOOLS = list(load_toolsets(["continuity"]).values())
 TOOLS = [*RUNTIME_TOOLS, *CONTINUITY_TOOLS]

@@ -27,10 +27,15 @@ def opened(principal: Principal) -> Made:
 
     def make(**columns: Any) -> Opened:
         base: dict[str, Any] = {
-            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
-            "principal_id": "token:tok_asker", "user_id": "alice", "kind": "chat",
-            "mode": "confirm", "subject_digest": "d" * 64, "created_at": datetime.now(UTC),
-        }  # fmt: skip
+            "tenant_id": principal.tenant_id,
+            "workspace_id": principal.workspace_id,
+            "principal_id": "token:tok_asker",
+            "user_id": "alice",
+            "kind": "chat",
+            "mode": "confirm",
+            "subject_digest": "d" * 64,
+            "created_at": datetime.now(UTC),
+        }
         return open_confirmation(Decision.objects.create(**{**base, **columns}))
 
     return make

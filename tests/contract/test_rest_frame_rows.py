@@ -20,8 +20,13 @@ from tests.support.rest import code_of, refusal
 pytest_plugins = ["tests.support.rest_fixtures"]
 ANY = rest_rows("rest:any")
 DOWNLOADS = rest_rows("rest:artifact-download")
-PATHS = ("/api/v1/runs", "/api/v1/templates", "/api/v1/runs/run_x", "/api/v1/runs/run_x/events",
-         "/api/v1/artifacts/art_x")  # fmt: skip
+PATHS = (
+    "/api/v1/runs",
+    "/api/v1/templates",
+    "/api/v1/runs/run_x",
+    "/api/v1/runs/run_x/events",
+    "/api/v1/artifacts/art_x",
+)
 Get = Callable[..., list[httpx.Response]]
 
 

@@ -120,10 +120,17 @@ def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str,
 
 
 MADE_UP = {
-    "runId": "run_x", "artifactId": "art_x", "sessionId": "sess_x", "uploadId": "upl_x",
-    "webhookId": "hook_x", "deliveryId": "dlv_x", "targetId": "target_x", "taskId": "task_x",
-    "user_id": "alice", "decision_id": "1",
-}  # fmt: skip
+    "runId": "run_x",
+    "artifactId": "art_x",
+    "sessionId": "sess_x",
+    "uploadId": "upl_x",
+    "webhookId": "hook_x",
+    "deliveryId": "dlv_x",
+    "targetId": "target_x",
+    "taskId": "task_x",
+    "user_id": "alice",
+    "decision_id": "1",
+}
 
 
 def address(route: str) -> str:
@@ -160,7 +167,18 @@ def test_the_admin_sends_strangers_to_its_login(anonymous: httpx.Client, princip
         assert response.headers["location"].startswith("/admin/login/")
 
 
-@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1", "/api/v1/nothing", "/api/v2/runs",
-                                  "/nothing", "/api/v1/runs/a/b/c", "/healthz/x"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api",
+        "/api/",
+        "/api/v1",
+        "/api/v1/nothing",
+        "/api/v2/runs",
+        "/nothing",
+        "/api/v1/runs/a/b/c",
+        "/healthz/x",
+    ],
+)
 def test_what_is_no_route_is_not_found_in_the_one_shape(api: httpx.Client, path: str) -> None:
     assert refusal(api.get(path), 404)["errorCode"] == "NOT_FOUND"

@@ -58,14 +58,21 @@ def test_a_session_is_renamed_cloned_and_closed(api: httpx.Client, made: dict[st
     assert clone.status_code == 201
     assert clone.json()["sessionId"] != made["sessionId"]
     assert api.delete(place).json() == {"success": True, "sessionId": made["sessionId"]}
-    for again in (api.get(place), api.delete(place), api.patch(place, json={"name": "x"}),
-                  api.post(f"{place}/clone", json={})):  # fmt: skip
+    for again in (
+        api.get(place),
+        api.delete(place),
+        api.patch(place, json={"name": "x"}),
+        api.post(f"{place}/clone", json={}),
+    ):
         assert refusal(again, 404)["errorCode"] == "SESSION_NOT_FOUND"
     assert [one["name"] for one in api.get(SESSIONS).json()["sessions"]] == ["second"]
     told = AuditEntry.objects.filter(resource_type="session").order_by("id")
     assert [entry.action for entry in told] == [
-        "session.created", "session.renamed", "session.created", "session.closed",
-    ]  # fmt: skip
+        "session.created",
+        "session.renamed",
+        "session.created",
+        "session.closed",
+    ]
 
 
 def test_a_session_in_use_is_a_conflict(
@@ -80,15 +87,23 @@ def test_a_session_in_use_is_a_conflict(
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("POST", "", {"name": ""}), ("POST", "", {"name": "   "}), ("POST", "", {"name": 5}),
-        ("POST", "", {"name": "x" * 129}), ("POST", "", {"name": "a\nb"}),
-        ("POST", "", {"id": "sess_mine"}), ("POST", "", []),
-        ("PATCH", "/ID", {}), ("PATCH", "/ID", {"name": None}), ("PATCH", "/ID", {"name": " "}),
-        ("PATCH", "/ID", {"name": "x", "sessionId": "y"}), ("DELETE", "/ID", {"force": True}),
-        ("POST", "/ID/clone", {"name": ""}), ("POST", "/ID/clone", {"state": "x"}),
+        ("POST", "", {"name": ""}),
+        ("POST", "", {"name": "   "}),
+        ("POST", "", {"name": 5}),
+        ("POST", "", {"name": "x" * 129}),
+        ("POST", "", {"name": "a\nb"}),
+        ("POST", "", {"id": "sess_mine"}),
+        ("POST", "", []),
+        ("PATCH", "/ID", {}),
+        ("PATCH", "/ID", {"name": None}),
+        ("PATCH", "/ID", {"name": " "}),
+        ("PATCH", "/ID", {"name": "x", "sessionId": "y"}),
+        ("DELETE", "/ID", {"force": True}),
+        ("POST", "/ID/clone", {"name": ""}),
+        ("POST", "/ID/clone", {"state": "x"}),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_input_is_refused_and_changes_nothing(
     api: httpx.Client, made: dict[str, Any], method: str, path: str, body: Any
 ) -> None:

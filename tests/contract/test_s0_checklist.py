@@ -20,18 +20,38 @@ from tests.contract.surface import Answer, Refusal, Surface
 from tests.support.pages import serve_pages
 
 pytest_plugins = [
-    "tests.support.rest_fixtures", "tests.support.login_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.login_fixtures",
     "tests.support.template_fixtures",
-]  # fmt: skip
+]
 RUN_FIELDS = {
-    "runId", "templateId", "sessionId", "ownsSession", "status", "progress", "metrics", "result",
-    "error", "artifactIds", "createdAt", "updatedAt",
-}  # fmt: skip
+    "runId",
+    "templateId",
+    "sessionId",
+    "ownsSession",
+    "status",
+    "progress",
+    "metrics",
+    "result",
+    "error",
+    "artifactIds",
+    "createdAt",
+    "updatedAt",
+}
 CHUNK_FIELDS = {"artifactId", "mimeType", "totalSize", "offset", "length", "data", "complete"}
 PROFILE_FIELDS = {
-    "maxConcurrentRuns", "maxUrls", "maxTabsPerSession", "syncTimeoutMs", "asyncTimeoutMs",
-    "artifactMaxChunkSize", "artifactTtlMs", "runTtlMs", "supportedModes", "trustLevel", "isRemote",
-}  # fmt: skip
+    "maxConcurrentRuns",
+    "maxUrls",
+    "maxTabsPerSession",
+    "syncTimeoutMs",
+    "asyncTimeoutMs",
+    "artifactMaxChunkSize",
+    "artifactTtlMs",
+    "runTtlMs",
+    "supportedModes",
+    "trustLevel",
+    "isRemote",
+}
 
 
 @pytest.fixture(params=["mcp", "rest"])
@@ -58,10 +78,14 @@ def test_get_task_run_says_the_same_of_runs_that_go_on_and_of_runs_that_ended(
     shown = {
         status: surface.call("get_task_run", runId=make_run(status=status, **columns).id)
         for status, columns in (
-            ("queued", {}), ("running", {}), ("succeeded", {"result": {"a": 1}}),
-            ("partial_success", {"result": {"a": 1}}), ("failed", {}), ("canceled", {}),
+            ("queued", {}),
+            ("running", {}),
+            ("succeeded", {"result": {"a": 1}}),
+            ("partial_success", {"result": {"a": 1}}),
+            ("failed", {}),
+            ("canceled", {}),
         )
-    }  # fmt: skip
+    }
     for status, run in shown.items():
         assert set(run) >= RUN_FIELDS
         assert run["status"] == status

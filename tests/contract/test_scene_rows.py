@@ -81,8 +81,9 @@ def test_a_scene_is_written_checked_and_mended(door: ToolDoor, game: Path) -> No
     edit = {"path": scene["path"], "find": "beach.jpg", "replace": "beach.png"}
     assert door.call("replace_in_file", edit) == ("OK", {"count": 1})
     assert door.call("validate_script", {"path": scene["path"]})[1] == {
-        "valid": True, "diagnostics": [],
-    }  # fmt: skip
+        "valid": True,
+        "diagnostics": [],
+    }
 
 
 def test_a_character_is_defined_and_its_former_definition_kept(door: ToolDoor, game: Path) -> None:

@@ -237,7 +237,7 @@ BAD: dict[str, Any] = {
         "type": "frontend_message",
         "message": {"type": "user_message", "content": "x", "outputSchema": {"type": "thing"}},
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", BAD)

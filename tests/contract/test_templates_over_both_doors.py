@@ -15,9 +15,10 @@ from tests.support.login_site import PASSWORD, USERNAME
 from tests.support.template_sites import Site, words
 
 pytest_plugins = [
-    "tests.support.rest_fixtures", "tests.support.login_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.login_fixtures",
     "tests.support.template_fixtures",
-]  # fmt: skip
+]
 SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}
 WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 30_000}
 THANKS = {"type": "textIncludes", "value": "Thank you", "timeoutMs": 30_000}
@@ -39,9 +40,12 @@ def run(surface: Surface, worker: None, browser_closed: None) -> Run:
     def make(template_id: str, session_id: str | None = None, **inputs: Any) -> Answer:
         place = {"sessionId": session_id} if session_id else {}
         handle = surface.call(
-            "run_task_template", templateId=template_id, inputs=inputs,
-            options={"mode": "async", "timeoutMs": 200_000}, **place,
-        )  # fmt: skip
+            "run_task_template",
+            templateId=template_id,
+            inputs=inputs,
+            options={"mode": "async", "timeoutMs": 200_000},
+            **place,
+        )
         ended = handle
         while ended["status"] in ("queued", "running"):
             ended = surface.call("wait_task_run", runId=handle["runId"], waitMs=55_000)
@@ -76,8 +80,13 @@ def test_pages_are_compared(run: Run, site: Site) -> None:
 
 def test_a_login_is_kept_for_the_next_run(run: Run, members_site: str) -> None:
     login = {"username": USERNAME, "password": PASSWORD}
-    kept = run("login_keep_session", startUrl=f"{members_site}/login", credentials=login,
-               fields=SELECTORS, successIndicator=WELCOME)  # fmt: skip
+    kept = run(
+        "login_keep_session",
+        startUrl=f"{members_site}/login",
+        credentials=login,
+        fields=SELECTORS,
+        successIndicator=WELCOME,
+    )
     assert (kept["success"], kept["loginState"]) == (True, "authenticated")
     read = run("batch_extract_pages", session_id=kept["sessionId"], urls=[kept["finalUrl"]])
     assert read["items"][0]["title"] == kept["title"]

@@ -20,12 +20,15 @@ PAGES = {
     "summary": {"total": 2, "succeeded": 2, "failed": 0},
     "items": [
         {
-            "url": f"https://{name}.test/", "title": name, "success": True, "error": None,
+            "url": f"https://{name}.test/",
+            "title": name,
+            "success": True,
+            "error": None,
             "content": {"sections": [{"heading": "Install", "level": 2, "text": text}]},
         }
         for name, text in (("one", "pip install one"), ("two", "漢" * 40_000))
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -150,9 +153,14 @@ BAD = [
 
 @pytest.mark.parametrize(("call", "code"), BAD, ids=str)
 def test_a_bad_wish_gets_its_code(
-    host: Host, api: httpx.Client, kept: tuple[str, str], make_run: Callable[..., Run],
-    make_artifact: Callable[..., str], call: dict[str, Any], code: str,
-) -> None:  # fmt: skip
+    host: Host,
+    api: httpx.Client,
+    kept: tuple[str, str],
+    make_run: Callable[..., Run],
+    make_artifact: Callable[..., str],
+    call: dict[str, Any],
+    code: str,
+) -> None:
     things = {
         "$kept": kept[1],
         "$picture": make_artifact(b"\xff", mime_type="image/png"),

@@ -24,11 +24,21 @@ SEED = (
 )  # on some machines
 SCHEMAS: dict[str, Any] = json.loads(OWN.read_text("utf-8"))
 WORKSPACE = {
-    "list_files", "read_file", "write_to_file", "replace_in_file", "search_files",
-    "list_project_resources", "validate_script", "preview_scene", "list_snapshots",
-    "restore_snapshot", "get_runtime_info", "generate_character_profile", "ask_followup_question",
+    "list_files",
+    "read_file",
+    "write_to_file",
+    "replace_in_file",
+    "search_files",
+    "list_project_resources",
+    "validate_script",
+    "preview_scene",
+    "list_snapshots",
+    "restore_snapshot",
+    "get_runtime_info",
+    "generate_character_profile",
+    "ask_followup_question",
     "attempt_completion",
-}  # fmt: skip
+}
 DEVELOPER = {"execute_command", "browser_action"}
 ALTERNATIVES = {"oneOf", "anyOf", "allOf"}
 TOOLS = {tool.name: tool for tool in load_toolsets(["workspace", "developer"]).values()}

@@ -25,9 +25,16 @@ def scenery(project: Path, tmp_path: Path) -> Path:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text("secret")
-    texts = {"ok.txt": "fine\n", "ok_100b.txt": "x" * 100, "a.txt": "aab\n", ".env": "KEY=1",
-             ".git/config": "[core]", "sub/.git/config": "[core]", "game/scene/a.txt": "a:b;\n",
-             "hardlink.txt": "x"}  # fmt: skip
+    texts = {
+        "ok.txt": "fine\n",
+        "ok_100b.txt": "x" * 100,
+        "a.txt": "aab\n",
+        ".env": "KEY=1",
+        ".git/config": "[core]",
+        "sub/.git/config": "[core]",
+        "game/scene/a.txt": "a:b;\n",
+        "hardlink.txt": "x",
+    }
     for name, text in texts.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
@@ -70,8 +77,9 @@ def prepare(row_input: dict[str, Any], root: Path, settings: Any) -> dict[str, A
     return {name: value for name, value in row_input.items() if name not in DIRECTIVES}
 
 
-DIRECTIVES = frozenset({"$mode", "$script", "$package_json", "$terre",
-                        "$after_use_with_other_content", "$disk_full"})  # fmt: skip
+DIRECTIVES = frozenset(
+    {"$mode", "$script", "$package_json", "$terre", "$after_use_with_other_content", "$disk_full"}
+)
 
 
 PLAYER = "<title>game</title><p>once upon a time</p>"

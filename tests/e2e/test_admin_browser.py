@@ -30,7 +30,7 @@ JPEG = bytes.fromhex(
     "ffd8ffe000104a46494600010100000100010000ffdb004300" + "03" * 64 + "ffc0000b08000100010101"
     "1100ffc40014000100000000000000000000000000000009ffc40014100100000000000000000000000000000000"
     "ffda0008010100003f0054dfffd9"
-)  # fmt: skip
+)
 
 
 def run_page(run: Run) -> str:
@@ -85,8 +85,10 @@ def test_names_and_bytes_from_out_there_run_nothing(
     run.steps.update(name=evil, error={"errorCode": evil, "message": evil})
     made = make_artifact(
         b"<svg xmlns='http://www.w3.org/2000/svg' onload='parent.ran=1'/>",
-        mime_type="image/png", name=evil, run_id=run.id,
-    )  # fmt: skip
+        mime_type="image/png",
+        name=evil,
+        run_id=run.id,
+    )
     for path in (run_page(run), f"/admin/artifacts/artifact/{made}/change/", "/admin/"):
         visitor.open(path)
         visitor.do(visitor.page.wait_for_load_state("networkidle"))
@@ -127,10 +129,16 @@ def test_evidence_and_audit_rows_are_saved_as_files_that_prove_themselves(
 def a_deed_that_waits(principal: Principal) -> Confirmation:
     """Return what a person is asked about one call of a tool."""
     decision = Decision.objects.create(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, principal_id="local",
-        kind="tool", mode="confirm", subject_digest="d" * 64, tool="submit_form",
-        arguments={"text": "<b>x</b>"}, created_at=datetime.now(UTC),
-    )  # fmt: skip
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        principal_id="local",
+        kind="tool",
+        mode="confirm",
+        subject_digest="d" * 64,
+        tool="submit_form",
+        arguments={"text": "<b>x</b>"},
+        created_at=datetime.now(UTC),
+    )
     return open_confirmation(decision).confirmation
 
 

@@ -48,9 +48,12 @@ def show(visitor: Visitor, name: str) -> None:
 
 
 def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
-    visitor: Visitor, make_task: Make, place: WorkerPlace, in_background: Background,  # noqa: F811
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+    in_background: Background,  # noqa: F811
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     gate = tmp_path / "gate"
     task_id = make_task()
     open_task(visitor, task_id)
@@ -92,9 +95,12 @@ def test_a_page_that_is_opened_later_shows_the_same(
 
 
 def test_a_page_opened_meanwhile_has_what_was_said_before(
-    visitor: Visitor, make_task: Make, place: WorkerPlace, in_background: Background,  # noqa: F811
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+    in_background: Background,  # noqa: F811
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"say first words; until {gate}; say last words")
     working = in_background(place.work)
@@ -206,8 +212,9 @@ def test_a_question_is_asked_once_and_is_there_later(
     for _ in range(2):  # as the log tells it, and as it is shown later
         talk = [text.splitlines()[0] for text in visitor.reads(".chat-said p")][1:]
         assert [one for one in talk if one in ("at what time?", "at two")] == [
-            "at what time?", "at two",
-        ]  # fmt: skip
+            "at what time?",
+            "at two",
+        ]
         open_task(visitor, task_id)
 
 

@@ -66,9 +66,12 @@ def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
     assert visitor.reads(".chat-prose em, .chat-prose code") == ["Sat", "10-14"]
     text = proses(visitor, "box => box.textContent")
     for plain in (
-        "2 * 3 * 4", "[more](https://example.com/x)", "a <b>bold</b> one", "| day | hours |",
+        "2 * 3 * 4",
+        "[more](https://example.com/x)",
+        "a <b>bold</b> one",
+        "| day | hours |",
         '<img src=x onerror="window.ran=1">\n  **as it is**',
-    ):  # fmt: skip
+    ):
         assert plain in text
     assert visitor.reads(".chat-said a[href*=example], .chat-prose img, .chat-prose b") == []
     assert visitor.do(visitor.page.evaluate("window.ran")) is None
@@ -106,19 +109,25 @@ def test_an_output_of_before_is_shown_like_one_that_just_came(
 def test_half_written_marks_lose_no_letter(visitor: Visitor, make_task: Make) -> None:
     open_task(visitor, make_task())
     for text in ("", "**", "`a", "# ", "- ", "***", "|", "**a", "x" * 30_000):
-        told = visitor.do(visitor.page.evaluate(
-            "text => { const box = document.createElement('div');"
-            " const said = document.createElement('p');"
-            " box.append(said); said.textContent = text; continuityProse(said);"
-            " return box.textContent; }", text,
-        ))  # fmt: skip
+        told = visitor.do(
+            visitor.page.evaluate(
+                "text => { const box = document.createElement('div');"
+                " const said = document.createElement('p');"
+                " box.append(said); said.textContent = text; continuityProse(said);"
+                " return box.textContent; }",
+                text,
+            )
+        )
         assert told == text
 
 
 def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
-    visitor: Visitor, make_task: Make, place: WorkerPlace, in_background: Background,  # noqa: F811
+    visitor: Visitor,
+    make_task: Make,
+    place: WorkerPlace,  # noqa: F811
+    in_background: Background,  # noqa: F811
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"use browser_click; say pressed; until {gate}; say done")
     open_task(visitor, task_id)
@@ -153,10 +162,12 @@ def test_a_small_screen_calls_no_cell_a_record_to_select(visitor: Visitor, make_
     make_task("say hi")
     visitor.do(visitor.page.set_viewport_size({"width": 400, "height": 800}))
     visitor.open("/admin/runs/task/")
-    labels = visitor.do(visitor.page.eval_on_selector_all(
-        "#result_list [data-label]",
-        "cells => cells.map(one => getComputedStyle(one, '::before').content)",
-    ))  # fmt: skip
+    labels = visitor.do(
+        visitor.page.eval_on_selector_all(
+            "#result_list [data-label]",
+            "cells => cells.map(one => getComputedStyle(one, '::before').content)",
+        )
+    )
     assert '"Messages"' in labels
     assert '"Select record"' not in labels
 

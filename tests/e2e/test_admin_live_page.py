@@ -29,11 +29,15 @@ from tests.support.visiting import Visitor
 from tests.support.waiting import until
 
 pytest_plugins = [
-    "tests.support.admin_fixtures", "tests.support.agent_fixtures",
-    "tests.support.browser_fixtures", "tests.support.live_fixtures", "tests.support.model_fixtures",
-    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
+    "tests.support.admin_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.live_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
     "tests.support.workspace_fixtures",
-]  # fmt: skip
+]
 Background = Callable[[Callable[[], object]], Any]
 PATIENCE_S = 60.0
 TYPED = ("Åsa", "日本", "pasted ⌘")
@@ -72,9 +76,15 @@ def check_told(task_id: str, came_to: str) -> None:
 
 
 def test_a_person_takes_the_page_over_signs_in_and_gives_it_back(
-    visitor: Visitor, principal: Principal, agent_settings: Any, page_server: PageServer,
-    model: ModelServer, model_that_signs_in: Signing, place: WorkerPlace, in_background: Background,  # noqa: F811
-) -> None:  # fmt: skip
+    visitor: Visitor,
+    principal: Principal,
+    agent_settings: Any,
+    page_server: PageServer,
+    model: ModelServer,
+    model_that_signs_in: Signing,
+    place: WorkerPlace,  # noqa: F811
+    in_background: Background,  # noqa: F811
+) -> None:
     task_id = begin(visitor, principal)
     working = in_background(place.work)
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")  # while the agent works: to look at
@@ -110,10 +120,15 @@ def test_a_person_takes_the_page_over_signs_in_and_gives_it_back(
 
 
 def test_dialogs_new_tabs_and_a_page_left_are_the_persons_to_see(
-    visitor: Visitor, principal: Principal, agent_settings: Any, page_server: PageServer,
-    model: ModelServer, model_that_signs_in: Signing, place: WorkerPlace,  # noqa: F811
+    visitor: Visitor,
+    principal: Principal,
+    agent_settings: Any,
+    page_server: PageServer,
+    model: ModelServer,
+    model_that_signs_in: Signing,
+    place: WorkerPlace,  # noqa: F811
     in_background: Background,  # noqa: F811
-) -> None:  # fmt: skip
+) -> None:
     task_id = begin(visitor, principal)
     working = in_background(place.work)
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")

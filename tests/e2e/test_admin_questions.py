@@ -17,10 +17,13 @@ from tests.support.model_turns import Call, Turn, complete
 from tests.support.visiting import Visitor
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
-    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
-]  # fmt: skip
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
+]
 Goal = Callable[..., str]
 # A page that hears no more of what happens once it is told to: as one with a slow line.
 DEAF = """const Heard = Object.getOwnPropertyDescriptor(EventSource.prototype, "onmessage");
@@ -49,8 +52,11 @@ def answers(run_id: str) -> list[str]:
 def test_questions_are_answered_while_talking_by_a_button_and_in_words(
     visitor: Visitor, model: ModelServer, place: WorkerPlace
 ) -> None:
-    model.script = [asks("Which colour?", "red", "a <b>bold</b> blue", words="I begin."),
-                    asks("Which size?"), complete("Painted.")]  # fmt: skip
+    model.script = [
+        asks("Which colour?", "red", "a <b>bold</b> blue", words="I begin."),
+        asks("Which size?"),
+        complete("Painted."),
+    ]
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", "Paint it.")
     visitor.click("button:has-text('Begin')")
@@ -68,9 +74,14 @@ def test_questions_are_answered_while_talking_by_a_button_and_in_words(
     place.work()
     visitor.sees("[data-role=assistant] >> text=Painted.")
     assert visitor.reads(".chat-said p") == [
-        "Paint it.", "I begin.", "Which colour?", "a <b>bold</b> blue", "Which size?", "large",
+        "Paint it.",
+        "I begin.",
+        "Which colour?",
+        "a <b>bold</b> blue",
+        "Which size?",
+        "large",
         "Painted.",
-    ]  # fmt: skip
+    ]
     show(visitor, "chat-answered")
     visitor.do(visitor.page.reload())
     visitor.sees("[data-role=assistant] >> text=Which colour?")
@@ -78,9 +89,12 @@ def test_questions_are_answered_while_talking_by_a_button_and_in_words(
 
 
 def test_a_choice_that_comes_late_is_told_so_and_begins_nothing(
-    visitor: Visitor, model: ModelServer, place: WorkerPlace, principal: Principal,
+    visitor: Visitor,
+    model: ModelServer,
+    place: WorkerPlace,
+    principal: Principal,
     agent_settings: object,
-) -> None:  # fmt: skip
+) -> None:
     model.script = [asks("Which colour?", "red"), complete("Painted.")]
     visitor.do(visitor.page.add_init_script(DEAF))
     visitor.open("/admin/runs/task/")

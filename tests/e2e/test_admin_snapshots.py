@@ -24,10 +24,12 @@ def test_a_person_compares_previews_and_puts_back(
     visitor.click("a:has-text('Snapshots')")
     visitor.click("#snapshots tbody tr:first-child a")
     visitor.sees("tr[data-kind=changed] td[data-side=left] mark:has-text('5')")
-    red = visitor.do(visitor.page.evaluate(
-        "getComputedStyle(document.querySelector('[data-kind=gone] [data-side=left]'))"
-        ".backgroundColor"
-    ))  # fmt: skip
+    red = visitor.do(
+        visitor.page.evaluate(
+            "getComputedStyle(document.querySelector('[data-kind=gone] [data-side=left]'))"
+            ".backgroundColor"
+        )
+    )
     assert red not in ("rgba(0, 0, 0, 0)", "")
     visitor.click("button:has-text('Restore')")
     visitor.sees("text=Nothing is written yet")

@@ -15,9 +15,14 @@ MANAGE = Path(__file__).parents[2] / "manage.py"
 
 def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(MANAGE), *args], capture_output=True, text=True, check=False,
-        stdin=subprocess.DEVNULL, env={**os.environ, "CONTINUITY_HOME": str(home)}, timeout=120,
-    )  # fmt: skip
+        [sys.executable, str(MANAGE), *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "CONTINUITY_HOME": str(home)},
+        timeout=120,
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,9 +52,14 @@ def test_a_wrong_call_is_one_sentence_and_no_traceback(
 
 def test_an_empty_home_is_the_usual_one_and_not_the_folder_one_is_in(tmp_path: Path) -> None:
     told = subprocess.run(
-        [sys.executable, str(MANAGE), "mcp_config"], capture_output=True, text=True, check=True,
-        cwd=tmp_path, env={**os.environ, "CONTINUITY_HOME": ""}, timeout=120,
-    )  # fmt: skip
+        [sys.executable, str(MANAGE), "mcp_config"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "CONTINUITY_HOME": ""},
+        timeout=120,
+    )
     assert "env" not in json.loads(told.stdout)["mcpServers"]["continuity"]
     assert list(tmp_path.iterdir()) == []
 
@@ -59,16 +69,24 @@ def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(
     tmp_path: Path, unbuffered: str
 ) -> None:
     command = [sys.executable, str(MANAGE), "status"]
-    environment = {**os.environ, "CONTINUITY_HOME": str(tmp_path / "home"),
-                   "PYTHONUNBUFFERED": unbuffered}  # fmt: skip
+    environment = {
+        **os.environ,
+        "CONTINUITY_HOME": str(tmp_path / "home"),
+        "PYTHONUNBUFFERED": unbuffered,
+    }
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as gone, Path("/dev/full").open("w") as full:
         for place, said in ((gone, ""), (full, "The disk is full")):
             told = subprocess.run(
-                command, stdout=place, stderr=subprocess.PIPE, text=True, check=False,
-                env=environment, timeout=120,
-            )  # fmt: skip
+                command,
+                stdout=place,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                env=environment,
+                timeout=120,
+            )
             assert told.returncode != 0
             assert told.stderr.startswith(said)
             assert "Traceback" not in told.stderr

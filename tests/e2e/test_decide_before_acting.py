@@ -26,10 +26,15 @@ pytest_plugins = [
 ]
 
 RISKY: dict[str, Any] = {
-    "user_id": "alice", "message": "Deploy build 42 to production now.", "idempotency_key": "k1",
-    "slots": {"environment": "production", "target": "the shop",
-              "success_criteria": "the page of build 42 is read"},
-}  # fmt: skip
+    "user_id": "alice",
+    "message": "Deploy build 42 to production now.",
+    "idempotency_key": "k1",
+    "slots": {
+        "environment": "production",
+        "target": "the shop",
+        "success_criteria": "the page of build 42 is read",
+    },
+}
 
 
 @pytest.fixture
@@ -80,8 +85,9 @@ def test_from_a_risky_message_to_its_outcome(
     page_server.add("/build", html("<title>Build 42</title><p>It is there.</p>"))
     inputs = {"urls": [page_server.url("/build")]}
     options = {"mode": "async"}
-    run_id = call(agent, "run_task_template", templateId="batch_extract_pages", inputs=inputs,
-                  options=options)["runId"]  # fmt: skip
+    run_id = call(
+        agent, "run_task_template", templateId="batch_extract_pages", inputs=inputs, options=options
+    )["runId"]
     worker.work()
     waiting = call(agent, "wait_task_run", runId=run_id, waitMs=20_000)
     assert (waiting["status"], waiting["waitingFor"]["type"]) == ("running", "confirmation")
@@ -92,6 +98,12 @@ def test_from_a_risky_message_to_its_outcome(
     assert (ended["status"], page_server.hits["/build"]) == ("succeeded", 1), ended["error"]
     assert Run.objects.get(id=run_id).lease_owner is None
 
-    record = call(agent, "continuity_report_outcome", decision_id=decided["decision_id"],
-                  user_id="alice", outcome_status="success", outcome_note=run_id)  # fmt: skip
+    record = call(
+        agent,
+        "continuity_report_outcome",
+        decision_id=decided["decision_id"],
+        user_id="alice",
+        outcome_status="success",
+        outcome_note=run_id,
+    )
     assert record["outcome_status"] == "success"

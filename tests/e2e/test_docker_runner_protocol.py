@@ -75,17 +75,36 @@ def with_(path: str, value: Any) -> bytes:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"null", b"[]", b"{", b"\xff", b"{}",
-        b'{"a":' * 5000 + b"1" + b"}" * 5000, b'{"call":1,"call":2}',
-        without("call"), without("ctx"), without("target"), without("call.name"),
-        without("call.args"), without("ctx.runId"), without("ctx.sessionId"),
-        without("ctx.runtimeMode"), without("target.targetId"), without("target.kind"),
-        without("target.tenantId"), with_("call.args", []), with_("call.args", None),
-        with_("call.name", ""), with_("call.name", 7), with_("target.kind", "browser"),
-        with_("call.args", {"text": "a\0b"}), with_("call.args", {"text": "\ud800"}),
-        with_("call.args", {"text": float("nan")}), with_("ctx.runId", "r" * 257),
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"\xff",
+        b"{}",
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+        b'{"call":1,"call":2}',
+        without("call"),
+        without("ctx"),
+        without("target"),
+        without("call.name"),
+        without("call.args"),
+        without("ctx.runId"),
+        without("ctx.sessionId"),
+        without("ctx.runtimeMode"),
+        without("target.targetId"),
+        without("target.kind"),
+        without("target.tenantId"),
+        with_("call.args", []),
+        with_("call.args", None),
+        with_("call.name", ""),
+        with_("call.name", 7),
+        with_("target.kind", "browser"),
+        with_("call.args", {"text": "a\0b"}),
+        with_("call.args", {"text": "\ud800"}),
+        with_("call.args", {"text": float("nan")}),
+        with_("ctx.runId", "r" * 257),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_request_is_refused_as_json(hands: Hands, body: bytes) -> None:
     status, told = hands.post(body)
     assert status == 400
@@ -132,12 +151,13 @@ def test_names_of_this_machine_are_its_own(hands: Hands, host: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
-        ("GET", "/", 404, "NOT_FOUND"), ("POST", "/execute/", 404, "NOT_FOUND"),
+        ("GET", "/", 404, "NOT_FOUND"),
+        ("POST", "/execute/", 404, "NOT_FOUND"),
         ("GET", "/execute", 405, "METHOD_NOT_ALLOWED"),
         ("POST", "/health", 405, "METHOD_NOT_ALLOWED"),
         ("POST", "/tools", 405, "METHOD_NOT_ALLOWED"),
     ],
-)  # fmt: skip
+)
 def test_other_paths_and_methods_are_not_there(
     hands: Hands, method: str, path: str, status: int, code: str
 ) -> None:
@@ -211,22 +231,30 @@ def test_who_hangs_up_ends_the_command(hands: Hands) -> None:
 @pytest.mark.parametrize(
     ("name", "args"),
     [
-        ("bash.exec", {}), ("bash.exec", {"cmd": ""}), ("bash.exec", {"cmd": 1}),
+        ("bash.exec", {}),
+        ("bash.exec", {"cmd": ""}),
+        ("bash.exec", {"cmd": 1}),
         ("bash.exec", {"cmd": "true", "timeoutMs": 0}),
         ("bash.exec", {"cmd": "true", "timeoutMs": True}),
         ("bash.exec", {"cmd": "true", "timeoutMs": "9"}),
         ("bash.exec", {"cmd": "true", "env": {"A=B": "1"}}),
         ("bash.exec", {"cmd": "true", "env": {"A": 1}}),
-        ("bash.exec", {"cmd": "true", "shell": "zsh"}), ("bash.exec", {"cmd": "x" * 100_000}),
-        ("file.read", {"path": "a", "mode": "r"}), ("file.list", {"limit": 0}),
-        ("file.write", {"path": "a"}), ("math.add", {"a": 1}), ("math.add", {"a": True, "b": 1}),
-        ("math.add", {"a": "1", "b": 1}), ("math.add", {"a": 1e308, "b": 1e308}),
-        ("text.upper", {"text": None}), ("echo", {"text": "x", "more": 1}),
+        ("bash.exec", {"cmd": "true", "shell": "zsh"}),
+        ("bash.exec", {"cmd": "x" * 100_000}),
+        ("file.read", {"path": "a", "mode": "r"}),
+        ("file.list", {"limit": 0}),
+        ("file.write", {"path": "a"}),
+        ("math.add", {"a": 1}),
+        ("math.add", {"a": True, "b": 1}),
+        ("math.add", {"a": "1", "b": 1}),
+        ("math.add", {"a": 1e308, "b": 1e308}),
+        ("text.upper", {"text": None}),
+        ("echo", {"text": "x", "more": 1}),
         ("http.request", {"url": "http://example.com", "method": "TRACE"}),
         ("http.request", {"url": "http://example.com", "headers": {"Host": "x"}}),
         ("http.request", {"url": "http://example.com", "headers": {"a": "b\r\nc: d"}}),
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments_are_told_and_nothing_is_done(
     hands: Hands, name: str, args: dict[str, Any]
 ) -> None:
@@ -239,9 +267,15 @@ def test_an_unknown_tool_is_told_with_those_there_are(hands: Hands) -> None:
     error = hands.error("bash.exec2")
     assert error["code"] == "TOOL_NOT_FOUND"
     assert set(error["details"]["tools"]) == {
-        "bash.exec", "echo", "file.list", "file.read", "file.write", "http.request", "math.add",
+        "bash.exec",
+        "echo",
+        "file.list",
+        "file.read",
+        "file.write",
+        "http.request",
+        "math.add",
         "text.upper",
-    }  # fmt: skip
+    }
 
 
 def test_the_plain_tools_do_what_they_say(hands: Hands) -> None:

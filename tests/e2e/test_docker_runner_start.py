@@ -79,9 +79,12 @@ def test_without_an_engine_docker_is_refused_and_nothing_takes_its_place(tmp_pat
 def test_process_isolation_and_an_open_network_are_warned_of(tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "docker_runner", "--root", str(tmp_path)]
     with subprocess.Popen(
-        [*command, "--port", "0", *PROCESS, "--allow-net"], cwd=PROJECT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [*command, "--port", "0", *PROCESS, "--allow-net"],
+        cwd=PROJECT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         assert process.stdout is not None
         assert f"folder {tmp_path}" in process.stdout.readline()
         process.terminate()
@@ -103,9 +106,13 @@ def test_neither_django_nor_docker_is_loaded_to_serve() -> None:
 
 def test_manage_py_lists_it_and_tells_its_options() -> None:
     done = subprocess.run(
-        [sys.executable, "manage.py", "help", "docker_runner"], cwd=PROJECT, text=True,
-        capture_output=True, check=True, env={**os.environ, "COLUMNS": "200"},
-    )  # fmt: skip
+        [sys.executable, "manage.py", "help", "docker_runner"],
+        cwd=PROJECT,
+        text=True,
+        capture_output=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
     assert "--isolation" in done.stdout
     assert "better in CONTINUITY_RUNNER_TOKEN" in done.stdout
 

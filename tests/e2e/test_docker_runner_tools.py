@@ -110,8 +110,10 @@ def test_bytes_that_are_no_text_are_replaced_not_refused(hands: Hands) -> None:
 
 def test_a_file_is_written_added_to_and_read(hands: Hands) -> None:
     assert hands.output("file.write", path="a/b.txt", content="é\n") == {
-        "path": "a/b.txt", "bytesWritten": 3, "sizeBytes": 3,
-    }  # fmt: skip
+        "path": "a/b.txt",
+        "bytesWritten": 3,
+        "sizeBytes": 3,
+    }
     assert hands.output("file.write", path="a/b.txt", content="!", append=True)["sizeBytes"] == 4
     assert hands.output("file.read", path="a/b.txt")["content"] == "é\n!"
     assert (hands.root / "a" / "b.txt").read_text() == "é\n!"
@@ -137,8 +139,9 @@ def test_a_folder_is_listed_up_to_the_limit(hands: Hands) -> None:
     assert (told["total"], told["truncated"]) == (3, False)
     told = hands.output("file.list", path="many", recursive=True, limit=2)
     assert told["entries"] == [
-        {"path": "many/one", "type": "folder"}, {"path": "many/one/file", "type": "file"},
-    ]  # fmt: skip
+        {"path": "many/one", "type": "folder"},
+        {"path": "many/one/file", "type": "file"},
+    ]
     assert (told["total"], told["truncated"]) == (6, True)
 
 
@@ -152,12 +155,20 @@ def test_a_name_that_is_no_text_is_left_out(hands: Hands) -> None:
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        ("../secret", "E_DENY_PATH"), ("/etc/passwd", "E_DENY_PATH"), ("link", "E_DENY_PATH"),
-        ("link-folder/secret", "E_DENY_PATH"), (".git/config", "E_DENY_PATH"),
-        (".env", "E_DENY_PATH"), ("pipe", "E_DENY_PATH"), ("none", "E_NOT_FOUND"),
-        (".", "E_BAD_ARGS"), ("", "E_BAD_ARGS"), ("binary", "E_ENCODING"), ("large", "E_TOO_LARGE"),
+        ("../secret", "E_DENY_PATH"),
+        ("/etc/passwd", "E_DENY_PATH"),
+        ("link", "E_DENY_PATH"),
+        ("link-folder/secret", "E_DENY_PATH"),
+        (".git/config", "E_DENY_PATH"),
+        (".env", "E_DENY_PATH"),
+        ("pipe", "E_DENY_PATH"),
+        ("none", "E_NOT_FOUND"),
+        (".", "E_BAD_ARGS"),
+        ("", "E_BAD_ARGS"),
+        ("binary", "E_ENCODING"),
+        ("large", "E_TOO_LARGE"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_readable_file_of_the_folder_is_refused(
     hands: Hands, path: str, code: str
 ) -> None:
@@ -181,9 +192,13 @@ def test_nothing_is_written_over_a_link_or_outside(hands: Hands) -> None:
 
 @pytest.mark.parametrize(
     ("cwd", "code"),
-    [("..", "E_DENY_PATH"), ("link-folder", "E_DENY_PATH"), ("none", "E_NOT_FOUND"),
-     ("log-file", "E_BAD_ARGS")],
-)  # fmt: skip
+    [
+        ("..", "E_DENY_PATH"),
+        ("link-folder", "E_DENY_PATH"),
+        ("none", "E_NOT_FOUND"),
+        ("log-file", "E_BAD_ARGS"),
+    ],
+)
 def test_a_command_runs_in_a_folder_below_the_root_or_not_at_all(
     hands: Hands, cwd: str, code: str
 ) -> None:

@@ -32,10 +32,12 @@ POOL_FDS = 60  # the database's few threads keep their files open
 def home(tmp_path: Path) -> Iterator[OwnHome]:
     """A home of its own with the tests' Redis, and no limit of calls that a crowd would meet."""
     with own_home(
-        tmp_path, REDIS_URL=os.environ["REDIS_URL"], CONTINUITY_REDIS_PREFIX=f"{tmp_path.name}:",
+        tmp_path,
+        REDIS_URL=os.environ["REDIS_URL"],
+        CONTINUITY_REDIS_PREFIX=f"{tmp_path.name}:",
         CONTINUITY_TEMPLATE_MODULES="tests.templates",
         CONTINUITY_THROTTLE_PER_SECOND="100000",
-    ) as made:  # fmt: skip
+    ) as made:
         yield made
 
 
@@ -76,8 +78,12 @@ class Writer:
     def __init__(self, home: OwnHome, runs: int, events: int) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.event_writer", str(runs), str(events)],
-            cwd=ROOT, env=home.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=home.env,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self.run_ids: list[str] = json.loads(self._line())
 
     def _line(self) -> str:

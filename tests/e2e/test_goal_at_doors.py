@@ -25,10 +25,12 @@ from tests.support.rest import told
 from tests.support.sockets import Frame, page
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
     "tests.support.rest_fixtures",
-]  # fmt: skip
+]
 Background = Callable[[Callable[[], object]], Any]
 
 
@@ -71,12 +73,18 @@ def rests(event: Any) -> bool:
 
 
 def test_over_mcp_as_a_run_of_the_template(
-    principal: Principal, place: WorkerPlace, in_background: Background, pages: PageServer  # noqa: F811
-) -> None:  # fmt: skip
+    principal: Principal,
+    place: WorkerPlace,
+    in_background: Background,  # noqa: F811
+    pages: PageServer,
+) -> None:
     host = StdioHost(OpenDoor(principal))
     try:
-        call = {"templateId": "agent_task", "inputs": {"goal": GOAL},
-                "options": {"mode": "async", "outputSchema": SCHEMA}}  # fmt: skip
+        call = {
+            "templateId": "agent_task",
+            "inputs": {"goal": GOAL},
+            "options": {"mode": "async", "outputSchema": SCHEMA},
+        }
         run_id = structured(host.call("run_task_template", call))["runId"]
         working = in_background(place.work)
         told_so_far: list[dict[str, Any]] = []
@@ -95,8 +103,11 @@ def test_over_mcp_as_a_run_of_the_template(
 
 
 def test_over_rest_as_a_message_of_a_task_whose_streams_go_on_where_they_were_left(
-    api: httpx.Client, place: WorkerPlace, in_background: Background, pages: PageServer  # noqa: F811
-) -> None:  # fmt: skip
+    api: httpx.Client,
+    place: WorkerPlace,
+    in_background: Background,  # noqa: F811
+    pages: PageServer,
+) -> None:
     task = told(api.post("/api/v1/tasks", json={"message": GOAL, "outputSchema": SCHEMA}), 201)
     working = in_background(place.work)
     path = f"/api/v1/tasks/{task['taskId']}/events"
@@ -120,9 +131,13 @@ def test_over_rest_as_a_message_of_a_task_whose_streams_go_on_where_they_were_le
 
 
 def test_over_the_tasks_websocket_from_the_message_to_the_end(
-    web: str, token: str, api: httpx.Client, place: WorkerPlace, in_background: Background,  # noqa: F811
+    web: str,
+    token: str,
+    api: httpx.Client,
+    place: WorkerPlace,
+    in_background: Background,  # noqa: F811
     pages: PageServer,
-) -> None:  # fmt: skip
+) -> None:
     task_id = told(api.post("/api/v1/tasks", json={}), 201)["taskId"]
     with page(web, task_id, token=token) as line:
         sync = line.until(_is("snapshotSync"))[-1]["event"]["data"]

@@ -88,8 +88,13 @@ async def hand_in(agent: Client, target_id: str, *calls: tuple[str, dict[str, An
     inputs = {
         "calls": [{"name": name, "args": args, "targetId": target_id} for name, args in calls]
     }
-    run = await call(agent, "run_task_template", templateId="call_tools", inputs=inputs,
-                     options={"mode": "async"})  # fmt: skip
+    run = await call(
+        agent,
+        "run_task_template",
+        templateId="call_tools",
+        inputs=inputs,
+        options={"mode": "async"},
+    )
     return str(run["runId"])
 
 

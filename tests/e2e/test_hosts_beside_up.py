@@ -30,9 +30,10 @@ def home(tmp_path: Path) -> Iterator[OwnHome]:
 
 async def hand_in(client: Client, seconds: float) -> list[str]:
     job: dict[str, Any] = {
-        "templateId": "test_stepwise", "inputs": {"do": [f"sleep:{seconds}"]},
+        "templateId": "test_stepwise",
+        "inputs": {"do": [f"sleep:{seconds}"]},
         "options": {"mode": "async"},
-    }  # fmt: skip
+    }
     return [(await call(client, "run_task_template", **job))["runId"] for _ in range(RUNS_EACH)]
 
 

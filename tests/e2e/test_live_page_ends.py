@@ -23,20 +23,29 @@ from tests.support.visiting import Visitor
 from tests.support.waiting import until
 
 pytest_plugins = [
-    "tests.support.admin_fixtures", "tests.support.agent_fixtures",
-    "tests.support.browser_fixtures", "tests.support.live_fixtures", "tests.support.model_fixtures",
-    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
+    "tests.support.admin_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.live_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
     "tests.support.workspace_fixtures",
-]  # fmt: skip
+]
 Background = Callable[[Callable[[], object]], Any]
 PATIENCE_S = 60.0
 
 
 @pytest.fixture
 def taken(
-    visitor: Visitor, principal: Principal, agent_settings: Any, model: ModelServer,
-    model_that_signs_in: Signing, place: WorkerPlace, in_background: Background,  # noqa: F811
-) -> str:  # fmt: skip
+    visitor: Visitor,
+    principal: Principal,
+    agent_settings: Any,
+    model: ModelServer,
+    model_that_signs_in: Signing,
+    place: WorkerPlace,  # noqa: F811
+    in_background: Background,  # noqa: F811
+) -> str:
     """A task whose run waits while the visitor, who clicks once, has its page."""
     task_id = begin(visitor, principal)
     working = in_background(place.work)
@@ -78,9 +87,12 @@ def test_a_page_that_is_kept_too_long_is_taken_and_the_person_is_told_why(
 
 
 def test_a_page_that_was_closed_is_opened_anew_once_it_is_given_back(
-    visitor: Visitor, taken: str, model_that_signs_in: Signing, place: WorkerPlace,  # noqa: F811
+    visitor: Visitor,
+    taken: str,
+    model_that_signs_in: Signing,
+    place: WorkerPlace,  # noqa: F811
     in_background: Background,  # noqa: F811
-) -> None:  # fmt: skip
+) -> None:
     session = session_of(taken)
     assert session is not None
     tab = session.live_tab()

@@ -23,11 +23,14 @@ from tests.support.pages import PageServer
 from tests.support.visiting import Visitor
 
 pytest_plugins = [
-    "tests.support.admin_fixtures", "tests.support.agent_fixtures",
-    "tests.support.browser_fixtures", "tests.support.model_fixtures",
-    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
+    "tests.support.admin_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
     "tests.support.workspace_fixtures",
-]  # fmt: skip
+]
 Stop = tuple[str, dict[str, str]]
 ASK: Stop = ("ask_followup_question", {"question": "Will you sign in for me?"})
 CLICK: Stop = ("browser_click", {"xpath": "//button[@id='go']"})
@@ -36,9 +39,13 @@ Wait = Callable[[Stop], str]
 
 @pytest.fixture
 def waits(
-    visitor: Visitor, principal: Principal, agent_settings: Any, page_server: PageServer,
-    model: ModelServer, place: WorkerPlace,  # noqa: F811
-) -> Wait:  # fmt: skip
+    visitor: Visitor,
+    principal: Principal,
+    agent_settings: Any,
+    page_server: PageServer,
+    model: ModelServer,
+    place: WorkerPlace,  # noqa: F811
+) -> Wait:
     """Have a run come to wait, and the visitor take its page over and sign in there; return the
     task's id.
     """
@@ -134,9 +141,13 @@ def test_a_page_given_back_before_the_answer_is_looked_at_before_the_model_goes_
 
 @pytest.mark.parametrize("is_confirmed_first", [True, False])
 def test_a_call_that_is_confirmed_while_a_person_had_the_page_is_not_made_on_the_changed_page(
-    visitor: Visitor, waits: Wait, model: ModelServer, place: WorkerPlace,  # noqa: F811
-    page_server: PageServer, is_confirmed_first: bool,
-) -> None:  # fmt: skip
+    visitor: Visitor,
+    waits: Wait,
+    model: ModelServer,
+    place: WorkerPlace,  # noqa: F811
+    page_server: PageServer,
+    is_confirmed_first: bool,
+) -> None:
     make_rule(RuleSays("confirm", tool="browser_click"), actor="t")
     task_id = waits(CLICK)
     waiting = Run.objects.get().waiting_for

@@ -27,9 +27,11 @@ def commands(document: str, **named: str) -> list[str]:
     text = (ROOT / "docs" / document).read_text("utf-8")
     named = {"runner": "127.0.0.1:18081", "site": "127.0.0.1:8000", **named}
     swaps = {
-        "127.0.0.1:18081": named["runner"], "127.0.0.1:8000": named["site"],
-        ".venv/bin/python": sys.executable, "/srv/hands": named.get("folder", "/srv/hands"),
-    }  # fmt: skip
+        "127.0.0.1:18081": named["runner"],
+        "127.0.0.1:8000": named["site"],
+        ".venv/bin/python": sys.executable,
+        "/srv/hands": named.get("folder", "/srv/hands"),
+    }
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
     for written, here in swaps.items():
         blocks = [block.replace(written, here) for block in blocks]
@@ -39,9 +41,14 @@ def commands(document: str, **named: str) -> list[str]:
 def run(block: str, env: dict[str, str]) -> str:
     """Run a block to its end, which has to be a good one, and return what it printed."""
     done = subprocess.run(
-        ["bash", "-euc", block], cwd=ROOT, env=env, capture_output=True, text=True,
-        timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+        ["bash", "-euc", block],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

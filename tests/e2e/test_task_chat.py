@@ -19,17 +19,23 @@ from tests.support.pages import PageServer
 from tests.support.visiting import Visitor
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
-    "tests.support.rest_fixtures", "tests.support.visitor_fixtures",
-]  # fmt: skip
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.visitor_fixtures",
+]
 
 
 @pytest.mark.usefixtures("agent_settings")
 def test_the_chat_page_shows_what_is_said_the_tools_and_the_page_as_they_come(
-    visitor: Visitor, model: ModelServer, page_server: PageServer, place: WorkerPlace,
+    visitor: Visitor,
+    model: ModelServer,
+    page_server: PageServer,
+    place: WorkerPlace,
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     model.answer = Browsing(catalogue(page_server))
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", GOAL)

@@ -28,9 +28,15 @@ def test_the_scheduler_tells_of_a_run_that_another_process_ended(tmp_path: Path)
         assert made.returncode == 0, made.stderr
         scheduler = home.start("scheduler")
         done = subprocess.run(
-            [sys.executable, "-m", "tests.support.event_writer", "1", "1"], cwd=ROOT, env=home.env,
-            input="go\n", capture_output=True, text=True, timeout=60, check=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "tests.support.event_writer", "1", "1"],
+            cwd=ROOT,
+            env=home.env,
+            input="go\n",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
         [run_id] = json.loads(done.stdout.splitlines()[0])
         assert eventually(lambda: len(there.got) == 1)
         told = json.loads(there.got[0].body)

@@ -31,8 +31,9 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     with serve_pages() as terre:
         _answer_as_terre(terre)
         env = own_database(tmp_path_factory.mktemp("project")) | {
-            "CONTINUITY_PREVIEW_URL": terre.url(""), "CONTINUITY_LANG": "EN",
-        }  # fmt: skip
+            "CONTINUITY_PREVIEW_URL": terre.url(""),
+            "CONTINUITY_LANG": "EN",
+        }
         with started("worker", env=env):
             yield env
 

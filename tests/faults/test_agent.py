@@ -26,11 +26,15 @@ from tests.support.pages import PageServer
 from tests.support.stub_runner import saying, stub_runner
 
 pytest_plugins = [
-    "tests.support.model_fixtures", "tests.support.browser_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.browser_fixtures",
     "tests.support.runner_fixtures",
-]  # fmt: skip
-TURNS = [Turn("One.", [write("a.txt", "1\n", id_="c1")]),
-         Turn("Two.", [write("a.txt", "2\n", id_="c2")]), complete()]  # fmt: skip
+]
+TURNS = [
+    Turn("One.", [write("a.txt", "1\n", id_="c1")]),
+    Turn("Two.", [write("a.txt", "2\n", id_="c2")]),
+    complete(),
+]
 
 
 def results(asked: Asked) -> dict[str, dict[str, Any]]:
@@ -58,18 +62,24 @@ def go(world: World, folder: Path) -> str:
     """Hand in a goal, and return the run's id."""
     with override_settings(WORKSPACE=folder):
         return submit_run(
-            principal=local_principal(), template_id="agent_task", inputs={"goal": "Write."},
+            principal=local_principal(),
+            template_id="agent_task",
+            inputs={"goal": "Write."},
             options={"mode": "async"},
-        ).run_id  # fmt: skip
+        ).run_id
 
 
 def start(world: World, model: ModelServer, folder: Path, **env: str) -> None:
     """Start a scheduler and two workers that know the model."""
     world.start("scheduler")
     world.workers(
-        2, CONTINUITY_WORKSPACE=str(folder), CONTINUITY_WRITE_REQUIRES_DIFF="0",
-        CONTINUITY_LLM_MODEL="scripted", CONTINUITY_LLM_BASE_URL=f"{model.url}/v1", **env,
-    )  # fmt: skip
+        2,
+        CONTINUITY_WORKSPACE=str(folder),
+        CONTINUITY_WRITE_REQUIRES_DIFF="0",
+        CONTINUITY_LLM_MODEL="scripted",
+        CONTINUITY_LLM_BASE_URL=f"{model.url}/v1",
+        **env,
+    )
 
 
 def check(world: World, run: Run) -> None:
@@ -141,8 +151,9 @@ def test_a_call_of_a_runner_that_was_lost_is_never_sent_again(
 ) -> None:
     me = local_principal()
     with stub_runner(saying({"ok": True, "output": "hello"})) as runner:
-        says = TargetSays(me.tenant_id, me.workspace_id, "hands", "docker-runner",
-                          endpoint=runner.url)  # fmt: skip
+        says = TargetSays(
+            me.tenant_id, me.workspace_id, "hands", "docker-runner", endpoint=runner.url
+        )
         allow_on_target(make_target(says, actor="test"), ["bash.exec"], actor="test")
         start(world, model, tmp_path, CONTINUITY_EGRESS_ALLOW="127.0.0.1")
 

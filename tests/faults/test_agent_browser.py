@@ -31,9 +31,12 @@ def kill(*names: str) -> None:
 
 @pytest.mark.parametrize("names", [("chrom", "headless"), ("node",)], ids=["browser", "driver"])
 def test_a_click_on_a_browser_that_died_is_told_and_the_page_is_opened_anew(
-    world: World, model: ModelServer, tmp_path: Path, page_server: PageServer,
+    world: World,
+    model: ModelServer,
+    tmp_path: Path,
+    page_server: PageServer,
     names: tuple[str, ...],
-) -> None:  # fmt: skip
+) -> None:
     start(world, model, tmp_path)
     browsing, pressed = Browsing(shop(page_server)), threading.Event()
 

@@ -27,9 +27,11 @@ def go(folder: Path) -> str:
     """Hand in a goal, and return the run's id."""
     with override_settings(WORKSPACE=folder):
         return submit_run(
-            principal=local_principal(), template_id="agent_task", inputs={"goal": "Write."},
+            principal=local_principal(),
+            template_id="agent_task",
+            inputs={"goal": "Write."},
             options={"mode": "async"},
-        ).run_id  # fmt: skip
+        ).run_id
 
 
 def waits(world: World, run_id: str) -> None:
@@ -61,8 +63,11 @@ def test_a_turn_whose_worker_is_killed_while_it_streams_is_asked_for_again(
     told = RunEvent.objects.filter(run_id=run_id, type="chatDelta")
     world.until(told.exists, "nothing was said")
     owner = Run.objects.get(id=run_id).lease_owner
-    workers = {worker.id: process for process in world.processes[1:]
-               if (worker := world.worker_of(process)) is not None}  # fmt: skip
+    workers = {
+        worker.id: process
+        for process in world.processes[1:]
+        if (worker := world.worker_of(process)) is not None
+    }
     workers[str(owner)].kill()
     run = world.ended(run_id, 120)
     assert (run.status, run.result["answer"], run.times_lost) == ("succeeded", "this", 1)

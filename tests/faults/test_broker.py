@@ -41,13 +41,20 @@ def silent_server() -> Iterator[int]:
 def submit_elsewhere(world: World, redis_url: str) -> list[float]:
     """Submit three runs from a process of its own; return how long each took."""
     env = {
-        **world.env, "REDIS_URL": redis_url, "DJANGO_SETTINGS_MODULE": "config.settings",
+        **world.env,
+        "REDIS_URL": redis_url,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
         "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
+    }
     done = subprocess.run(
-        [sys.executable, "-c", SUBMIT], env=env, cwd=ROOT, capture_output=True, text=True,
-        timeout=120, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", SUBMIT],
+        env=env,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     return [float(line) for line in done.stdout.split()]
 
 

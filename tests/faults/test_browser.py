@@ -28,10 +28,11 @@ def pages() -> Iterator[PageServer]:
 
 def read_all(pages: PageServer, number: int = PAGES) -> str:
     return submit_run(
-        principal=local_principal(), template_id="batch_extract_pages",
+        principal=local_principal(),
+        template_id="batch_extract_pages",
         inputs={"urls": [pages.url(f"/page/{n}") for n in range(number)], "concurrency": 2},
         options={"mode": "async"},
-    ).run_id  # fmt: skip
+    ).run_id
 
 
 def browsers(worker: Process) -> list[psutil.Process]:
@@ -80,8 +81,12 @@ def test_pages_that_were_read_are_not_read_again(
 
 
 def owners(run_id: str) -> set[str]:
-    return {str(owner) for owner in RunStep.objects.filter(
-        run_id=run_id, status="succeeded").values_list("owner", flat=True)}  # fmt: skip
+    return {
+        str(owner)
+        for owner in RunStep.objects.filter(run_id=run_id, status="succeeded").values_list(
+            "owner", flat=True
+        )
+    }
 
 
 @pytest.mark.soak

@@ -68,8 +68,9 @@ def test_the_scheduler_ends_what_nobody_answers(world: World, tmp_path: Path) ->
     run_id = submitted(world, tmp_path / "notes", "risk:b")
     run = world.ended(run_id)
     assert ((run.error or {})["errorCode"], run.error["details"]["because"]) == (
-        "POLICY_DENIED", "expired",
-    )  # fmt: skip
+        "POLICY_DENIED",
+        "expired",
+    )
     assert Confirmation.objects.get().status == "expired"
     assert not (tmp_path / "notes").exists()
     world.check()

@@ -52,8 +52,14 @@ def wire(hands: list[Hands]) -> Iterator[Relay]:
 def target_at(wire: Relay, timeout_ms: int = LONG_MS) -> str:
     """Make a target of what listens there, with every tool allowed."""
     me = local_principal()
-    says = TargetSays(me.tenant_id, me.workspace_id, "hands", "docker-runner",
-                      endpoint=wire.endpoint, config={"timeoutMs": timeout_ms})  # fmt: skip
+    says = TargetSays(
+        me.tenant_id,
+        me.workspace_id,
+        "hands",
+        "docker-runner",
+        endpoint=wire.endpoint,
+        config={"timeoutMs": timeout_ms},
+    )
     target = make_target(says, actor="test")
     allow_on_target(target, ["*"], actor="test")
     return target.id
@@ -63,9 +69,11 @@ def hand_in(target_id: str, *lines: str) -> str:
     """Submit a run of command lines, all of which are tried."""
     calls = [{"name": "bash.exec", "args": {"cmd": line}, "targetId": target_id} for line in lines]
     return submit_run(
-        principal=local_principal(), template_id="call_tools",
-        inputs={"calls": calls, "stopOnError": False}, options={"mode": "async"},
-    ).run_id  # fmt: skip
+        principal=local_principal(),
+        template_id="call_tools",
+        inputs={"calls": calls, "stopOnError": False},
+        options={"mode": "async"},
+    ).run_id
 
 
 def slept(world: World, folder: Path, nap: str) -> None:
@@ -81,8 +89,11 @@ def napping(nap: str) -> str:
 
 def first_failure(run: Run) -> dict[str, Any]:
     """Return the details of the first call's error, of a run that has others or none."""
-    error = error_of(run)["details"]["items"][0]["error"] if run.error else (
-        (run.result or {})["results"][0]["error"])  # fmt: skip
+    error = (
+        error_of(run)["details"]["items"][0]["error"]
+        if run.error
+        else ((run.result or {})["results"][0]["error"])
+    )
     assert error["code"] == "TOOL_EXEC_FAILED"
     details: dict[str, Any] = error["details"]
     return details

@@ -23,9 +23,13 @@ from tests.integration.workers import error_of
 
 # The moment, and whether the first step's mark is left twice: done, but not told before the end.
 MOMENTS = {
-    "before_claim": False, "after_claim": False, "step_started": False, "step_over": True,
-    "before_ending": False, "after_ending": False,
-}  # fmt: skip
+    "before_claim": False,
+    "after_claim": False,
+    "step_started": False,
+    "step_over": True,
+    "before_ending": False,
+    "after_ending": False,
+}
 SUBMIT = """
 import django; django.setup()
 from decisions.principals import local_principal
@@ -82,10 +86,14 @@ def test_a_call_whose_worker_was_killed_is_told_to_have_ended_once(
     preview = {"path": "new.txt", "content": "a:b;\n", "dryRun": True}
     with override_settings(WORKSPACE=tmp_path):
         call = {"name": "write_to_file", "args": preview}
-        run = world.ended(submit_run(
-            principal=local_principal(), template_id="call_tools",
-            inputs={"calls": [call]}, options={"mode": "async"},
-        ).run_id)  # fmt: skip
+        run = world.ended(
+            submit_run(
+                principal=local_principal(),
+                template_id="call_tools",
+                inputs={"calls": [call]},
+                options={"mode": "async"},
+            ).run_id
+        )
     assert world.was_hit("step_over")
     assert error_of(run)["details"]["effect"] == "unknown"
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.")
@@ -153,8 +161,11 @@ def test_a_submit_that_dies_is_whole_or_not_at_all(world: World, moment: str, ke
     world.start("scheduler")
     world.workers(1)
     world.arm(moment)
-    script = SUBMIT.replace("KEY", key) if key != "None" else SUBMIT.replace(
-        ', "idempotencyKey": KEY', "")  # fmt: skip
+    script = (
+        SUBMIT.replace("KEY", key)
+        if key != "None"
+        else SUBMIT.replace(', "idempotencyKey": KEY', "")
+    )
     env = {**world.env, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONPATH": str(ROOT)}
     died = subprocess.run([sys.executable, "-c", script], env=env, cwd=ROOT, check=False)
     assert died.returncode == -signal.SIGKILL

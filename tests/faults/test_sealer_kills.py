@@ -26,8 +26,9 @@ def writing() -> Iterator[None]:
         while not over.is_set():
             number += 1
             about = f"run_{number}"
-            record_all([Deed("run.started", "local", "run", about, "t", "w", {"n": n})
-                        for n in range(50)])  # fmt: skip
+            record_all(
+                [Deed("run.started", "local", "run", about, "t", "w", {"n": n}) for n in range(50)]
+            )
             over.wait(0.005)
         connection.close()
 

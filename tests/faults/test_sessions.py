@@ -32,17 +32,27 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def log_in(site: str, **inputs: Any) -> Submitted:
     return submit_run(
-        principal=local_principal(), template_id="login_keep_session", options={"mode": "async"},
-        inputs={"startUrl": f"{site}/login", "fields": SELECTORS, "successIndicator": WELCOME,
-                "credentials": {"username": USERNAME, "password": PASSWORD}, **inputs},
-    )  # fmt: skip
+        principal=local_principal(),
+        template_id="login_keep_session",
+        options={"mode": "async"},
+        inputs={
+            "startUrl": f"{site}/login",
+            "fields": SELECTORS,
+            "successIndicator": WELCOME,
+            "credentials": {"username": USERNAME, "password": PASSWORD},
+            **inputs,
+        },
+    )
 
 
 def read_in(session_id: str, url: str) -> str:
     return submit_run(
-        principal=local_principal(), template_id="batch_extract_pages", session_id=session_id,
-        inputs={"urls": [url]}, options={"mode": "async"},
-    ).run_id  # fmt: skip
+        principal=local_principal(),
+        template_id="batch_extract_pages",
+        session_id=session_id,
+        inputs={"urls": [url]},
+        options={"mode": "async"},
+    ).run_id
 
 
 def title_of(run: Run) -> str:
@@ -110,8 +120,11 @@ def test_a_worker_killed_while_it_fills_in_leaves_no_credentials(
 ) -> None:
     world.start("scheduler")
     world.workers(1)
-    waiting = {"mode": "selector", "usernameSelector": "#u, #never" if step == 2 else "#never",
-               "passwordSelector": "#never"}  # fmt: skip
+    waiting = {
+        "mode": "selector",
+        "usernameSelector": "#u, #never" if step == 2 else "#never",
+        "passwordSelector": "#never",
+    }
     made = log_in(site, fields=waiting)
     at_step = RunStep.objects.filter(run_id=made.run_id, index=step, status="started")
     world.until(at_step.exists)

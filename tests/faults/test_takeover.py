@@ -37,8 +37,11 @@ def test_a_page_that_was_lost_with_its_worker_is_told_and_opened_anew(
         return Turn("", [Call("browser_dom_index", {"tabId": tab}, "index")], stall_at=0)
 
     model.answer = answer
-    env = {"CONTINUITY_WORKSPACE": str(tmp_path), "CONTINUITY_LLM_MODEL": "scripted",
-           "CONTINUITY_LLM_BASE_URL": f"{model.url}/v1"}  # fmt: skip
+    env = {
+        "CONTINUITY_WORKSPACE": str(tmp_path),
+        "CONTINUITY_LLM_MODEL": "scripted",
+        "CONTINUITY_LLM_BASE_URL": f"{model.url}/v1",
+    }
     world.start("scheduler")
     (worker,) = world.workers(1, **env)
     me = local_principal()

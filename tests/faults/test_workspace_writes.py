@@ -66,9 +66,13 @@ def here(tmp_path: Path) -> Workspace:
 def started(*args: str) -> subprocess.Popen[str]:
     """Start a Python process of ours."""
     return subprocess.Popen(
-        [sys.executable, *args], cwd=REPOSITORY, text=True, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, *args],
+        cwd=REPOSITORY,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def places(here: Workspace) -> tuple[str, str]:

@@ -32,9 +32,11 @@ from tests.services import RedisServer
 
 ROOT = Path(__file__).parent.parent.parent
 QUICK = {
-    "CONTINUITY_LEASE_BEAT_S": "0.3", "CONTINUITY_LEASE_LOST_S": "2",
-    "CONTINUITY_LEASE_GIVE_UP_S": "1.5", "CONTINUITY_SWEEP_AFTER_S": "1",
-}  # fmt: skip
+    "CONTINUITY_LEASE_BEAT_S": "0.3",
+    "CONTINUITY_LEASE_LOST_S": "2",
+    "CONTINUITY_LEASE_GIVE_UP_S": "1.5",
+    "CONTINUITY_SWEEP_AFTER_S": "1",
+}
 PATIENCE_S = 60.0
 _bell: list[Celery] = []
 
@@ -52,9 +54,14 @@ class Process:
         self.log = log
         with log.open("wb") as file:
             self.popen = subprocess.Popen(
-                [sys.executable, "manage.py", *arguments], cwd=ROOT, env=env, stdout=file,
-                stderr=file, stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                [sys.executable, "manage.py", *arguments],
+                cwd=ROOT,
+                env=env,
+                stdout=file,
+                stderr=file,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         self.pid = self.popen.pid
 
     def send(self, number: signal.Signals) -> None:
@@ -105,13 +112,18 @@ class World:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CONT")}
         kept.pop("DATABASE_URL", None)
         self.env = {
-            **kept, **QUICK, "CONTINUITY_HOME": str(home), "REDIS_URL": redis.url,
+            **kept,
+            **QUICK,
+            "CONTINUITY_HOME": str(home),
+            "REDIS_URL": redis.url,
             "CONTINUITY_SECRET_KEYS": ",".join(settings.CONTINUITY_SECRET_KEYS),
-            "CONTINUITY_REDIS_PREFIX": "faults:", "CONTINUITY_FAILPOINTS": "1",
+            "CONTINUITY_REDIS_PREFIX": "faults:",
+            "CONTINUITY_FAILPOINTS": "1",
             "CONTINUITY_TEMPLATE_MODULES": f"tests.templates,tests.calling,{Odd.__module__}",
             "CONTINUITY_CHROMIUM": os.environ.get("CONTINUITY_CHROMIUM", ""),
-            **({"DATABASE_URL": database_url} if database_url else {}), **env,
-        }  # fmt: skip
+            **({"DATABASE_URL": database_url} if database_url else {}),
+            **env,
+        }
         self.processes: list[Process] = []
 
     # --- processes ------------------------------------------------------------------------------
@@ -151,9 +163,11 @@ class World:
         """Submit a run and return its id."""
         options = inputs.pop("options", {})
         return submit_run(
-            principal=local_principal(), template_id=template,
-            inputs={"do": list(do or ("ok",)), **inputs}, options={"mode": "async", **options},
-        ).run_id  # fmt: skip
+            principal=local_principal(),
+            template_id=template,
+            inputs={"do": list(do or ("ok",)), **inputs},
+            options={"mode": "async", **options},
+        ).run_id
 
     def until(
         self, true: Callable[[], object], why: str = "", seconds: float = PATIENCE_S
@@ -214,10 +228,12 @@ def opened(world: World) -> Iterator[World]:
     app.conf.broker_transport_options = options
     _bell.append(app)
     ours = {
-        "CONTINUITY_HOME": world.home, "REDIS_URL": world.redis.url, "SWEEP_AFTER_S": 1.0,
+        "CONTINUITY_HOME": world.home,
+        "REDIS_URL": world.redis.url,
+        "SWEEP_AFTER_S": 1.0,
         "CONTINUITY_DOORBELL": "tests.faults.world.ring",
         "CELERY_BROKER_TRANSPORT_OPTIONS": options,
-    }  # fmt: skip
+    }
     with override_settings(**ours):
         ensure_slots()
         try:

@@ -104,7 +104,11 @@ def talk(
     written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
     done = subprocess.run(
         [sys.executable, *flags, MANAGE, "mcp_stdio", *arguments],
-        input=b"\n".join(written) + b"\n", capture_output=True, env=env, timeout=60, check=False,
-    )  # fmt: skip
+        input=b"\n".join(written) + b"\n",
+        capture_output=True,
+        env=env,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr.decode()
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()

@@ -38,8 +38,10 @@ def test_an_element_that_moved_since_the_index_is_clicked_where_it_is_now(
 ) -> None:
     page = start(read, page_server, "<button id=a>A</button><button id=b>B</button>")
     number = page.index()["A"]
-    page.evaluate("document.body.append(Object.assign(document.createElement('p'),"
-                  " {style: 'height:2000px'}), a)")  # fmt: skip
+    page.evaluate(
+        "document.body.append(Object.assign(document.createElement('p'),"
+        " {style: 'height:2000px'}), a)"
+    )
     page("click", clickId=number)
     assert page.log.count("click:a:true") == 1
     assert "click:b:true" not in page.log
@@ -50,8 +52,10 @@ def test_a_number_that_a_page_puts_on_another_element_changes_nothing(
 ) -> None:
     page = start(read, page_server, "<button id=a>Cancel</button><button id=b>Pay</button>")
     ids = page.index()
-    page.evaluate(f"b.setAttribute('data-mimo_click_id', '{ids['Cancel']}');"
-                  " a.removeAttribute('data-mimo_click_id')")  # fmt: skip
+    page.evaluate(
+        f"b.setAttribute('data-mimo_click_id', '{ids['Cancel']}');"
+        " a.removeAttribute('data-mimo_click_id')"
+    )
     page("click", clickId=ids["Cancel"])
     assert page.log.count("click:a:true") == 1
     assert "click:b:true" not in page.log
@@ -64,10 +68,13 @@ def test_a_number_that_a_page_puts_on_another_element_changes_nothing(
         ("document.body.innerHTML = '<button>A</button>'", "gone"),
         ("a.disabled = true", "disabled"),
         ("a.hidden = true", "hidden"),
-        ("document.body.append(Object.assign(document.createElement('div'),"
-         " {style: 'position:fixed;inset:0'}))", "covered"),
+        (
+            "document.body.append(Object.assign(document.createElement('div'),"
+            " {style: 'position:fixed;inset:0'}))",
+            "covered",
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("strategy", ["cdp_mouse", "dom_click"])
 def test_what_cannot_be_used_any_more_is_not_clicked_and_the_reason_told(
     read: Reader, page_server: PageServer, change: str, reason: str, strategy: str
@@ -99,8 +106,11 @@ def test_what_is_no_xpath_is_refused(read: Reader, page_server: PageServer, xpat
 
 
 def test_every_xpath_of_a_scan_leads_to_its_element(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, SHADOW + "<svg width=50 height=50><a href='#y'><text y=20>Go"
-                 "</text></a></svg>")  # fmt: skip
+    page = start(
+        read,
+        page_server,
+        SHADOW + "<svg width=50 height=50><a href='#y'><text y=20>Go</text></a></svg>",
+    )
     for one in page("xpath_scan")["elements"]:
         page("click", xpath=one["xpath"])
     clicks = [entry for entry in page.log if entry.startswith("click:")]
@@ -126,11 +136,12 @@ def test_a_button_in_a_closed_shadow_root_is_clicked_and_nothing_beside_it(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<x-a></x-a><script>const root = document.querySelector('x-a').attachShadow({mode:"
         " 'closed'}); root.innerHTML = '<button id=yes>Yes</button><button id=no>No</button>';"
         "root.addEventListener('click', (event) => log.push(`inner:${event.target.id}`))</script>",
-    )  # fmt: skip
+    )
     page.click("Yes")
     assert [one for one in page.log if one.startswith("inner")] == ["inner:yes"]
 

@@ -27,15 +27,23 @@ def test_only_what_can_be_used_is_numbered(read: Reader, page_server: PageServer
 def test_an_element_is_told_with_its_tag_text_xpath_and_box(
     read: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<main><p></p><p><button style='position:fixed;left:40px;"
-                 "top:30px;width:90px;height:20px'>Buy <b>now</b></button></p></main>")  # fmt: skip
+    page = start(
+        read,
+        page_server,
+        "<main><p></p><p><button style='position:fixed;left:40px;"
+        "top:30px;width:90px;height:20px'>Buy <b>now</b></button></p></main>",
+    )
     assert page("dom_index") == {
         "elements": [
-            {"clickId": 1, "tag": "button", "text": "Buy now",
-             "xpath": "/html[1]/body[1]/main[1]/p[2]/button[1]",
-             "bbox": {"x": 40, "y": 30, "w": 90, "h": 20}}
+            {
+                "clickId": 1,
+                "tag": "button",
+                "text": "Buy now",
+                "xpath": "/html[1]/body[1]/main[1]/p[2]/button[1]",
+                "bbox": {"x": 40, "y": 30, "w": 90, "h": 20},
+            }
         ]
-    }  # fmt: skip
+    }
 
 
 def test_a_number_stays_with_its_element_wherever_it_moves(
@@ -99,12 +107,13 @@ def test_closed_shadow_roots_are_looked_into_one_inside_the_other(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<x-a></x-a><script>const open = (host, html) => { const root = host.attachShadow("
         "{mode: 'closed'}); root.innerHTML = html; return root; };"
         "const outer = open(document.querySelector('x-a'), '<button>One</button><x-b></x-b>');"
         "open(outer.querySelector('x-b'), '<button>Two</button>')</script>",
-    )  # fmt: skip
+    )
     assert set(page.index()) == {"One", "Two"}
     assert page("dom_index")["elements"][1]["xpath"].endswith("/x-a[1] >> /x-b[1] >> /button[1]")
 
@@ -122,10 +131,11 @@ def test_the_viewport_is_what_is_in_view_and_the_document_the_rest_too(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<button>Top</button><div style='height:60px;overflow:auto'><p style='height:400px'>long"
         "</p><button>In a box</button></div><p style='height:3000px'></p><button>Far</button>",
-    )  # fmt: skip
+    )
     assert set(page.index(scope="viewport")) == {"Top"}
     assert set(page.index(scope="document")) == set(page.index()) == {"Top", "In a box", "Far"}
 
@@ -134,10 +144,11 @@ def test_under_an_overlay_only_the_overlay_can_be_used(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<button>Top</button><p style='height:3000px'></p><button>Far</button><div id=o"
         " style='position:fixed;inset:0;background:#0008'><button>Accept</button></div>",
-    )  # fmt: skip
+    )
     assert set(page.index()) == {"Accept"}
     page.evaluate("o.remove()")
     assert set(page.index()) == {"Top", "Far"}
@@ -145,9 +156,10 @@ def test_under_an_overlay_only_the_overlay_can_be_used(
 
 def test_what_a_secret_field_holds_is_in_no_text(read: Reader, page_server: PageServer) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<input type=password value=hunter2secret><button>Send hunter2secret</button>",
-    )  # fmt: skip
+    )
     assert "hunter2secret" not in str(page("dom_index"))
     assert "Send ***" in page.index()
 
@@ -155,10 +167,14 @@ def test_what_a_secret_field_holds_is_in_no_text(read: Reader, page_server: Page
 def test_a_page_with_more_elements_than_anybody_reads_is_cut_with_a_warning(
     read: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<body><script>for (let at = 0; at < 2100; at += 1)"
-                 "document.body.append(Object.assign(document.createElement('button'),"
+    page = start(
+        read,
+        page_server,
+        "<body><script>for (let at = 0; at < 2100; at += 1)"
+        "document.body.append(Object.assign(document.createElement('button'),"
         " {textContent: at}))"
-                 "</script>")  # fmt: skip
+        "</script>",
+    )
     told = page("dom_index")
     assert len(told["elements"]) == 2000
     assert told["warnings"] == ["100 more elements, further down, were left out."]

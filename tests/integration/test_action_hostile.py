@@ -74,12 +74,13 @@ def test_a_page_that_takes_the_numbers_away_is_clicked_where_it_was_meant(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<button id=a>A</button><button id=b>B</button><script>new MutationObserver(() => {"
         " for (const one of document.querySelectorAll('[data-mimo_click_id]'))"
         " one.removeAttribute('data-mimo_click_id'); }).observe(document,"
         " {attributes: true, subtree: true})</script>",
-    )  # fmt: skip
+    )
     for text in ("B", "A"):
         page.click(text)
     clicks = [one for one in page.log if one.startswith("click")]
@@ -90,11 +91,12 @@ def test_something_that_slides_under_the_mouse_is_not_clicked(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<button id=b>Keep</button><button id=d>Delete all</button><script>"
         "addEventListener('pointermove', () => { if (d.dataset.moved) return; d.dataset.moved = 1;"
         " b.before(d); }, true); d.onclick = () => log.push('deleted')</script>",
-    )  # fmt: skip
+    )
     page.click("Keep")
     assert "deleted" not in page.log
     assert page.log.count("click:b:true") == 1
@@ -116,6 +118,10 @@ def test_a_page_that_floods_its_reader_is_given_up(
 def test_text_of_the_page_that_is_no_text_does_no_harm(
     read: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<button id=b></button><script>b.textContent ="
-                 " 'a\\ud800b\\u0000c'; document.title = '\\udfff'</script>")  # fmt: skip
+    page = start(
+        read,
+        page_server,
+        "<button id=b></button><script>b.textContent ="
+        " 'a\\ud800b\\u0000c'; document.title = '\\udfff'</script>",
+    )
     assert [text.encode() for text in page.index()] == [b"a\xef\xbf\xbdbc"]

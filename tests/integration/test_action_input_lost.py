@@ -83,8 +83,10 @@ def test_a_click_whose_line_was_lost_before_is_made_by_a_script_and_told_so(
     page = start(read, page_server, "<button id=b>Buy</button>")
     detach(page)
     assert page.click("Buy", **params) == {
-        "clicked": True, "strategy": "dom_click", "warnings": INSTEAD,
-    }  # fmt: skip
+        "clicked": True,
+        "strategy": "dom_click",
+        "warnings": INSTEAD,
+    }
     assert [one for one in page.log if one.startswith("click")] == ["click:b:false"]
     assert page.click("Buy") == {"clicked": True, "strategy": "cdp_mouse"}
 

@@ -62,11 +62,12 @@ def test_a_page_that_goes_on_when_the_mouse_comes_is_not_clicked_nor_the_next_on
 ) -> None:
     page_server.add("/trap", TRAP)
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<body style='margin:0'><button id=b style='width:500px;height:300px'>B</button><script>"
         "addEventListener('pointermove', () => { if (!b.dataset.mimo_click_id) return;"
         f" location = '/trap'; {busy} }}, true)</script>",
-    )  # fmt: skip
+    )
     error = page.error("click", clickId=page.index()["B"])
     assert error["errorCode"] in ("ELEMENT_NOT_FOUND", "NAVIGATION_TIMEOUT")
     assert error["details"]["effect"] == "none"
@@ -82,10 +83,11 @@ def test_a_page_that_goes_on_while_it_is_written_in_gets_no_more_keys_nor_does_t
 ) -> None:
     page_server.add("/trap", TRAP)
     page = start(
-        read, page_server,
+        read,
+        page_server,
         f"<input id=i><script>addEventListener('{event}', () => {{ location = '/trap'; {busy} }},"
         " {capture: true, once: true})</script>",
-    )  # fmt: skip
+    )
     told = page("type", xpath="//input", text="a longer text", submit=True)
     assert told["warnings"] == ["The page went on to another document while it was written in."]
     page("wait_for_loaded")

@@ -74,10 +74,11 @@ def test_a_question_that_a_page_asks_after_a_click_is_told_with_the_next_look(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<button onclick=\"setTimeout(() => { confirm('Delete all?'); done = true; }, 150)\">B"
         "</button><script>let done = false</script>",
-    )  # fmt: skip
+    )
     assert "warnings" not in page.click("B")
     page.evaluate("new Promise((go) => setInterval(() => done && go(), 10))")
     said = "The page asked “Delete all?”, which was answered with no."
@@ -95,9 +96,10 @@ def test_a_page_that_cannot_be_opened_is_told_as_such(
 
 def test_a_page_that_asks_before_it_is_left_is_left(read: Reader, page_server: PageServer) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<a href=/plain>Go</a><script>onbeforeunload = (event) => event.preventDefault()</script>",
-    )  # fmt: skip
+    )
     page.click("Go")
     assert prepared(page)["warnings"] == []
     assert page("screenshot")["url"] == page_server.url("/plain")

@@ -13,10 +13,27 @@ from tests.support.task_page import start
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 NAMES = (
-    "getAttribute", "setAttribute", "parentNode", "ownerDocument", "assignedSlot", "host",
-    "getRootNode", "contains", "form", "control", "labels", "getClientRects", "scrollIntoView",
-    "style", "focus", "elements", "shadowRoot", "isContentEditable", "target", "mode",
-)  # fmt: skip
+    "getAttribute",
+    "setAttribute",
+    "parentNode",
+    "ownerDocument",
+    "assignedSlot",
+    "host",
+    "getRootNode",
+    "contains",
+    "form",
+    "control",
+    "labels",
+    "getClientRects",
+    "scrollIntoView",
+    "style",
+    "focus",
+    "elements",
+    "shadowRoot",
+    "isContentEditable",
+    "target",
+    "mode",
+)
 FORM = f"<form id=f target=_blank>{''.join(f'<input name={name}>' for name in NAMES)}</form>"
 FRAME = (
     "<iframe style='width:300px;height:200px;{}' srcdoc=\"<p style='height:90px'></p>"
@@ -37,8 +54,10 @@ def test_such_a_form_over_something_else_is_told_as_what_covers_it(
 ) -> None:
     page = start(read, page_server, f"{FORM}<button id=b>Out</button>")
     number = page.index()["Out"]
-    page.evaluate("Element.prototype.setAttribute.call(f, 'style',"
-                  " 'position:fixed;inset:0;z-index:9;background:#fff')")  # fmt: skip
+    page.evaluate(
+        "Element.prototype.setAttribute.call(f, 'style',"
+        " 'position:fixed;inset:0;z-index:9;background:#fff')"
+    )
     details = page.error("click", clickId=number)["details"]
     assert (details["reason"], details["effect"]) == ("covered", "none")
     assert "Out" not in page.index()
@@ -64,8 +83,10 @@ def test_elements_in_a_scaled_frame_are_clicked_where_they_are_shown(
 ) -> None:
     page = start(read, page_server, FRAME.format(style))
     page("wait_for_loaded")
-    page.evaluate("document.querySelector('iframe').contentDocument.addEventListener('click',"
-                  " (event) => log.push(`inner:${event.target.textContent}`))")  # fmt: skip
+    page.evaluate(
+        "document.querySelector('iframe').contentDocument.addEventListener('click',"
+        " (event) => log.push(`inner:${event.target.textContent}`))"
+    )
     ids = page.index()
     for text in ("B", "C"):
         page("click", clickId=ids[text])
@@ -107,9 +128,10 @@ def test_what_is_no_value_of_a_field_leaves_it_as_it_was(
 
 def test_a_box_that_does_not_obey_is_told_of(read: Reader, page_server: PageServer) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<label><input id=c type=checkbox onclick='return false'> Agree</label>",
-    )  # fmt: skip
+    )
     told = page("type", xpath="//input", text="true")
     assert told["warnings"] == ["“Agree” was pressed, and stayed as it was."]
 
@@ -118,13 +140,14 @@ def test_a_field_that_keeps_its_state_elsewhere_takes_what_is_written(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<input id=i><script>const own = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype"
         ", 'value'); let known = '', state = ''; Object.defineProperty(i, 'value', {get() { return"
         " own.get.call(this); }, set(to) { known = String(to); own.set.call(this, to); }});"
         "i.addEventListener('input', () => { const now = own.get.call(i); if (now === known)"
         " own.set.call(i, state); else known = state = now; })</script>",
-    )  # fmt: skip
+    )
     for strategy in ("cdp_key", "dom_input"):
         page("type", xpath="//input", text=f"héllo {strategy}", strategy=strategy)
         assert page.evaluate("state") == f"héllo {strategy}"
@@ -134,10 +157,11 @@ def test_ten_thousand_elements_are_numbered_in_time_and_the_last_is_clicked_by_x
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<body><script>for (let at = 0; at < 10000; at += 1) document.body.append(Object.assign("
         "document.createElement('button'), {id: `b${at}`, textContent: at}))</script>",
-    )  # fmt: skip
+    )
     assert len(page("dom_index")["elements"]) == 2000
     page("click", xpath="//button[10000]")
     assert page.log.count("click:b9999:true") == 1

@@ -19,10 +19,12 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 def sides(page: TaskPage, jpeg: bytes) -> list[int]:
     """Return width and height of a picture, as a browser sees it."""
     address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
-    return list(page.evaluate(
-        "new Promise((done) => { const image = new Image(); image.onload = () =>"
-        f" done([image.naturalWidth, image.naturalHeight]); image.src = '{address}'; }})"
-    ))  # fmt: skip
+    return list(
+        page.evaluate(
+            "new Promise((done) => { const image = new Image(); image.onload = () =>"
+            f" done([image.naturalWidth, image.naturalHeight]); image.src = '{address}'; }})"
+        )
+    )
 
 
 def test_a_page_is_waited_for_until_all_of_it_is_there(
@@ -98,10 +100,11 @@ def test_the_size_of_a_text_decides_how_it_is_handed_out(
 
 def test_a_text_has_its_headings_and_links(read: Reader, page_server: PageServer) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<nav><a href=/>Home</a></nav><main><h1>News</h1><p>First <a href=/x>story</a> of"
         " the day.</p><h2>More</h2><p>Second.</p></main>",
-    )  # fmt: skip
+    )
     assert page("readability_extract")["markdown"] == (
         "# News\n\nFirst [story](x) of the day.\n\n## More\n\nSecond."
     )
@@ -119,11 +122,12 @@ def test_markup_is_kept_with_shadow_roots_and_without_secrets(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<x-a></x-a><input type=password value='hunter2&amp;secret'><p data-x='hunter2&amp;secret'>"
         "<script>document.querySelector('x-a').attachShadow({mode: 'open'}).innerHTML ="
         " '<b>inside</b>'</script>",
-    )  # fmt: skip
+    )
     told = page("get_html")
     kind, mime_type, data = page.saved()
     assert (kind, mime_type, told["url"]) == ("file", "text/html", page_server.url("/task"))

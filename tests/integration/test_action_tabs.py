@@ -94,10 +94,11 @@ def test_a_tab_that_is_closed_while_it_is_clicked_may_have_been_clicked(
 ) -> None:
     page_server.add("/pressed", Answer(b"", delay=60.0))
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<button>Go</button><script>onmousedown = () => { const asking = new XMLHttpRequest();"
         " asking.open('GET', '/pressed', false); asking.send(); }</script>",
-    )  # fmt: skip
+    )
     number = page.index()["Go"]
 
     async def click_and_close() -> ToolResult:

@@ -11,21 +11,28 @@ from tests.support.task_page import TaskPage, start
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 TEXTS = [
-    "plain text", "Tom & \"Jerry\" <b>'s</b> 100% {x} [y] \\ ~`|^", "你好，世界！输入法",
+    "plain text",
+    'Tom & "Jerry" <b>\'s</b> 100% {x} [y] \\ ~`|^',
+    "你好，世界！输入法",
     "日本語 かな 한국어",
-    "🙂👍🏽 👨‍👩‍👧 🇨🇳", "Äé ñ ø ß ł", "mixed 中文 and 🙂 text", "x" * 500, "עברית العربية",
-]  # fmt: skip
+    "🙂👍🏽 👨‍👩‍👧 🇨🇳",
+    "Äé ñ ø ß ł",
+    "mixed 中文 and 🙂 text",
+    "x" * 500,
+    "עברית العربية",
+]
 STRATEGIES = ["cdp_key", "dom_input"]
 
 
 def one_field(read: Reader, server: PageServer, field: str) -> TaskPage:
     """Start a task on a page with a form around one field of the id `i`."""
     return start(
-        read, server,
+        read,
+        server,
         f"<form id=f action=/done>{field}<button>Send</button></form>"
         "<script>addEventListener('submit', (event) => log.push(`submit:${event.isTrusted}`))"
         "</script>",
-    )  # fmt: skip
+    )
 
 
 def write(page: TaskPage, text: str, **params: object) -> dict[str, object]:
@@ -59,12 +66,19 @@ def test_rich_editors_and_text_areas_are_written_in(
 
 def test_keys_are_those_of_a_keyboard(read: Reader, page_server: PageServer) -> None:
     page = one_field(read, page_server, "<input id=i>")
-    page.evaluate("void (f.onsubmit = () => false, i.onkeydown = (event) => void log.push("
-                  "[event.key, event.code, event.keyCode, event.shiftKey].join('|')))")  # fmt: skip
+    page.evaluate(
+        "void (f.onsubmit = () => false, i.onkeydown = (event) => void log.push("
+        "[event.key, event.code, event.keyCode, event.shiftKey].join('|')))"
+    )
     write(page, "aB1?", submit=True)
     keys = [one for one in page.log if "|" in one]
-    assert keys == ["a|KeyA|65|false", "B|KeyB|66|true", "1|Digit1|49|false", "?|Slash|191|true",
-                    "Enter|Enter|13|false"]  # fmt: skip
+    assert keys == [
+        "a|KeyA|65|false",
+        "B|KeyB|66|true",
+        "1|Digit1|49|false",
+        "?|Slash|191|true",
+        "Enter|Enter|13|false",
+    ]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -94,10 +108,11 @@ def test_an_option_a_box_and_a_date_are_chosen_by_text(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<select id=s><option>One<option>Two</select><input id=d type=date>"
         "<label><input id=c type=checkbox> Yes</label>",
-    )  # fmt: skip
+    )
     assert page("type", xpath="//select", text="Two")["strategy"] == "dom_input"
     assert page("type", xpath="//*[@id='d']", text="2026-02-03")["strategy"] == "dom_input"
     assert page("type", xpath="//*[@id='c']", text="true")["strategy"] == "cdp_key"
@@ -108,11 +123,12 @@ def test_a_field_in_a_frame_and_in_closed_shadow_roots_is_written_in(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<iframe srcdoc=\"<input id=f placeholder='In a frame'>\"></iframe><x-a></x-a><script>"
         "root = document.querySelector('x-a').attachShadow({mode: 'closed'});"
         "root.innerHTML = '<input placeholder=Closed>'</script>",
-    )  # fmt: skip
+    )
     ids = page.index()
     page("type", clickId=ids["In a frame"], text="你好")
     page("type", clickId=ids["Closed"], text="there 🙂")

@@ -35,12 +35,13 @@ def test_a_click_far_down_scrolls_there_and_has_the_page_load_more(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server,
+        read,
+        page_server,
         "<p style='height:3000px'></p><button id=last>Last</button><script>"
         "new IntersectionObserver((seen, watcher) => { if (!seen[0].isIntersecting) return;"
         " watcher.disconnect(); last.insertAdjacentHTML('afterend', '<button>More</button>'); })"
         ".observe(last)</script>",
-    )  # fmt: skip
+    )
     assert set(page.index()) == {"Last"}
     page.click("Last")
     assert page.evaluate("scrollY") > 0

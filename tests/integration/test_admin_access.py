@@ -51,18 +51,28 @@ def a_row_each(
     )
     make_rule(RuleSays("deny", tool="x"), actor="t")
     Decision.objects.create(
-        tenant_id=principal.tenant_id, **place, principal_id="local", kind="tool", mode="confirm",
-        subject_digest="d", tool="x", created_at=now,
-    )  # fmt: skip
+        tenant_id=principal.tenant_id,
+        **place,
+        principal_id="local",
+        kind="tool",
+        mode="confirm",
+        subject_digest="d",
+        tool="x",
+        created_at=now,
+    )
     move_state(owner_named(principal), [Move("time", -0.5, 0.5, "chat")])
     put_shell(principal=principal, call={**SHELL, "user_id": "u"})
     decide(principal)
     create_task(principal=principal, title="a task")
     create_webhook(principal=principal, url="http://127.0.0.1:9/")
     WebhookDelivery.objects.create(
-        id="msg_1", webhook=Webhook.objects.get(), run=Run.objects.get(), event="run.failed",
-        next_try_at=now, created_at=now,
-    )  # fmt: skip
+        id="msg_1",
+        webhook=Webhook.objects.get(),
+        run=Run.objects.get(),
+        event="run.failed",
+        next_try_at=now,
+        created_at=now,
+    )
 
 
 @pytest.mark.usefixtures("a_row_each")
@@ -148,9 +158,11 @@ def test_the_run_page_shows_only_what_else_the_operator_may_see(
     assert "kept-in-private" not in seen
     assert "audited-actor" not in seen
     assert "/cancel/" not in seen
-    all_of_it = staff(
-        "runs.view_run", "artifacts.view_artifact", "decisions.view_auditentry"
-    ).get(address(Run, run.id, "change")).content.decode()  # fmt: skip
+    all_of_it = (
+        staff("runs.view_run", "artifacts.view_artifact", "decisions.view_auditentry")
+        .get(address(Run, run.id, "change"))
+        .content.decode()
+    )
     assert "kept-in-private" in all_of_it
     assert "audited-actor" in all_of_it
 

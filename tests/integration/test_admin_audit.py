@@ -113,9 +113,15 @@ def test_an_entry_that_we_did_not_write_is_told(
 ) -> None:
     ours = tell("run.started", "run", "run_1")
     forged = AuditEntry(
-        tenant_id="t", workspace_id="w", action="run.started", actor="nobody", mac="0" * 64,
-        resource_type="run", resource_id="run_2", created_at=ours.created_at,
-    )  # fmt: skip
+        tenant_id="t",
+        workspace_id="w",
+        action="run.started",
+        actor="nobody",
+        mac="0" * 64,
+        resource_type="run",
+        resource_id="run_2",
+        created_at=ours.created_at,
+    )
     forged.save(force_insert=True)
     assert "genuine: its MAC" in boss.get(f"{LIST}{ours.id}/change/").content.decode()
     assert "not genuine" in boss.get(f"{LIST}{forged.id}/change/").content.decode()
@@ -159,10 +165,12 @@ def test_an_export_needs_the_permission_and_a_post(
 
 @pytest.mark.parametrize(
     ("kind", "about", "leads_to"),
-    [("user", "ann lee", "/admin/decisions/user/?q=ann+lee"),
-     ("session", "sess_1", "/admin/runners/browsersession/sess_1/change/"),
-     ("tenant", "ten_1", "/admin/decisions/tenant/ten_1/change/")],
-)  # fmt: skip
+    [
+        ("user", "ann lee", "/admin/decisions/user/?q=ann+lee"),
+        ("session", "sess_1", "/admin/runners/browsersession/sess_1/change/"),
+        ("tenant", "ten_1", "/admin/decisions/tenant/ten_1/change/"),
+    ],
+)
 def test_what_a_row_is_about_is_a_click_away(
     boss: Client, tell: Callable[..., AuditEntry], kind: str, about: str, leads_to: str
 ) -> None:

@@ -22,9 +22,15 @@ def page(boss: Client, *parts: str, **query: str) -> str:
 
 def report(principal: Principal, note: str) -> Outcome:
     outcome = decide(principal)
-    call = {"decision_id": outcome.decision_id, "user_id": "alice", "outcome_status": "success",
-            "outcome_note": note, "actual_impact_vector": {"time": -0.6}, "procedure": "by hand",
-            "success_criteria": "it is there"}  # fmt: skip
+    call = {
+        "decision_id": outcome.decision_id,
+        "user_id": "alice",
+        "outcome_status": "success",
+        "outcome_note": note,
+        "actual_impact_vector": {"time": -0.6},
+        "procedure": "by hand",
+        "success_criteria": "it is there",
+    }
     report_outcome(principal=principal, call=call)
     return outcome
 

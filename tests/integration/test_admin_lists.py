@@ -60,10 +60,15 @@ ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_n
 
 @pytest.mark.parametrize(
     ("query", "index"),
-    [("?time=hour", "audit_time"), ("?time=older", "audit_time"), ("?q=token:7", "audit_actor"),
-     ("?outcome=refused", "audit_action"), ("?action=run.refused", "audit_action"),
-     ("?q=run_77", "audit_resource")],
-)  # fmt: skip
+    [
+        ("?time=hour", "audit_time"),
+        ("?time=older", "audit_time"),
+        ("?q=token:7", "audit_actor"),
+        ("?outcome=refused", "audit_action"),
+        ("?action=run.refused", "audit_action"),
+        ("?q=run_77", "audit_resource"),
+    ],
+)
 def test_the_log_is_searched_by_an_index(
     boss: Client, long_log: None, query: str, index: str
 ) -> None:
@@ -92,7 +97,7 @@ ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_n
 @pytest.mark.parametrize(
     ("query", "index"),
     [("?q=sess_42", "run_by_session"), ("", "run_newest_of_all"), ("?status=failed", ENDED_BADLY)],
-)  # fmt: skip
+)
 def test_the_list_of_runs_is_found_by_an_index(
     boss: Client, make_run: Callable[..., Run], query: str, index: str
 ) -> None:

@@ -16,10 +16,12 @@ pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
 
 @pytest.mark.parametrize(
     ("path", "told"),
-    [("/admin/decisions/decision/?status=waiting", "Nothing to confirm"),
-     ("/admin/runs/task/?status=error", "Nothing found"),
-     ("/admin/artifacts/artifact/", "Nothing yet")],
-)  # fmt: skip
+    [
+        ("/admin/decisions/decision/?status=waiting", "Nothing to confirm"),
+        ("/admin/runs/task/?status=error", "Nothing found"),
+        ("/admin/artifacts/artifact/", "Nothing yet"),
+    ],
+)
 def test_an_empty_list_asks_nobody_to_make_what_nobody_makes(
     boss: Client, path: str, told: str
 ) -> None:

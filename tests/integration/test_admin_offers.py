@@ -17,9 +17,10 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 
 EVIL = "<script>alert(1)</script>"
 PUBLISHED = {
-    "name": "echo", "description": EVIL,
+    "name": "echo",
+    "description": EVIL,
     "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
-}  # fmt: skip
+}
 
 
 def publishing(line: Line) -> None:
@@ -30,9 +31,12 @@ def publishing(line: Line) -> None:
 def target(principal: Principal) -> ExecutionTarget:
     """A runner whose config names a tool, on which a rule allows another."""
     says = TargetSays(
-        principal.tenant_id, principal.workspace_id, "builder", "docker-runner",
+        principal.tenant_id,
+        principal.workspace_id,
+        "builder",
+        "docker-runner",
         config={"tools": [{"name": "ls", "description": "List."}]},
-    )  # fmt: skip
+    )
     target = make_target(says, actor="test")
     allow_on_target(target, ["deploy", "*"], actor="test")
     return target

@@ -25,8 +25,10 @@ def test_a_tenant_its_workspace_and_its_user_are_made(boss: Client) -> None:
     assert User.objects.get(workspace=place).user_id == "ann"
     told = AuditEntry.objects.filter(actor="admin:boss", action__endswith=".created")
     assert [(row.resource_type, row.resource_id) for row in told.order_by("id")] == [
-        ("tenant", tenant.id), ("workspace", place.id), ("user", "ann"),
-    ]  # fmt: skip
+        ("tenant", tenant.id),
+        ("workspace", place.id),
+        ("user", "ann"),
+    ]
     assert told.get(resource_type="user").workspace_id == place.id
 
 
@@ -48,9 +50,9 @@ def test_a_user_id_that_no_call_could_name_makes_no_user(
 
 
 @pytest.mark.parametrize(
-    ("model", "fields"), [("tenant", {"name": "x"}), ("workspace", {"name": "x"}),
-                          ("user", {"user_id": "x"})],
-)  # fmt: skip
+    ("model", "fields"),
+    [("tenant", {"name": "x"}), ("workspace", {"name": "x"}), ("user", {"user_id": "x"})],
+)
 def test_making_one_needs_its_permission(
     staff: Callable[..., Client], model: str, fields: dict[str, Any], principal: Principal
 ) -> None:

@@ -17,9 +17,11 @@ from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
 pytest_plugins = [
-    "tests.support.admin_fixtures", "tests.support.workspace_fixtures",
-    "tests.support.model_fixtures", "tests.support.agent_fixtures",
-]  # fmt: skip
+    "tests.support.admin_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+]
 MakeRun = Callable[..., Run]
 Staff = Callable[..., Client]
 INBOX = "/admin/decisions/decision/?status=waiting"
@@ -30,8 +32,12 @@ EVIL = '"><script>window.ran=1</script>'
 @pytest.fixture
 def asking(make_run: MakeRun) -> Run:
     """A run that asks for a colour."""
-    asked = {"type": "answer", "question": f"Which? {EVIL}", "expiresAt": UNTIL,
-             "suggestions": ["red", f"blue {EVIL}"]}  # fmt: skip
+    asked = {
+        "type": "answer",
+        "question": f"Which? {EVIL}",
+        "expiresAt": UNTIL,
+        "suggestions": ["red", f"blue {EVIL}"],
+    }
     return make_run(status="running", ready=False, waiting_for=asked)
 
 

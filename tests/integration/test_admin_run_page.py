@@ -38,9 +38,11 @@ def test_a_failure_tells_code_message_recovery_and_the_next_action(
     boss: Client, make_story: Callable[..., Run]
 ) -> None:
     error = {
-        "errorCode": "RUN_TIMEOUT", "message": "Too late.", "recovery": "Split the task.",
+        "errorCode": "RUN_TIMEOUT",
+        "message": "Too late.",
+        "recovery": "Split the task.",
         "details": {"succeededSteps": 1},
-    }  # fmt: skip
+    }
     action = {"tool": "run_task_template", "args": {"templateId": "t"}, "reason": "smaller"}
     page = page_of(
         boss, make_story(["failed"], status="failed", error=error, next_actions=[action])

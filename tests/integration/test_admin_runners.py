@@ -29,8 +29,15 @@ ENDPOINT = "http://127.0.0.1:18081/execute"
 def filled_in(principal: Principal) -> dict[str, Any]:
     """What a person fills in for a runner."""
     place = f"{principal.tenant_id}|{principal.workspace_id}"
-    return {"name": "builder", "place": place, "endpoint": ENDPOINT, "auth_token": "s3cret-token",
-            "timeout_ms": "60000", "on_unreachable": "deny", "enabled": "on"}  # fmt: skip
+    return {
+        "name": "builder",
+        "place": place,
+        "endpoint": ENDPOINT,
+        "auth_token": "s3cret-token",
+        "timeout_ms": "60000",
+        "on_unreachable": "deny",
+        "enabled": "on",
+    }
 
 
 def make(boss: Client, filled_in: dict[str, Any], **more: Any) -> ExecutionTarget:
@@ -43,15 +50,21 @@ def test_a_runner_made_here_is_called_as_it_was_filled_in(
 ) -> None:
     runner = runner_of(make(boss, filled_in), Caller.of(principal))
     assert (runner.endpoint, runner.auth_token, runner.timeout_ms) == (
-        ENDPOINT, "s3cret-token", 60_000,
-    )  # fmt: skip
+        ENDPOINT,
+        "s3cret-token",
+        60_000,
+    )
 
 
 def test_its_token_is_on_no_page(boss: Client, filled_in: dict[str, Any]) -> None:
     runner = make(boss, filled_in)
     entry = AuditEntry.objects.get(action="target.created")
-    pages = [LIST, f"{LIST}{runner.id}/change/", f"{LIST}{runner.id}/edit/",
-             f"/admin/decisions/auditentry/{entry.id}/change/"]  # fmt: skip
+    pages = [
+        LIST,
+        f"{LIST}{runner.id}/change/",
+        f"{LIST}{runner.id}/edit/",
+        f"/admin/decisions/auditentry/{entry.id}/change/",
+    ]
     answers = [boss.get(page) for page in pages]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert not [answer for answer in answers if b"s3cret" in answer.content]
@@ -67,9 +80,12 @@ def test_its_token_is_on_no_page(boss: Client, filled_in: dict[str, Any]) -> Non
     ],
 )
 def test_a_change_keeps_the_token_unless_it_says_otherwise(
-    boss: Client, filled_in: dict[str, Any], principal: Principal, change: dict[str, Any],
+    boss: Client,
+    filled_in: dict[str, Any],
+    principal: Principal,
+    change: dict[str, Any],
     kept: str | None,
-) -> None:  # fmt: skip
+) -> None:
     runner = make(boss, filled_in)
     answer = boss.post(f"{LIST}{runner.id}/edit/", {**filled_in, **change, "version": 1})
     assert answer.status_code == 302

@@ -27,8 +27,13 @@ def filled_in(principal: Principal, tmp_path: Path, settings: Any) -> dict[str, 
     settings.WORKSPACE_ROOTS, settings.WORKSPACE = (tmp_path,), None
     (tmp_path / "game").mkdir()
     place = f"{principal.tenant_id}|{principal.workspace_id}"
-    return {"name": "game", "place": place, "root": str(tmp_path / "game"), "is_default": "on",
-            "enabled": "on"}  # fmt: skip
+    return {
+        "name": "game",
+        "place": place,
+        "root": str(tmp_path / "game"),
+        "is_default": "on",
+        "enabled": "on",
+    }
 
 
 def test_a_folder_made_here_is_worked_on_from_the_next_call_on(
@@ -92,9 +97,13 @@ def test_making_and_changing_are_permissions_of_their_own(
 def test_a_runners_token_is_shown_nowhere(boss: Client, principal: Principal) -> None:
     sealed = seal(b"canary-of-a-runner")
     target = ExecutionTarget.objects.create(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, kind="docker-runner",
-        name="runner", endpoint="http://127.0.0.1:18081/execute", sealed_auth_token=sealed,
-    )  # fmt: skip
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        kind="docker-runner",
+        name="runner",
+        endpoint="http://127.0.0.1:18081/execute",
+        sealed_auth_token=sealed,
+    )
     for path in (LIST, f"{LIST}{target.id}/change/"):
         answer = boss.get(path)
         page = answer.content.decode()

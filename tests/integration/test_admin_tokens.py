@@ -16,9 +16,13 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 
 LIST = "/admin/decisions/token/"
 FORM: dict[str, Any] = {
-    "name": "agent", "tenant": "acme", "workspace": "research", "acts_for": "ada\nbob\n",
-    "trust": "remote", "scopes": ["runs:read"],
-}  # fmt: skip
+    "name": "agent",
+    "tenant": "acme",
+    "workspace": "research",
+    "acts_for": "ada\nbob\n",
+    "trust": "remote",
+    "scopes": ["runs:read"],
+}
 
 
 def test_a_token_is_shown_once_and_works(boss: Client) -> None:
@@ -76,10 +80,16 @@ def test_a_revoked_token_gets_no_users(boss: Client) -> None:
 
 def test_a_wrong_form_makes_no_token(boss: Client) -> None:
     wrongs: list[dict[str, Any]] = [
-        {"name": ""}, {"name": "<svg onload=1>"}, {"scopes": ["everything"]}, {"scopes": []},
-        {"trust": "total"}, {"workspace": "a\0b"}, {"name": "x" * 129},
-        {"acts_for": "x" * 129}, {"acts_for": "a\0b"},
-    ]  # fmt: skip
+        {"name": ""},
+        {"name": "<svg onload=1>"},
+        {"scopes": ["everything"]},
+        {"scopes": []},
+        {"trust": "total"},
+        {"workspace": "a\0b"},
+        {"name": "x" * 129},
+        {"acts_for": "x" * 129},
+        {"acts_for": "a\0b"},
+    ]
     for wrong in wrongs:
         answer = boss.post(LIST + "new/", {**FORM, **wrong})
         assert answer.status_code == 200, wrong

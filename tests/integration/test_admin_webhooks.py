@@ -95,8 +95,9 @@ def test_every_deed_needs_its_permission(
     assert reader.get(DELIVERIES).status_code == reader.get(HOOKS).status_code == 200
     assert reader.post(HOOKS + "new/", FORM).status_code == 403
     for place, action, row in (
-        (HOOKS, "disable_selected", failed.webhook_id), (DELIVERIES, "replay_selected", failed.id),
-    ):  # fmt: skip
+        (HOOKS, "disable_selected", failed.webhook_id),
+        (DELIVERIES, "replay_selected", failed.id),
+    ):
         reader.post(place, {"action": action, "_selected_action": [row]})
     failed.refresh_from_db()
     assert (failed.status, Webhook.objects.get().disabled_at) == ("failed", None)

@@ -24,9 +24,11 @@ from tests.support.pages import PageServer
 from tests.support.people import say
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
-]  # fmt: skip
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
+]
 SCAN = "browser_xpath_scan"
 
 
@@ -48,9 +50,13 @@ def scans(model: ModelServer, page_server: PageServer) -> None:
 @pytest.mark.usefixtures("scans")
 @pytest.mark.parametrize(("failures", "ok"), [(1, True), (2, False)])
 def test_what_may_pass_is_tried_once_more_and_no_more(
-    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch,
-    failures: int, ok: bool,
-) -> None:  # fmt: skip
+    model: ModelServer,
+    goal: Goal,
+    place: WorkerPlace,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    ok: bool,
+) -> None:
     tool = get_tool(SCAN)
     assert tool is not None
     tries: list[int] = []

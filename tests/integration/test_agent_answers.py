@@ -13,9 +13,10 @@ from tests.support.model_server import ModelServer
 from tests.support.model_turns import Turn, complete
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 
 
 def test_an_answer_of_another_shape_is_mended_once(

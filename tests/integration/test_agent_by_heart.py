@@ -28,9 +28,10 @@ from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 
 
 def read(number: int) -> Call:
@@ -106,9 +107,12 @@ def test_a_folder_disabled_while_the_model_thinks_is_not_read(
 
 
 def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
-    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal,
+    model: ModelServer,
+    goal: Goal,
+    place: WorkerPlace,
+    principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     write, made = journal.write, list[int]()
 
     def cancel_first(held: Any, changes: Any, **more: Any) -> None:

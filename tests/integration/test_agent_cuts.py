@@ -17,9 +17,10 @@ from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Turn, anthropic_stream, complete, openai_stream, write
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 Provider = Literal["openai", "anthropic"]
 TURN = Turn(
     "I write three files.", [write("a.txt", f"{name} 你好\n", id_=name) for name in "xyz"], piece=30
@@ -69,9 +70,12 @@ def calls_of(run: Run) -> list[str]:
 
 @pytest.mark.slow
 def test_a_turn_cut_once_makes_each_call_once(
-    provider: Provider, model: ModelServer, goal: Callable[..., str], place: WorkerPlace,
+    provider: Provider,
+    model: ModelServer,
+    goal: Callable[..., str],
+    place: WorkerPlace,
     project: Path,
-) -> None:  # fmt: skip
+) -> None:
     for cut in cuts(provider):
         model.answer = says(cut)
         run_id = goal()
@@ -87,9 +91,12 @@ def test_a_turn_cut_once_makes_each_call_once(
 
 @pytest.mark.slow
 def test_a_turn_cut_twice_makes_no_call(
-    provider: Provider, model: ModelServer, goal: Callable[..., str], place: WorkerPlace,
+    provider: Provider,
+    model: ModelServer,
+    goal: Callable[..., str],
+    place: WorkerPlace,
     project: Path,
-) -> None:  # fmt: skip
+) -> None:
     for first, second in zip(cuts(provider), cuts(provider)[::-1], strict=True):
         model.answer = says(first, second)
         run_id = goal()

@@ -19,9 +19,10 @@ from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 HALVES = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}'
 
 
@@ -99,19 +100,24 @@ def test_what_a_schema_refers_to_is_found_where_the_model_is_told_it(
     model: ModelServer, goal: Goal, place: WorkerPlace
 ) -> None:
     schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema", "description": "Of the house.",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "description": "Of the house.",
         "properties": {"room": {"$ref": "#/$defs/Room"}, "$ref": {"enum": [{"$ref": "#/a"}]}},
         "$defs": {"Room": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Room"}}}},
-    }  # fmt: skip
+    }
     model.script = [complete(output={"room": {"next": {}}})]
     assert ended(goal(options={"outputSchema": schema}), place).status == "succeeded"
-    (tool,) = [one["function"] for one in model.asked[0].body["tools"]
-               if one["function"]["name"] == "attempt_completion"]  # fmt: skip
+    (tool,) = [
+        one["function"]
+        for one in model.asked[0].body["tools"]
+        if one["function"]["name"] == "attempt_completion"
+    ]
     output = tool["parameters"]["properties"]["output"]
     assert output["description"] == "Of the house."
     assert output["properties"] == {
-        "room": {"$ref": "#/properties/output/$defs/Room"}, "$ref": {"enum": [{"$ref": "#/a"}]},
-    }  # fmt: skip
+        "room": {"$ref": "#/properties/output/$defs/Room"},
+        "$ref": {"enum": [{"$ref": "#/a"}]},
+    }
     inner = output["$defs"]["Room"]["properties"]["next"]
     assert inner == {"$ref": "#/properties/output/$defs/Room"}
 
@@ -137,11 +143,14 @@ def test_a_goal_that_is_blank_is_refused(goal: Goal, text: str) -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        {"$ref": "http://169.254.169.254/x"}, {"type": "string", "pattern": "(a+)+$"},
-        {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, {"title": "x" * 65_537},
-        {"$dynamicRef": "http://169.254.169.254/"}, {"type": "nope"},
+        {"$ref": "http://169.254.169.254/x"},
+        {"type": "string", "pattern": "(a+)+$"},
+        {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+        {"title": "x" * 65_537},
+        {"$dynamicRef": "http://169.254.169.254/"},
+        {"type": "nope"},
     ],
-)  # fmt: skip
+)
 def test_a_hostile_schema_is_refused_in_the_inputs_too(goal: Goal, schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="outputSchema"):
         goal(outputSchema=schema)

@@ -19,9 +19,11 @@ from tests.support.pages import Answer, PageServer
 from tests.support.template_sites import HEAD
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
-]  # fmt: skip
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
+]
 LEAVES = "location = '/never-there'"
 ENDLESS = f"<main><h1>All</h1><p>{'word ' * 450_000}</p></main>"  # over 2 MiB of text
 

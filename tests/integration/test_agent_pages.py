@@ -17,16 +17,21 @@ from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
     "tests.support.rest_fixtures",
-]  # fmt: skip
+]
 
 
 def test_a_goal_over_several_pages_is_reached_in_a_task(
-    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
+    model: ModelServer,
+    page_server: PageServer,
+    api: httpx.Client,
+    place: WorkerPlace,
     agent_settings: Any,
-) -> None:  # fmt: skip
+) -> None:
     model.answer = Browsing(shop(page_server))
     body = {"message": "How many chairs are there?", "outputSchema": SCHEMA}
     made = api.post("/api/v1/tasks", json=body)
@@ -74,8 +79,13 @@ def test_a_tab_that_was_closed_is_opened_anew_once_and_looked_at(
             return Turn("", [Call("task_start", {"url": url}, "open")])
         tab = told[0]["result"]["tabId"]
         if len(told) == 1:
-            return Turn("", [Call("task_stop", {"closeTab": True}, "stop"),
-                             Call("browser_dom_index", {"tabId": tab}, "index")])  # fmt: skip
+            return Turn(
+                "",
+                [
+                    Call("task_stop", {"closeTab": True}, "stop"),
+                    Call("browser_dom_index", {"tabId": tab}, "index"),
+                ],
+            )
         return complete()
 
     model.answer = answer
@@ -103,12 +113,18 @@ def test_what_was_said_in_the_task_before_is_told_behind_the_system_message(
 
 
 def test_over_mcp_the_same_goal_is_a_run_of_the_template(
-    model: ModelServer, page_server: PageServer, principal: Principal, place: WorkerPlace,
+    model: ModelServer,
+    page_server: PageServer,
+    principal: Principal,
+    place: WorkerPlace,
     agent_settings: Any,
-) -> None:  # fmt: skip
+) -> None:
     model.answer = Browsing(shop(page_server))
-    asked = {"templateId": "agent_task", "inputs": {"goal": "How many chairs are there?"},
-             "options": {"mode": "async", "outputSchema": SCHEMA}}  # fmt: skip
+    asked = {
+        "templateId": "agent_task",
+        "inputs": {"goal": "How many chairs are there?"},
+        "options": {"mode": "async", "outputSchema": SCHEMA},
+    }
     host = StdioHost(OpenDoor(principal))
     try:
         run_id = structured(host.call("run_task_template", asked))["runId"]

@@ -25,9 +25,10 @@ from tests.support.model_turns import Call, Turn, complete, write
 from tests.support.people import say
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 
 
 def test_a_question_makes_the_run_wait_for_its_answer(
@@ -65,9 +66,14 @@ def test_a_question_that_nobody_answers_is_told_as_such(
 
 @pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])
 def test_a_call_that_needs_a_person_makes_the_run_wait(
-    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path, agent_settings: Any,
-    said: Callable[..., Any], ok: bool,
-) -> None:  # fmt: skip
+    model: ModelServer,
+    goal: Goal,
+    place: WorkerPlace,
+    project: Path,
+    agent_settings: Any,
+    said: Callable[..., Any],
+    ok: bool,
+) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
     make_rule(RuleSays("confirm", tool="write_to_file"), actor="t")
@@ -108,13 +114,17 @@ def test_a_tool_that_is_none_for_the_agent_is_refused_at_submit(goal: Goal) -> N
 
 
 def test_a_caller_who_may_only_read_has_an_agent_that_only_reads(
-    model: ModelServer, project: Path, principal: Principal, place: WorkerPlace,
+    model: ModelServer,
+    project: Path,
+    principal: Principal,
+    place: WorkerPlace,
     agent_settings: Any,
-) -> None:  # fmt: skip
+) -> None:
     caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
     model.script = [Turn("", [write("a.txt", "x")]), complete()]
-    submit_run(principal=caller, template_id="agent_task", inputs={"goal": "x"},
-               options={"mode": "async"})  # fmt: skip
+    submit_run(
+        principal=caller, template_id="agent_task", inputs={"goal": "x"}, options={"mode": "async"}
+    )
     place.work()
     assert "write_to_file" not in model.asked[0].tools
     assert not (project / "a.txt").exists()

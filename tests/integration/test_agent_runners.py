@@ -26,10 +26,12 @@ from tests.support.people import say
 from tests.support.stub_runner import StubRunner, saying, stub_runner
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.runner_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.runner_fixtures",
     "tests.support.agent_runner_fixtures",
-]  # fmt: skip
+]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 HELLO = Call("bash_exec", {"cmd": "printf hello"}, "b1")
 READ = {"path": "game/scene/start.txt"}
@@ -103,9 +105,14 @@ def test_what_is_denied_while_the_run_goes_on_is_offered_no_more(
 
 @pytest.mark.parametrize(("said", "times"), [(confirm, 1), (refuse, 0)])
 def test_a_call_that_needs_a_person_waits_for_one(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner,
-    said: Callable[..., Any], times: int,
-) -> None:  # fmt: skip
+    model: ModelServer,
+    goal: Goal,
+    place: WorkerPlace,
+    target_at: MakeTarget,
+    runner: StubRunner,
+    said: Callable[..., Any],
+    times: int,
+) -> None:
     target_at(runner.url, BASH)  # of high risk: without a rule a person is asked
     model.script = [Turn("", [HELLO]), complete()]
     run = ended(goal(), place)
@@ -167,9 +174,13 @@ def test_a_runner_that_is_gone_is_told_as_gone(
 
 @pytest.mark.parametrize("own", ["read_file", "ask_followup_question", "browser_click"])
 def test_a_runners_tool_that_is_called_as_one_of_ours_is_never_taken_for_it(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner,
+    model: ModelServer,
+    goal: Goal,
+    place: WorkerPlace,
+    target_at: MakeTarget,
+    runner: StubRunner,
     own: str,
-) -> None:  # fmt: skip
+) -> None:
     target_at(runner.url, {"name": own}, allow=("*",))
 
     def answer(asked: Asked) -> Turn:
@@ -188,11 +199,19 @@ def test_a_runners_tool_that_is_called_as_one_of_ours_is_never_taken_for_it(
 
 @pytest.mark.parametrize("is_ours_too", [True, False])
 def test_our_own_tool_steps_in_only_where_the_agent_has_it(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, project: Path,
+    model: ModelServer,
+    goal: Goal,
+    place: WorkerPlace,
+    target_at: MakeTarget,
+    project: Path,
     is_ours_too: bool,
-) -> None:  # fmt: skip
-    target = target_at(f"http://127.0.0.1:{free_port()}/execute", {"name": "read_file"},
-                       allow=("*",), config={"onUnreachable": "fallback_local"})  # fmt: skip
+) -> None:
+    target = target_at(
+        f"http://127.0.0.1:{free_port()}/execute",
+        {"name": "read_file"},
+        allow=("*",),
+        config={"onUnreachable": "fallback_local"},
+    )
 
     def answer(asked: Asked) -> Turn:
         (theirs,) = [name for name in asked.tools if name.startswith("read_file_")]
@@ -209,14 +228,20 @@ def test_our_own_tool_steps_in_only_where_the_agent_has_it(
 
 
 def test_a_caller_who_may_only_read_has_no_runners(
-    model: ModelServer, project: Path, principal: Principal, place: WorkerPlace,
-    agent_settings: Any, target_at: MakeTarget, runner: StubRunner,
-) -> None:  # fmt: skip
+    model: ModelServer,
+    project: Path,
+    principal: Principal,
+    place: WorkerPlace,
+    agent_settings: Any,
+    target_at: MakeTarget,
+    runner: StubRunner,
+) -> None:
     target_at(runner.url, BASH, allow=("bash.exec",))
     caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
     model.script = [Turn("", [HELLO]), complete()]
-    submit_run(principal=caller, template_id="agent_task", inputs={"goal": "x"},
-               options={"mode": "async"})  # fmt: skip
+    submit_run(
+        principal=caller, template_id="agent_task", inputs={"goal": "x"}, options={"mode": "async"}
+    )
     place.work()
     assert "bash_exec" not in model.asked[0].tools
     assert runner.asked == []

@@ -23,10 +23,12 @@ from tests.support.pages import Answer, PageServer
 from tests.support.template_sites import HEAD
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
     "tests.support.rest_fixtures",
-]  # fmt: skip
+]
 Post = Callable[[str], None]
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "read")
 
@@ -44,14 +46,20 @@ def post(api: httpx.Client) -> Post:
 
 def index_and_click(tab: int, turn: str) -> list[Call]:
     """Return two calls that are made for the page as the model knows it."""
-    return [Call("browser_dom_index", {"tabId": tab}, f"index{turn}"),
-            Call("browser_click", {"tabId": tab, "xpath": "//a"}, f"click{turn}")]  # fmt: skip
+    return [
+        Call("browser_dom_index", {"tabId": tab}, f"index{turn}"),
+        Call("browser_click", {"tabId": tab, "xpath": "//a"}, f"click{turn}"),
+    ]
 
 
 def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
-    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
-    agent_settings: Any, post: Post,
-) -> None:  # fmt: skip
+    model: ModelServer,
+    page_server: PageServer,
+    api: httpx.Client,
+    place: WorkerPlace,
+    agent_settings: Any,
+    post: Post,
+) -> None:
     url = shop(page_server)
 
     def answer(asked: Any) -> Turn:
@@ -79,9 +87,13 @@ def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
 
 
 def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
-    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
-    agent_settings: Any, post: Post,
-) -> None:  # fmt: skip
+    model: ModelServer,
+    page_server: PageServer,
+    api: httpx.Client,
+    place: WorkerPlace,
+    agent_settings: Any,
+    post: Post,
+) -> None:
     url = shop(page_server)
 
     def answer(asked: Any) -> Turn:
@@ -107,9 +119,14 @@ def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
 
 
 def test_a_page_that_a_person_had_while_another_call_waited_is_looked_at_before_the_next_turn(
-    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
-    agent_settings: Any, post: Post, project: Path,
-) -> None:  # fmt: skip
+    model: ModelServer,
+    page_server: PageServer,
+    api: httpx.Client,
+    place: WorkerPlace,
+    agent_settings: Any,
+    post: Post,
+    project: Path,
+) -> None:
     url = shop(page_server)
     opened = Turn("", [Call("task_start", {"url": url}, "open")])
     ask = Call("ask_followup_question", {"question": "Which?"})
@@ -159,9 +176,14 @@ def clicking(model: ModelServer, page_server: PageServer) -> Callable[[Callable[
 
 
 def test_a_click_that_is_under_way_ends_and_is_not_made_again(
-    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
-    agent_settings: Any, post: Post, clicking: Callable[[Callable[[], None]], None],
-) -> None:  # fmt: skip
+    model: ModelServer,
+    page_server: PageServer,
+    api: httpx.Client,
+    place: WorkerPlace,
+    agent_settings: Any,
+    post: Post,
+    clicking: Callable[[Callable[[], None]], None],
+) -> None:
     clicking(lambda: post("takeover"))
     api.post("/api/v1/tasks", json={"message": "Click."})
     place.work()
@@ -177,9 +199,14 @@ def test_a_click_that_is_under_way_ends_and_is_not_made_again(
 
 
 def test_a_stop_while_a_click_is_under_way_has_nothing_more_called(
-    model: ModelServer, page_server: PageServer, api: httpx.Client, place: WorkerPlace,
-    agent_settings: Any, post: Post, clicking: Callable[[Callable[[], None]], None],
-) -> None:  # fmt: skip
+    model: ModelServer,
+    page_server: PageServer,
+    api: httpx.Client,
+    place: WorkerPlace,
+    agent_settings: Any,
+    post: Post,
+    clicking: Callable[[Callable[[], None]], None],
+) -> None:
     clicking(lambda: post("stop"))
     api.post("/api/v1/tasks", json={"message": "Click."})
     place.work()

@@ -19,9 +19,10 @@ from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete, write
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 
 
 def test_a_goal_is_reached_in_turns_and_calls(
@@ -66,8 +67,9 @@ def test_its_events_tell_of_words_tools_and_the_answer(
     assert told[-1]["finished"] is True
     used = events(run_id, "toolUsed")
     assert [(one["phase"], one["tool"], one["toolCallId"]) for one in used] == [
-        ("start", "read_file", "r1"), ("end", "read_file", "r1"),
-    ]  # fmt: skip
+        ("start", "read_file", "r1"),
+        ("end", "read_file", "r1"),
+    ]
     assert (used[0]["args"], used[1]["ok"]) == (READ.arguments, True)
     (output,) = events(run_id, "structuredOutput")
     assert (output["status"], output["output"]) == ("ok", {"count": 1})
@@ -146,8 +148,9 @@ def test_a_completion_beside_other_calls_waits_for_their_results(
     model: ModelServer, goal: Goal, place: WorkerPlace
 ) -> None:
     model.script = [
-        Turn("", [READ, Call("attempt_completion", {"result": "too early"}, "c")]), complete("now"),
-    ]  # fmt: skip
+        Turn("", [READ, Call("attempt_completion", {"result": "too early"}, "c")]),
+        complete("now"),
+    ]
     assert ended(goal(), place).result["answer"] == "now"
     read, early = results(model.asked[1])
     assert (read["ok"], early["ok"]) == (True, False)
@@ -174,8 +177,9 @@ def test_a_long_result_is_shown_in_part_and_read_on(
             return Turn("", [Call("read_file", {"path": "long.txt"})])
         if len(model.asked) == 2:
             kept = results(asked)[0]
-            return Turn("", [Call("read_result", {"artifactId": kept["artifactId"],
-                                                  "offset": 20_000})])  # fmt: skip
+            return Turn(
+                "", [Call("read_result", {"artifactId": kept["artifactId"], "offset": 20_000})]
+            )
         return complete()
 
     model.answer = answer
@@ -192,9 +196,12 @@ def test_what_another_run_kept_is_not_read(
 ) -> None:
     model.script = [Turn("first")]
     first = ended(goal(), place)
-    kept = first.result and RunEvent.objects.filter(
-        run_id=first.id, type="artifact.created"
-    ).get().data["artifactId"]  # fmt: skip
+    kept = (
+        first.result
+        and RunEvent.objects.filter(run_id=first.id, type="artifact.created")
+        .get()
+        .data["artifactId"]
+    )
     model.script = [Turn("", [Call("read_result", {"artifactId": kept})]), complete()]
     ended(goal(), place)
     (result,) = results(model.asked[-1])

@@ -76,18 +76,30 @@ def read_all(principal: Principal, artifact_id: str, limit: int) -> tuple[str, i
 
 @pytest.mark.parametrize(
     ("offset", "limit", "length"),
-    [(0, CHUNK_MAX, 1000), (1000, CHUNK_MAX, 0), (999, CHUNK_MAX, 1), (0, 1, 1), (0, 999, 999),
-     (0, 1000, 1000), (998, 1, 1)],
-)  # fmt: skip
+    [
+        (0, CHUNK_MAX, 1000),
+        (1000, CHUNK_MAX, 0),
+        (999, CHUNK_MAX, 1),
+        (0, 1, 1),
+        (0, 999, 999),
+        (0, 1000, 1000),
+        (998, 1, 1),
+    ],
+)
 def test_chunks_count_raw_bytes_up_to_the_very_end(
     principal: Principal, make_artifact: Make, offset: int, limit: int, length: int
 ) -> None:
     artifact_id = make_artifact(b"a" * 1000)
     chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=offset, limit=limit)
     assert chunk == {
-        "artifactId": artifact_id, "mimeType": "text/plain", "totalSize": 1000, "offset": offset,
-        "length": length, "data": "a" * length, "complete": offset + length == 1000,
-    }  # fmt: skip
+        "artifactId": artifact_id,
+        "mimeType": "text/plain",
+        "totalSize": 1000,
+        "offset": offset,
+        "length": length,
+        "data": "a" * length,
+        "complete": offset + length == 1000,
+    }
 
 
 def test_an_empty_artifact_is_complete_at_once(principal: Principal, make_artifact: Make) -> None:
@@ -123,9 +135,15 @@ def test_an_offset_inside_a_character_is_refused(principal: Principal, make_arti
 
 @pytest.mark.parametrize(
     "raw",
-    [b"\x80\x81", b"caf\xe9 au lait", b"\xf0\x9f\x98", b"a" + b"\x80" * 500, b"\xff" * 40,
-     "漢".encode() * 9 + b"\xe6\xbc"],
-)  # fmt: skip
+    [
+        b"\x80\x81",
+        b"caf\xe9 au lait",
+        b"\xf0\x9f\x98",
+        b"a" + b"\x80" * 500,
+        b"\xff" * 40,
+        "漢".encode() * 9 + b"\xe6\xbc",
+    ],
+)
 @pytest.mark.parametrize("limit", [1, 3, 50])
 def test_text_that_is_no_utf8_can_be_read_to_its_end_all_the_same(
     principal: Principal, make_artifact: Make, raw: bytes, limit: int

@@ -22,12 +22,14 @@ from runs.services import cancel_run
 TABLE = "decisions_auditentry"
 COLUMNS = "tenant_id, workspace_id, action, actor, resource_type, resource_id, metadata, created_at"
 jsons = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab\u00e9\u6f22 "), inner),
     max_leaves=5,
-)  # fmt: skip
+)
 
 
 def a_deed(**metadata: Any) -> Deed:
@@ -94,10 +96,20 @@ def test_the_orm_cannot_change_a_row_either(principal: Principal) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"actor": "x"}, {"action": "x"}, {"resource_id": "run_2"}, {"resource_type": "x"},
-     {"tenant_id": "x"}, {"workspace_id": "x"}, {"metadata": {"reason": "another"}},
-     {"metadata": {}}, {"mac": "0" * 64}, {"mac": ""}, {"mac": "\u6f22" * 64}],
-)  # fmt: skip
+    [
+        {"actor": "x"},
+        {"action": "x"},
+        {"resource_id": "run_2"},
+        {"resource_type": "x"},
+        {"tenant_id": "x"},
+        {"workspace_id": "x"},
+        {"metadata": {"reason": "another"}},
+        {"metadata": {}},
+        {"mac": "0" * 64},
+        {"mac": ""},
+        {"mac": "\u6f22" * 64},
+    ],
+)
 def test_any_changed_column_is_told_from_what_we_wrote(
     principal: Principal, change: dict[str, Any]
 ) -> None:
@@ -131,8 +143,9 @@ def test_rows_written_under_an_older_key_stay_genuine(principal: Principal) -> N
         assert not is_genuine(AuditEntry.objects.get(id=made.id))
 
 
-@settings(max_examples=60, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(metadata=st.dictionaries(st.text("abc"), jsons, max_size=3))
 @pytest.mark.usefixtures("principal")
 def test_whatever_a_deed_tells_its_row_reads_back_genuine(metadata: dict[str, Any]) -> None:

@@ -60,13 +60,17 @@ def test_several_processes_find_what_one_does(
     Sealer().seal_all()
     assert check_audit_log(processes) == Report(sealed=20, checkpoints=1)
     first = AuditEntry.objects.order_by("id")[0].id
-    attack("DELETE FROM {seals} WHERE position = 7",  # last of a part, first of one, amid one
-           "DELETE FROM {rows} WHERE id = %(id)s", id=first + 19)  # fmt: skip
+    attack(
+        "DELETE FROM {seals} WHERE position = 7",  # last of a part, first of one, amid one
+        "DELETE FROM {rows} WHERE id = %(id)s",
+        id=first + 19,
+    )
     report = check_audit_log(processes)
     assert (report.sealed, report.unsealed, report.faults) == (19, 1, 2)
     assert report.told == [
-        "seal 7: it is missing from the chain", f"row {first + 19} (seal 20): the row was removed",
-    ]  # fmt: skip
+        "seal 7: it is missing from the chain",
+        f"row {first + 19} (seal 20): the row was removed",
+    ]
 
 
 @pytest.mark.parametrize("look", ["head_of_chain", "kept_heads"])
@@ -91,10 +95,19 @@ def test_an_empty_log_is_whole(principal: Principal) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["actor = 'x'", "action = 'run.ended'", "resource_id = 'run_x'", "resource_type = 'x'",
-     "tenant_id = 'x'", "workspace_id = 'x'", "metadata = '{\"n\": 40}'", "metadata = '[]'",
-     "mac = '0'", "created_at = '2020-01-01 00:00:00+00:00'"],
-)  # fmt: skip
+    [
+        "actor = 'x'",
+        "action = 'run.ended'",
+        "resource_id = 'run_x'",
+        "resource_type = 'x'",
+        "tenant_id = 'x'",
+        "workspace_id = 'x'",
+        "metadata = '{\"n\": 40}'",
+        "metadata = '[]'",
+        "mac = '0'",
+        "created_at = '2020-01-01 00:00:00+00:00'",
+    ],
+)
 def test_an_edited_row_is_found(sealed: list[int], change: str) -> None:
     attack("UPDATE {rows} SET " + change + " WHERE id = %(id)s", id=sealed[4])
     told = only_fault(check_audit_log())
@@ -107,8 +120,12 @@ def test_a_row_edited_by_a_writer_with_the_key_is_found(sealed: list[int]) -> No
     other = AuditEntry.objects.latest("id").id
     source = "(SELECT {} FROM {rows} WHERE id = %(other)s)"
     sets = ", ".join(f"{name} = {source.replace('{}', name)}" for name in COPIED.split(", "))
-    attack("UPDATE {rows} SET " + sets + " WHERE id = %(id)s",
-           "DELETE FROM {rows} WHERE id = %(other)s", id=sealed[4], other=other)  # fmt: skip
+    attack(
+        "UPDATE {rows} SET " + sets + " WHERE id = %(id)s",
+        "DELETE FROM {rows} WHERE id = %(other)s",
+        id=sealed[4],
+        other=other,
+    )
     assert "another row stands in its place" in only_fault(check_audit_log())
 
 
@@ -118,31 +135,42 @@ def test_a_removed_row_is_found(sealed: list[int]) -> None:
 
 
 def test_a_row_removed_with_its_seal_is_found(sealed: list[int]) -> None:
-    attack("DELETE FROM {rows} WHERE id = %(id)s",
-           "DELETE FROM {seals} WHERE entry_id = %(id)s", id=sealed[4])  # fmt: skip
+    attack(
+        "DELETE FROM {rows} WHERE id = %(id)s",
+        "DELETE FROM {seals} WHERE entry_id = %(id)s",
+        id=sealed[4],
+    )
     assert only_fault(check_audit_log()) == "seal 5: it is missing from the chain"
 
 
 def test_a_gap_that_was_closed_by_renumbering_is_found(sealed: list[int]) -> None:
-    attack("DELETE FROM {rows} WHERE id = %(id)s",
-           "DELETE FROM {seals} WHERE entry_id = %(id)s",
-           "UPDATE {seals} SET position = -position WHERE position > 5",
-           "UPDATE {seals} SET position = -position - 1 WHERE position < 0",
-           id=sealed[4])  # fmt: skip
+    attack(
+        "DELETE FROM {rows} WHERE id = %(id)s",
+        "DELETE FROM {seals} WHERE entry_id = %(id)s",
+        "UPDATE {seals} SET position = -position WHERE position > 5",
+        "UPDATE {seals} SET position = -position - 1 WHERE position < 0",
+        id=sealed[4],
+    )
     report = check_audit_log()
     assert report.told[0].startswith(f"row {sealed[5]} (seal 5): the seal is not what our sealer")
 
 
 def test_the_end_cut_off_with_its_seals_is_found_by_the_checkpoint(sealed: list[int]) -> None:
-    attack("DELETE FROM {rows} WHERE id >= %(id)s",
-           "DELETE FROM {seals} WHERE entry_id >= %(id)s", id=sealed[7])  # fmt: skip
+    attack(
+        "DELETE FROM {rows} WHERE id >= %(id)s",
+        "DELETE FROM {seals} WHERE entry_id >= %(id)s",
+        id=sealed[7],
+    )
     told = only_fault(check_audit_log())
     assert told == "seal 10: a checkpoint kept it as head, and the chain ends at 7"
 
 
 def test_the_end_cut_off_stays_found_when_the_sealer_goes_on(sealed: list[int]) -> None:
-    attack("DELETE FROM {rows} WHERE id >= %(id)s",
-           "DELETE FROM {seals} WHERE entry_id >= %(id)s", id=sealed[7])  # fmt: skip
+    attack(
+        "DELETE FROM {rows} WHERE id >= %(id)s",
+        "DELETE FROM {seals} WHERE entry_id >= %(id)s",
+        id=sealed[7],
+    )
     for number in range(5):
         record(Deed("run.ended", "local", "run", f"run_{number}", "ten_1", "ws_1"))
     Sealer().seal_all()
@@ -157,9 +185,13 @@ def test_all_of_it_removed_is_found(sealed: list[int]) -> None:
 
 
 def test_rows_that_changed_places_are_found(sealed: list[int]) -> None:
-    attack("UPDATE {rows} SET id = -1 WHERE id = %(a)s",
-           "UPDATE {rows} SET id = %(a)s WHERE id = %(b)s",
-           "UPDATE {rows} SET id = %(b)s WHERE id = -1", a=sealed[2], b=sealed[6])  # fmt: skip
+    attack(
+        "UPDATE {rows} SET id = -1 WHERE id = %(a)s",
+        "UPDATE {rows} SET id = %(a)s WHERE id = %(b)s",
+        "UPDATE {rows} SET id = %(b)s WHERE id = -1",
+        a=sealed[2],
+        b=sealed[6],
+    )
     report = check_audit_log()
     assert report.faults == 2
     assert all("another row stands in its place" in told for told in report.told)
@@ -167,9 +199,11 @@ def test_rows_that_changed_places_are_found(sealed: list[int]) -> None:
 
 
 def test_seals_that_changed_places_are_found(sealed: list[int]) -> None:
-    attack("UPDATE {seals} SET position = -1 WHERE position = 3",
-           "UPDATE {seals} SET position = 3 WHERE position = 7",
-           "UPDATE {seals} SET position = 7 WHERE position = -1")  # fmt: skip
+    attack(
+        "UPDATE {seals} SET position = -1 WHERE position = 3",
+        "UPDATE {seals} SET position = 3 WHERE position = 7",
+        "UPDATE {seals} SET position = 7 WHERE position = -1",
+    )
     report = check_audit_log()
     assert report.told[0].startswith(f"row {sealed[6]} (seal 3): the seal is not what our sealer")
 
@@ -182,9 +216,11 @@ def test_an_edited_seal_is_found(sealed: list[int], column: str) -> None:
 
 
 def test_a_row_put_in_without_the_key_is_found_and_never_sealed(sealed: list[int]) -> None:
-    attack("INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
-           "UPDATE {rows} SET actor = 'forged' WHERE id = (SELECT max(id) FROM {rows})",
-           id=sealed[4])  # fmt: skip
+    attack(
+        "INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
+        "UPDATE {rows} SET actor = 'forged' WHERE id = (SELECT max(id) FROM {rows})",
+        id=sealed[4],
+    )
     Sealer().seal_all()
     assert AuditSeal.objects.count() == 10
     assert "not what our writer wrote: run.started run run_4 by forged" in only_fault(
@@ -193,24 +229,29 @@ def test_a_row_put_in_without_the_key_is_found_and_never_sealed(sealed: list[int
 
 
 def test_a_copy_of_a_genuine_row_is_found_and_never_sealed(sealed: list[int]) -> None:
-    attack("INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
-           id=sealed[4])  # fmt: skip
+    attack(
+        "INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s", id=sealed[4]
+    )
     Sealer().seal_all()
     assert AuditSeal.objects.count() == 10
     assert "it is a copy of another row" in only_fault(check_audit_log())
 
 
 def test_a_row_put_in_among_the_old_ones_is_found(sealed: list[int]) -> None:
-    attack("INSERT INTO {rows} (id, {copied}) SELECT -5, {forged} FROM {rows} WHERE id = %(id)s",
-           id=sealed[0])  # fmt: skip
+    attack(
+        "INSERT INTO {rows} (id, {copied}) SELECT -5, {forged} FROM {rows} WHERE id = %(id)s",
+        id=sealed[0],
+    )
     assert only_fault(check_audit_log()).startswith("row -5 (not sealed)")
 
 
 def test_a_forged_seal_is_found(sealed: list[int]) -> None:
-    attack("INSERT INTO {rows} ({copied}) SELECT {forged} FROM {rows} WHERE id = %(id)s",
-           "INSERT INTO {seals} (position, entry_id, mac, prev, hash) SELECT 11, max(id), '00',"
-           " (SELECT hash FROM {seals} WHERE position = 10), '11' FROM {rows}",
-           id=sealed[0])  # fmt: skip
+    attack(
+        "INSERT INTO {rows} ({copied}) SELECT {forged} FROM {rows} WHERE id = %(id)s",
+        "INSERT INTO {seals} (position, entry_id, mac, prev, hash) SELECT 11, max(id), '00',"
+        " (SELECT hash FROM {seals} WHERE position = 10), '11' FROM {rows}",
+        id=sealed[0],
+    )
     report = check_audit_log()
     assert report.faults == 2
     assert "(seal 11): the seal is not what our sealer wrote" in report.told[0]

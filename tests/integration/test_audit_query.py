@@ -49,10 +49,15 @@ def test_rows_come_newest_first_as_the_contract_shows_them(
     item, *_ = api.get("/api/v1/audit", params={"limit": 1}).json()["items"]
     assert abs(item.pop("createdAt") / 1000 - datetime.now(UTC).timestamp()) < 3600
     assert item == {
-        "id": newest, "tenantId": principal.tenant_id, "workspaceId": principal.workspace_id,
-        "action": "run.ended", "actor": "worker:wrk_1", "resourceType": "run",
-        "resourceId": "run_new", "metadata": {"n": 1},
-    }  # fmt: skip
+        "id": newest,
+        "tenantId": principal.tenant_id,
+        "workspaceId": principal.workspace_id,
+        "action": "run.ended",
+        "actor": "worker:wrk_1",
+        "resourceType": "run",
+        "resourceId": "run_new",
+        "metadata": {"n": 1},
+    }
 
 
 def test_a_token_that_names_users_reads_what_is_theirs_and_its_own(
@@ -82,11 +87,14 @@ def test_each_filter_keeps_what_it_says(
     one = tell("run.started", "run_a", "token:tok_1")
     two = tell("run.ended", "run_b", "token:tok_2")
     cases: list[tuple[dict[str, str], list[int]]] = [
-        ({"action": "run.started"}, [one]), ({"actor": "token:tok_2"}, [two]),
-        ({"resourceId": "run_a"}, [one]), ({"resourceId": "run_a", "action": "run.ended"}, []),
+        ({"action": "run.started"}, [one]),
+        ({"actor": "token:tok_2"}, [two]),
+        ({"resourceId": "run_a"}, [one]),
+        ({"resourceId": "run_a", "action": "run.ended"}, []),
         ({"workspaceId": principal.workspace_id, "actor": "token:tok_1"}, [one]),
-        ({"workspaceId": "ws_elsewhere"}, []), ({"tenantId": "ten_elsewhere"}, []),
-    ]  # fmt: skip
+        ({"workspaceId": "ws_elsewhere"}, []),
+        ({"tenantId": "ten_elsewhere"}, []),
+    ]
     for query, wanted in cases:
         assert ids(api.get("/api/v1/audit", params=query)) == wanted, query
 
@@ -134,23 +142,46 @@ def test_a_token_without_the_scope_is_refused(client_with: Callable[..., httpx.C
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=1001", "limit=x", "limit=1&limit=2", "cursor=", "cursor=-1", "cursor=x",
-     "cursor=1%00", "cursor=9999999999999999999", "from=-1", "from=1.5", "to=2026-01-01",
-     "from=99999999999999999", "action=", "actor=%00", "nothing=1", f"action={'x' * 65}"],
-)  # fmt: skip
+    [
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "limit=1&limit=2",
+        "cursor=",
+        "cursor=-1",
+        "cursor=x",
+        "cursor=1%00",
+        "cursor=9999999999999999999",
+        "from=-1",
+        "from=1.5",
+        "to=2026-01-01",
+        "from=99999999999999999",
+        "action=",
+        "actor=%00",
+        "nothing=1",
+        f"action={'x' * 65}",
+    ],
+)
 def test_a_bad_query_is_refused_in_the_one_shape(api: httpx.Client, query: str) -> None:
     assert refusal(api.get(f"/api/v1/audit?{query}"), 400)["errorCode"] == "INVALID_PARAMETER"
 
 
 @pytest.mark.parametrize(
     "filters",
-    [{}, {"action": "run.started"}, {"actor": "token:tok_1"}, {"resource_id": "run_7"},
-     {"since_ms": 1, "before_ms": 2}, {"since_ms": 1_000_000_000_000, "cursor": "90"}],
-)  # fmt: skip
+    [
+        {},
+        {"action": "run.started"},
+        {"actor": "token:tok_1"},
+        {"resource_id": "run_7"},
+        {"since_ms": 1, "before_ms": 2},
+        {"since_ms": 1_000_000_000_000, "cursor": "90"},
+    ],
+)
 def test_no_filter_reads_the_whole_log(principal: Principal, filters: dict[str, Any]) -> None:
     place = principal.tenant_id, principal.workspace_id
-    record_all([Deed("run.started", f"token:tok_{n}", "run", f"run_{n}", *place)
-                for n in range(3000)])  # fmt: skip
+    record_all(
+        [Deed("run.started", f"token:tok_{n}", "run", f"run_{n}", *place) for n in range(3000)]
+    )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     with CaptureQueriesContext(connection) as asked:

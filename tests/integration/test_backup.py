@@ -123,8 +123,12 @@ def test_no_password_stands_on_a_command_line(old: Place, tmp_path: Path) -> Non
     )
     spy.chmod(0o755)
     url = old.home.env["DATABASE_URL"].replace("postgres@", "postgres:hunter2@")
-    said = old.refused("backup", str(tmp_path / "kept"), DATABASE_URL=url,
-                       PATH=f"{spy.parent}:{os.environ['PATH']}")  # fmt: skip
+    said = old.refused(
+        "backup",
+        str(tmp_path / "kept"),
+        DATABASE_URL=url,
+        PATH=f"{spy.parent}:{os.environ['PATH']}",
+    )
     assert "hunter2" not in said
     assert "--format=custom" in said
     assert subprocess.run(["grep", "-rq", "hunter2", tmp_path], check=False).returncode == 1

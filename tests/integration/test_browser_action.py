@@ -46,26 +46,62 @@ def outside() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "url",
-    ["https://example.com/", "http://127.0.0.1.evil.test/", "http://localhost.evil.test/",
-     "http://localhost@evil.test/", "http://localhost:80@evil.test/", "http://user@localhost/",
-     "http://[::1]/", "http://127.1/", "http://0x7f.1/", "http://2130706433/", "http://0.0.0.0/",
-     "http://127.0.0.2/", "http://LOCALHOST/", "http://localhost./", "http://foo.localhost/",
-     "HTTP://localhost/", "http://localhost\\@evil.test/", "http://localhost#@evil.test/",
-     "http://localhost?x", "file:///etc/passwd", "javascript:alert(1)", "data:text/html,hi",
-     "about:blank", "chrome://version/", "ftp://localhost/", "view-source:http://localhost/",
-     "ws://localhost/", "http://localhost:8000/admin/", "http://127.0.0.1:8000/",
-     "http://[::ffff:127.0.0.1]/", "http://ⓛocalhost/", "http:localhost/", "localhost:80"],
-)  # fmt: skip
+    [
+        "https://example.com/",
+        "http://127.0.0.1.evil.test/",
+        "http://localhost.evil.test/",
+        "http://localhost@evil.test/",
+        "http://localhost:80@evil.test/",
+        "http://user@localhost/",
+        "http://[::1]/",
+        "http://127.1/",
+        "http://0x7f.1/",
+        "http://2130706433/",
+        "http://0.0.0.0/",
+        "http://127.0.0.2/",
+        "http://LOCALHOST/",
+        "http://localhost./",
+        "http://foo.localhost/",
+        "HTTP://localhost/",
+        "http://localhost\\@evil.test/",
+        "http://localhost#@evil.test/",
+        "http://localhost?x",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "data:text/html,hi",
+        "about:blank",
+        "chrome://version/",
+        "ftp://localhost/",
+        "view-source:http://localhost/",
+        "ws://localhost/",
+        "http://localhost:8000/admin/",
+        "http://127.0.0.1:8000/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://ⓛocalhost/",
+        "http:localhost/",
+        "localhost:80",
+    ],
+)
 def test_what_is_not_plainly_this_machine_is_against_the_policy(game: Project, url: str) -> None:
     assert code(game, "open", url=url) == "E_POLICY_VIOLATION"
 
 
 @pytest.mark.parametrize(
     "url",
-    ["", "no address", "/etc/passwd", "http://localhost:99999/", "http://localhost:0/",
-     "http://localhost/a b", "http://localhost/\n", " http://localhost/", "http://localhost/\ud800",
-     "http://localhost/a\\b", "http://localhost/" + "x" * 9000],
-)  # fmt: skip
+    [
+        "",
+        "no address",
+        "/etc/passwd",
+        "http://localhost:99999/",
+        "http://localhost:0/",
+        "http://localhost/a b",
+        "http://localhost/\n",
+        " http://localhost/",
+        "http://localhost/\ud800",
+        "http://localhost/a\\b",
+        "http://localhost/" + "x" * 9000,
+    ],
+)
 def test_what_is_no_address_at_all_is_a_bad_argument(game: Project, url: str) -> None:
     assert code(game, "open", url=url) == "E_BAD_ARGS"
 
@@ -111,8 +147,9 @@ def test_localhost_is_reached_by_its_name(shown_game: Project, page_server: Page
     assert page_server.hits["/game"] == 1
 
 
-@pytest.mark.parametrize("action", [{"action": "click", "selector": "a"}, {"action": "screenshot",
-                                    "path": "a.png"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "action", [{"action": "click", "selector": "a"}, {"action": "screenshot", "path": "a.png"}]
+)
 def test_without_a_page_there_is_nothing_to_do(shown_game: Project, action: dict[str, str]) -> None:
     error = shown_game.error("browser_action", **action)
     assert error["errorCode"] == "E_PREVIEW_FAIL"
@@ -217,12 +254,23 @@ def test_a_picture_is_kept_in_the_workspace_and_as_an_artifact(
 
 @pytest.mark.parametrize(
     ("path", "wanted"),
-    [("../x.png", "E_DENY_PATH"), ("/tmp/x.png", "E_DENY_PATH"), (".git/x.png", "E_DENY_PATH"),
-     ("link/x.png", "E_DENY_PATH"), ("a.txt", "E_BAD_ARGS"), ("a", "E_BAD_ARGS"),
-     ("shots/", "E_BAD_ARGS"), (".png", "E_BAD_ARGS"), ("folder.png", "E_BAD_ARGS"),
-     ("game/bg.png", "E_CONFLICT"), ("x\0.png", "E_BAD_ARGS"),
-     (".env.png", "E_DENY_PATH"), ("linked.png", "E_DENY_PATH"), ("", "E_BAD_ARGS")],
-)  # fmt: skip
+    [
+        ("../x.png", "E_DENY_PATH"),
+        ("/tmp/x.png", "E_DENY_PATH"),
+        (".git/x.png", "E_DENY_PATH"),
+        ("link/x.png", "E_DENY_PATH"),
+        ("a.txt", "E_BAD_ARGS"),
+        ("a", "E_BAD_ARGS"),
+        ("shots/", "E_BAD_ARGS"),
+        (".png", "E_BAD_ARGS"),
+        ("folder.png", "E_BAD_ARGS"),
+        ("game/bg.png", "E_CONFLICT"),
+        ("x\0.png", "E_BAD_ARGS"),
+        (".env.png", "E_DENY_PATH"),
+        ("linked.png", "E_DENY_PATH"),
+        ("", "E_BAD_ARGS"),
+    ],
+)
 def test_a_picture_goes_nowhere_else(
     shown_game: Project, tmp_path: Path, path: str, wanted: str
 ) -> None:
@@ -272,5 +320,7 @@ def test_the_session_of_local_pages_ends_with_the_runs(
 def test_the_schema_is_the_seeds() -> None:
     assert REQUEST["properties"]["url"]["pattern"] == LOCAL_URL
     assert [rule["then"]["required"] for rule in REQUEST["allOf"]] == [
-        ["action", "url"], ["action", "selector"], ["action", "path"],
-    ]  # fmt: skip
+        ["action", "url"],
+        ["action", "selector"],
+        ["action", "path"],
+    ]

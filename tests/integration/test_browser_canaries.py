@@ -26,9 +26,11 @@ from tests.support.people import say
 from tests.support.template_sites import Site, words
 
 pytest_plugins = [
-    "tests.support.login_fixtures", "tests.support.rest_fixtures", "tests.support.admin_fixtures",
+    "tests.support.login_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.admin_fixtures",
     "tests.support.template_fixtures",
-]  # fmt: skip
+]
 LogIn = Callable[..., Submitted]
 ODD = 'canary "pass" <wörd> & 7731'
 SHORT = "k9-x2"
@@ -46,8 +48,11 @@ def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
         answers.append(api.get(f"/api/v1/artifacts/{artifact_id}/content").text)
     host = StdioHost(OpenDoor(principal))
     try:
-        for tool, given in (("get_task_run", {"runId": run_id}), ("list_task_runs", {}),
-                            ("subscribe_task_run_events", {"runId": run_id})):  # fmt: skip
+        for tool, given in (
+            ("get_task_run", {"runId": run_id}),
+            ("list_task_runs", {}),
+            ("subscribe_task_run_events", {"runId": run_id}),
+        ):
             answers.append(str(structured(host.call(tool, given))))
     finally:
         host.close()
@@ -62,9 +67,12 @@ def everywhere(
 
     def look(run_id: str, said: list[str]) -> dict[str, str | bytes]:
         return {
-            "row": every_row(), "file": every_file(), "said": "\n".join(said),
-            "answer": every_answer(api, principal, run_id), "page": every_page(boss, run_id),
-        }  # fmt: skip
+            "row": every_row(),
+            "file": every_file(),
+            "said": "\n".join(said),
+            "answer": every_answer(api, principal, run_id),
+            "page": every_page(boss, run_id),
+        }
 
     return look
 
@@ -84,9 +92,14 @@ Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
     ids=["in", "refused", "short", "no form", "a site that leaks"],
 )
 def test_no_way_of_a_login_leaves_its_credentials_anywhere(
-    log_in: LogIn, place: WorkerPlace, everywhere: Everywhere,
-    username: str, password: str, path: str, status: str,
-) -> None:  # fmt: skip
+    log_in: LogIn,
+    place: WorkerPlace,
+    everywhere: Everywhere,
+    username: str,
+    password: str,
+    path: str,
+    status: str,
+) -> None:
     with overhearing() as said:
         made = log_in(username=username, password=password, path=path)
         place.work()
@@ -102,8 +115,9 @@ def test_a_login_that_leaks_and_succeeds_tells_nothing_of_it(
     log_in: LogIn, place: WorkerPlace, everywhere: Everywhere
 ) -> None:
     with overhearing() as said:
-        made = log_in(username="canary-user-5521", password=ODD, path="/leaky",
-                      successIndicator=None)  # fmt: skip
+        made = log_in(
+            username="canary-user-5521", password=ODD, path="/leaky", successIndicator=None
+        )
         place.work()
         run = Run.objects.get(id=made.run_id)
         places = everywhere(run.id, said)
@@ -113,9 +127,12 @@ def test_a_login_that_leaks_and_succeeds_tells_nothing_of_it(
 
 
 def test_a_canceled_login_leaves_nothing(
-    log_in: LogIn, place: WorkerPlace, everywhere: Everywhere, principal: Principal,
+    log_in: LogIn,
+    place: WorkerPlace,
+    everywhere: Everywhere,
+    principal: Principal,
     in_background: Callable[..., Any],
-) -> None:  # fmt: skip
+) -> None:
     waits = {"type": "selector", "value": "#never", "timeoutMs": 20_000}
     with overhearing() as said:
         made = log_in(username="canary-user-5521", password=ODD, successIndicator=waits)
@@ -134,8 +151,9 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
 ) -> None:
     with overhearing() as said:
         made = log_in(password=ODD, username="canary-user-5521", options={"idempotencyKey": "k"})
-        again = log_in(password="another", username="canary-user-5521",
-                       options={"idempotencyKey": "k"})  # fmt: skip
+        again = log_in(
+            password="another", username="canary-user-5521", options={"idempotencyKey": "k"}
+        )
         queued = everywhere(made.run_id, said)
         cancel_run(principal=principal, run_id=made.run_id)
     assert (again.run_id, again.inputs_match) == (made.run_id, True)
@@ -145,11 +163,18 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
 
 @pytest.mark.parametrize("tool", ["submit_form", "wait_for"])
 def test_a_form_that_a_person_confirmed_and_the_page_echoes_tells_no_flagged_value(
-    hand_in: Callable[..., str], place: WorkerPlace, site: Site, everywhere: Everywhere, tool: str,
-) -> None:  # fmt: skip
+    hand_in: Callable[..., str],
+    place: WorkerPlace,
+    site: Site,
+    everywhere: Everywhere,
+    tool: str,
+) -> None:
     make_rule(RuleSays("confirm", tool=tool), actor="test")
-    site.server.add("/form", "<title>Form</title><form action=/echo><label>Code"
-                    " <input name=code></label><button>Send</button></form>")  # fmt: skip
+    site.server.add(
+        "/form",
+        "<title>Form</title><form action=/echo><label>Code"
+        " <input name=code></label><button>Send</button></form>",
+    )
     site.server.add("/echo", lambda query: html(f"<title>{query}</title><h1>Got {query}</h1>"))
     code = {"name": "code", "value": ECHOED, "locator": words("code"), "secret": True}
     with overhearing() as said:
@@ -167,13 +192,21 @@ def test_a_form_that_a_person_confirmed_and_the_page_echoes_tells_no_flagged_val
 def test_a_refusal_echoes_no_credential(
     api: httpx.Client, everywhere: Everywhere, members_site: str
 ) -> None:
-    for wrong in (ODD, {"username": "u", "password": 77_317_731}, {"username": ODD},
-                  {"username": "u", "password": ODD, "more": ODD},
-                  {"username": "u", "password": ODD * 100}):  # fmt: skip
-        body = {"templateId": "login_keep_session", "inputs": {
-            "startUrl": members_site, "credentials": wrong,
-            "fields": {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}},
-        }  # fmt: skip
+    for wrong in (
+        ODD,
+        {"username": "u", "password": 77_317_731},
+        {"username": ODD},
+        {"username": "u", "password": ODD, "more": ODD},
+        {"username": "u", "password": ODD * 100},
+    ):
+        body = {
+            "templateId": "login_keep_session",
+            "inputs": {
+                "startUrl": members_site,
+                "credentials": wrong,
+                "fields": {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"},
+            },
+        }
         answer = api.post("/api/v1/runs", json=body)
         assert answer.status_code == 400
         assert answer.json()["errorCode"] == "INVALID_PARAMETER"

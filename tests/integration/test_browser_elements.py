@@ -22,49 +22,86 @@ def test_elements_come_from_top_to_bottom_with_type_label_box_and_state(
       <a href=/y style='position:absolute;top:10px;left:5px;width:50px;height:20px'>Left</a>"""
     assert read.elements(page_server.add("/e", body)) == [
         {
-            "id": "e1", "type": "link", "label": "Left", "state": {"href": "y"},
+            "id": "e1",
+            "type": "link",
+            "label": "Left",
+            "state": {"href": "y"},
             "bounds": {"x": 5, "y": 10, "width": 50, "height": 20},
         },
         {
-            "id": "e2", "type": "link", "label": "Right", "state": {"href": "x"},
+            "id": "e2",
+            "type": "link",
+            "label": "Right",
+            "state": {"href": "x"},
             "bounds": {"x": 200, "y": 10, "width": 50, "height": 20},
         },
         {
-            "id": "e3", "type": "button", "label": "Buy", "state": {"disabled": True},
+            "id": "e3",
+            "type": "button",
+            "label": "Buy",
+            "state": {"disabled": True},
             "bounds": {"x": 20, "y": 50, "width": 80, "height": 30},
         },
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
     ("markup", "kind", "label", "state"),
     [
-        ("<label for=i>Name</label><input id=i value=Ann required>", "textbox", "Name",
-         {"value": "Ann", "required": True}),
+        (
+            "<label for=i>Name</label><input id=i value=Ann required>",
+            "textbox",
+            "Name",
+            {"value": "Ann", "required": True},
+        ),
         ("<label>Mail <input type=email placeholder=x@y></label>", "email", "Mail", {}),
         ("<input type=search placeholder='Find it'>", "searchbox", "Find it", {}),
         ("<input type=checkbox checked aria-label=Agree>", "checkbox", "Agree", {"checked": True}),
         ("<label><input type=radio name=r>Red</label>", "radio", "Red", {"checked": False}),
         ("<input type=range aria-label=Size value=7>", "slider", "Size", {"value": "7"}),
         ("<input type=submit value=Send>", "button", "Send", {}),
-        ("<select aria-label=City><option>A<option selected>B</select>", "combobox", "City",
-         {"options": ["A", "B"], "value": "B"}),
-        ("<textarea aria-label=Note readonly>x\ny</textarea>", "textbox", "Note",
-         {"value": "x y", "readonly": True}),
-        ("<details open><summary>More</summary>x</details>", "disclosure", "More",
-         {"expanded": True}),
-        ("<div role=switch aria-checked=true aria-label=Wifi>o</div>", "switch", "Wifi",
-         {"checked": True}),
+        (
+            "<select aria-label=City><option>A<option selected>B</select>",
+            "combobox",
+            "City",
+            {"options": ["A", "B"], "value": "B"},
+        ),
+        (
+            "<textarea aria-label=Note readonly>x\ny</textarea>",
+            "textbox",
+            "Note",
+            {"value": "x y", "readonly": True},
+        ),
+        (
+            "<details open><summary>More</summary>x</details>",
+            "disclosure",
+            "More",
+            {"expanded": True},
+        ),
+        (
+            "<div role=switch aria-checked=true aria-label=Wifi>o</div>",
+            "switch",
+            "Wifi",
+            {"checked": True},
+        ),
         ("<div role=tab aria-selected=false>Tab</div>", "tab", "Tab", {"selected": False}),
-        ("<button aria-expanded=false aria-label='打开菜单'>☰</button>", "button", "打开菜单",
-         {"expanded": False}),
+        (
+            "<button aria-expanded=false aria-label='打开菜单'>☰</button>",
+            "button",
+            "打开菜单",
+            {"expanded": False},
+        ),
         ("<span id=l>By id</span><input aria-labelledby=l>", "textbox", "By id", {}),
         ("<button><img alt=Icon width=9 height=9></button>", "button", "Icon", {}),
-        ("<div contenteditable=true aria-label=Editor>text</div>", "textbox", "Editor",
-         {"value": "text"}),
+        (
+            "<div contenteditable=true aria-label=Editor>text</div>",
+            "textbox",
+            "Editor",
+            {"value": "text"},
+        ),
         ("<div onclick='x()'>Press</div>", "clickable", "Press", {}),
     ],
-)  # fmt: skip
+)
 def test_each_kind_of_element_says_what_it_is(
     read: Reader, page_server: PageServer, *, markup: str, kind: str, label: str, state: object
 ) -> None:

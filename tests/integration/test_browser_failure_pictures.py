@@ -44,8 +44,13 @@ def start_in(
     principal: Principal, session_id: str, template_id: str, inputs: dict[str, Any]
 ) -> str:
     options = {"mode": "async", "timeoutMs": 60000}
-    made = submit_run(principal=principal, template_id=template_id, inputs=inputs,
-                      session_id=session_id, options=options)  # fmt: skip
+    made = submit_run(
+        principal=principal,
+        template_id=template_id,
+        inputs=inputs,
+        session_id=session_id,
+        options=options,
+    )
     return made.run_id
 
 
@@ -92,9 +97,11 @@ def pictured(reader: Reader, pages: PageServer, markup: str) -> bool:
     ],
 )
 def test_a_field_that_holds_a_secret_is_emptied_wherever_it_is(
-    open_reader: Callable[..., Reader], page_server: PageServer, field: str,
+    open_reader: Callable[..., Reader],
+    page_server: PageServer,
+    field: str,
     wrap: Callable[[str], str],
-) -> None:  # fmt: skip
+) -> None:
     reader = open_reader()
     assert pictured(reader, page_server, wrap(field))
     [tab] = reader.session.open_tabs()
@@ -106,9 +113,11 @@ def test_a_field_that_holds_a_secret_is_emptied_wherever_it_is(
 @pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: frame(shadow(markup))])
 @pytest.mark.parametrize("text", [CANARY, f"<p>{CANARY}", f"<button>{CANARY}</button>"])
 def test_a_page_that_says_a_secret_is_not_shown(
-    open_reader: Callable[..., Reader], page_server: PageServer, text: str,
+    open_reader: Callable[..., Reader],
+    page_server: PageServer,
+    text: str,
     wrap: Callable[[str], str],
-) -> None:  # fmt: skip
+) -> None:
     assert not pictured(open_reader(), page_server, wrap(text))
 
 

@@ -76,8 +76,10 @@ def test_broken_built_ins_and_shadowed_properties_do_not_stop_the_reader(
     assert page["title"] == "Hostile"
     assert page["content"]["sections"] == [{"heading": "Still read", "level": 1, "text": "Text."}]
     assert [element["label"] for element in page["pageInfo"]["elements"]] == [
-        "childNodes", "getAttribute", "nodeType",
-    ]  # fmt: skip
+        "childNodes",
+        "getAttribute",
+        "nodeType",
+    ]
     assert "hijacked" not in json.dumps(page)
 
 

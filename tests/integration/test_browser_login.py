@@ -42,9 +42,13 @@ def test_a_login_keeps_its_session_for_the_next_run(
     run = ended(made.run_id)
     assert run.status == "succeeded", run.error
     assert run.result == {
-        "success": True, "sessionId": made.session_id, "finalUrl": f"{members_site}/members",
-        "title": "Members", "loginState": "authenticated", "cookiesSaved": True,
-    }  # fmt: skip
+        "success": True,
+        "sessionId": made.session_id,
+        "finalUrl": f"{members_site}/members",
+        "title": "Members",
+        "loginState": "authenticated",
+        "cookiesSaved": True,
+    }
     assert (run.total_steps, run.done_steps, run.owns_session) == (5, 5, False)
     shown = get_session(principal=principal, session_id=made.session_id)
     assert (shown["live"], shown["usedByRunId"], shown["name"]) == (True, None, "127.0.0.1")
@@ -68,8 +72,10 @@ def test_without_an_indicator_nobody_can_tell(log_in: LogIn, ended: Ended) -> No
 def test_a_wrong_password_is_explained_and_shown_and_the_session_stays(
     log_in: LogIn, ended: Ended, principal: Principal
 ) -> None:
-    made = log_in(password="wrong-password", successIndicator={
-        "type": "selector", "value": "#nothing", "timeoutMs": 500})  # fmt: skip
+    made = log_in(
+        password="wrong-password",
+        successIndicator={"type": "selector", "value": "#nothing", "timeoutMs": 500},
+    )
     run = ended(made.run_id)
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
@@ -86,8 +92,9 @@ def test_a_field_that_is_not_there_is_named(log_in: LogIn, ended: Ended) -> None
     error = error_of(run)
     assert error["errorCode"] == "TPL_LOGIN_FIELD_NOT_FOUND"
     assert (error["details"]["field"], error["details"]["causeCode"]) == (
-        "username", "ELEMENT_NOT_FOUND",
-    )  # fmt: skip
+        "username",
+        "ELEMENT_NOT_FOUND",
+    )
     assert run.next_actions[0]["args"]["sessionId"] == run.session_id
 
 

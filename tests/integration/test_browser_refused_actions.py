@@ -19,9 +19,10 @@ from runs.worker import WorkerPlace
 from tests.support.pages import Answer, PageServer, serve_pages
 
 pytest_plugins = [
-    "tests.support.browser_fixtures", "tests.support.template_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.template_fixtures",
     "tests.support.workspace_fixtures",
-]  # fmt: skip
+]
 
 Ended = Callable[..., Run]
 
@@ -31,8 +32,10 @@ def made(place: WorkerPlace, browser_closed: None, principal: Principal) -> Ende
     """Make calls as a run that goes on over failed ones, and return it."""
 
     def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:
-        inputs = {"calls": [{"name": name, "args": args} for name, args in calls],
-                  "stopOnError": False}  # fmt: skip
+        inputs = {
+            "calls": [{"name": name, "args": args} for name, args in calls],
+            "stopOnError": False,
+        }
         run_id = submit_run(
             principal=caller, template_id="call_tools", inputs=inputs, options={"mode": "async"}
         ).run_id
@@ -80,9 +83,12 @@ def test_an_address_that_is_refused_stops_no_later_action(
     gone = page_server.add("/out", Answer(status=302, headers={"Location": outside}))
     game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
     run = made(
-        act("open", url=gone), act("open", url=game), act("click", selector="#go"),
-        act("open", url=game), act("screenshot", path="a.png"),
-    )  # fmt: skip
+        act("open", url=gone),
+        act("open", url=game),
+        act("click", selector="#go"),
+        act("open", url=game),
+        act("screenshot", path="a.png"),
+    )
     no = "E_POLICY_VIOLATION"
     assert (run.status, came_of(run)) == ("partial_success", [no, "ok", no, "ok", "ok"])
     assert refused(run) == [(0, "127.0.0.2"), (2, "127.0.0.2")]

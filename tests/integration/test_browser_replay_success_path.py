@@ -26,9 +26,11 @@ SEARCH = [
     {"tool": "open_page", "args": {"url": "${url}"}},
     {"tool": "fill_field", "args": {"locator": words("search articles"), "value": "${query} 队列"}},
     {"tool": "submit_form", "args": {}},
-    {"tool": "read_current_page",
-     "args": {"waitFor": {"type": "selector", "value": "li.result", "timeoutMs": 20000}}},
-]  # fmt: skip
+    {
+        "tool": "read_current_page",
+        "args": {"waitFor": {"type": "selector", "value": "li.result", "timeoutMs": 20000}},
+    },
+]
 
 
 @pytest.fixture
@@ -36,8 +38,14 @@ def keep(principal: Principal) -> Keep:
     """Write a success path of alice's and return its id: `keep(steps, "url", "query")`."""
 
     def write(procedure: Any, *slots: str, user_id: str = "alice", **changed: Any) -> str:
-        path = {**PATH, "user_id": user_id, "procedure": procedure, "required_slots": list(slots),
-                "slot_definitions": dict.fromkeys(slots, "what it says"), **changed}  # fmt: skip
+        path = {
+            **PATH,
+            "user_id": user_id,
+            "procedure": procedure,
+            "required_slots": list(slots),
+            "slot_definitions": dict.fromkeys(slots, "what it says"),
+            **changed,
+        }
         written = put_success_path(principal=principal, call=path)
         return str(written["item"]["object_id"])
 
@@ -46,9 +54,11 @@ def keep(principal: Principal) -> Keep:
 
 def submit(principal: Principal, **inputs: Any) -> str:
     return submit_run(
-        principal=principal, template_id="replay_success_path", inputs=inputs,
+        principal=principal,
+        template_id="replay_success_path",
+        inputs=inputs,
         options={"mode": "async"},
-    ).run_id  # fmt: skip
+    ).run_id
 
 
 def refusal(principal: Principal, **inputs: Any) -> InvalidInput:
@@ -86,8 +96,11 @@ def test_steps_that_share_no_page_are_not_done_twice(
 def test_the_first_step_that_fails_ends_the_run(
     carry_out: CarryOut, site: Site, keep: Keep
 ) -> None:
-    wrong = [SEARCH[0], {"tool": "fill_field", "args": {"locator": words("postal code"),
-                                                        "value": "x"}}, SEARCH[3]]  # fmt: skip
+    wrong = [
+        SEARCH[0],
+        {"tool": "fill_field", "args": {"locator": words("postal code"), "value": "x"}},
+        SEARCH[3],
+    ]
     run = carry_out(
         "replay_success_path", objectId=keep(wrong, "url"), slots={"url": site.url("/search")}
     )
@@ -154,17 +167,26 @@ def test_unknown_foreign_and_other_objects_read_the_same(
     told = {
         refusal(who, objectId=which, slots=slots, **more).message
         for who, which, more in (
-            (principal, "obj_nothing", {}), (principal, shell, {}), (stranger, object_id, {}),
-            (bob, object_id, {}), (principal, object_id, {"version": 2}),
+            (principal, "obj_nothing", {}),
+            (principal, shell, {}),
+            (stranger, object_id, {}),
+            (bob, object_id, {}),
+            (principal, object_id, {"version": 2}),
         )
-    }  # fmt: skip
+    }
     assert told == {"inputs.objectId: there is no such success path."}
 
 
 @pytest.mark.parametrize(
-    "inputs", [{}, {"objectId": ""}, {"objectId": "x", "slots": []}, {"objectId": "x", "more": 1},
-               {"objectId": "x", "version": 0}],
-)  # fmt: skip
+    "inputs",
+    [
+        {},
+        {"objectId": ""},
+        {"objectId": "x", "slots": []},
+        {"objectId": "x", "more": 1},
+        {"objectId": "x", "version": 0},
+    ],
+)
 def test_inputs_are_closed(principal: Principal, inputs: dict[str, Any]) -> None:
     assert refusal(principal, **inputs).details["errors"]
 
@@ -174,10 +196,13 @@ def test_a_slot_that_stands_alone_keeps_its_type(principal: Principal, keep: Kee
     wait = {"tool": "wait_for", "args": {"condition": until}}
     object_id = keep([SEARCH[0], wait], "url", "id", "ms")
     plan = judge_submission(
-        principal=principal, template_id="replay_success_path", session_id=None, options={},
+        principal=principal,
+        template_id="replay_success_path",
+        session_id=None,
+        options={},
         inputs={"objectId": object_id, "slots": {"url": "http://x.test/", "id": "a", "ms": 50}},
         slot_is_free=False,
-    ).plan  # fmt: skip
+    ).plan
     told = {"type": "selector", "value": "#a", "timeoutMs": 50}
     assert plan[1].input["args"] == {"condition": told}
 

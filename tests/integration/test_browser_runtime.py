@@ -142,9 +142,14 @@ def test_a_killed_browser_or_driver_is_a_crashed_page_and_the_retry_has_a_new_on
 
 @pytest.mark.parametrize("victim", ["browser", "driver"])
 def test_a_browser_that_died_while_nobody_looked_is_replaced_for_the_next_session(
-    browser_loop: LoopThread, runtime: BrowserRuntime, reader: Reader,
-    page_server: PageServer, base: Path, *, victim: str,
-) -> None:  # fmt: skip
+    browser_loop: LoopThread,
+    runtime: BrowserRuntime,
+    reader: Reader,
+    page_server: PageServer,
+    base: Path,
+    *,
+    victim: str,
+) -> None:
     reader(page_server.url("/plain"))
     processes(base)[victim].kill()
     time.sleep(0.3)
@@ -154,9 +159,12 @@ def test_a_browser_that_died_while_nobody_looked_is_replaced_for_the_next_sessio
 
 
 def test_a_driver_that_hangs_is_ended_and_replaced(
-    monkeypatch: pytest.MonkeyPatch, runtime: BrowserRuntime, reader: Reader,
-    page_server: PageServer, base: Path,
-) -> None:  # fmt: skip
+    monkeypatch: pytest.MonkeyPatch,
+    runtime: BrowserRuntime,
+    reader: Reader,
+    page_server: PageServer,
+    base: Path,
+) -> None:
     monkeypatch.setattr("runners.browser.runtime.PING_SECONDS", 1.0)
     monkeypatch.setattr("runners.browser.runtime.CLOSE_SECONDS", 1.0)
     reader(page_server.url("/plain"))
@@ -183,9 +191,11 @@ def test_a_killed_owner_leaves_no_process_and_what_it_leaves_on_disk_is_swept(
     page_server: PageServer, base: Path, ending: signal.Signals
 ) -> None:
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, page_server.url("/plain")], text=True,
-        env={**os.environ, "TMPDIR": str(base)}, stdout=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-c", OWNER, page_server.url("/plain")],
+        text=True,
+        env={**os.environ, "TMPDIR": str(base)},
+        stdout=subprocess.PIPE,
+    )
     assert owner.stdout is not None
     assert owner.stdout.readline() == "up\n"
     assert len(living(base)) >= 3

@@ -43,9 +43,12 @@ def test_a_form_is_filled_by_typing_and_sent_once(carry_out: CarryOut, site: Sit
     ((path, sent),) = site.server.forms
     assert (path, sent.pop("copy")) == ("/sent", "on")
     assert sent == {
-        "name": "Ada 王", "mail": "ada@example.org", "topic": "Support", "day": "2026-11-22",
+        "name": "Ada 王",
+        "mail": "ada@example.org",
+        "topic": "Support",
+        "day": "2026-11-22",
         "text": "line one\r\nline two",
-    }  # fmt: skip
+    }
     assert effects(run)[-2:] == [("once", "succeeded"), ("read", "succeeded")]
 
 

@@ -68,9 +68,11 @@ def search(principal: Principal, pages: PageServer) -> Callable[..., str]:
     def submit(path: str = "/leaky", **inputs: Any) -> str:
         asked = {"startUrl": pages.url(path), "query": "canary-typed-0123", "searchField": SEARCH}
         return submit_run(
-            principal=principal, template_id="search_extract", inputs=asked | inputs,
+            principal=principal,
+            template_id="search_extract",
+            inputs=asked | inputs,
             options={"mode": "async", "timeoutMs": 60_000},
-        ).run_id  # fmt: skip
+        ).run_id
 
     return submit
 
@@ -125,9 +127,12 @@ def test_a_failed_step_names_a_trace_that_ends_with_the_page_as_it_was(
 
 @pytest.mark.parametrize("trace", ["retry", "always"])
 def test_no_canary_of_the_page_stands_in_its_trace(
-    principal: Principal, ended: Ended, search: Callable[..., str], settings: Any,
+    principal: Principal,
+    ended: Ended,
+    search: Callable[..., str],
+    settings: Any,
     trace: str,
-) -> None:  # fmt: skip
+) -> None:
     settings.TRACE = trace
     waits = {"type": "selector", "value": "#never", "timeoutMs": 500}
     files = trace_of(principal, ended(search(waitForResults=waits)))
@@ -147,9 +152,12 @@ def test_a_whole_story_tells_steps_requests_and_complaints(
     files = trace_of(principal, ended(search(waitForResults=waits)))
     titles = [line["title"] for line in lines_of(files) if line.get("title")]
     assert titles == [
-        "open the page", "enter the query", "submit the search", "wait for the results",
+        "open the page",
+        "enter the query",
+        "submit the search",
+        "wait for the results",
         "wait for the results: NAVIGATION_TIMEOUT",
-    ]  # fmt: skip
+    ]
     logged = [line["text"] for line in lines_of(files) if line["type"] == "console"]
     assert set(logged) == {"the page complains"}
     asked = [line["snapshot"] for line in lines_of(files, "trace.network")]
@@ -178,23 +186,31 @@ def test_a_run_with_secret_inputs_is_never_traced(
     field = {"name": "pin", "value": "canary-0123", "locator": SEARCH, "secret": True}
     run = ended(
         submit_run(
-            principal=principal, template_id="submit_and_verify",
+            principal=principal,
+            template_id="submit_and_verify",
             inputs={"startUrl": pages.url("/leaky"), "fields": [field], "submit": NOWHERE},
             options={"mode": "async"},
         ).run_id
-    )  # fmt: skip
+    )
     assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
     assert "traceArtifactId" not in error_of(run)["details"]
     assert not Artifact.objects.filter(run_id=run.id, kind="trace").exists()
 
 
 def test_traces_can_be_turned_off_and_batches_have_none(
-    principal: Principal, ended: Ended, search: Callable[..., str], settings: Any,
+    principal: Principal,
+    ended: Ended,
+    search: Callable[..., str],
+    settings: Any,
     pages: PageServer,
-) -> None:  # fmt: skip
+) -> None:
     urls = [pages.url("/hang-up"), pages.url("/plain")]
-    batch = submit_run(principal=principal, template_id="batch_extract_pages",
-                       inputs={"urls": urls}, options={"mode": "async"})  # fmt: skip
+    batch = submit_run(
+        principal=principal,
+        template_id="batch_extract_pages",
+        inputs={"urls": urls},
+        options={"mode": "async"},
+    )
     assert ended(batch.run_id).status == "partial_success"
     settings.TRACE = "never"
     assert "traceArtifactId" not in error_of(ended(search(searchField=NOWHERE)))["details"]

@@ -35,9 +35,11 @@ def waiting(
     make_rule(RuleSays("confirm", tool="submit_form"), actor="t")
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     run_id = hand_in(
-        "submit_and_verify", startUrl=site.url("/contact"), fields=[field],
+        "submit_and_verify",
+        startUrl=site.url("/contact"),
+        fields=[field],
         successIndicator={"type": "textIncludes", "value": "Thank you"},
-    )  # fmt: skip
+    )
     place.work()
     yield Run.objects.get(id=run_id)
     Run.objects.filter(id=run_id).update(epoch=99)
@@ -122,16 +124,22 @@ def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal
 
 
 def test_a_named_session_keeps_its_page_too(
-    place: WorkerPlace, principal: Principal, site: Site, browser_closed: None,
-) -> None:  # fmt: skip
+    place: WorkerPlace,
+    principal: Principal,
+    site: Site,
+    browser_closed: None,
+) -> None:
     make_rule(RuleSays("confirm", tool="submit_form"), actor="t")
     session = create_session(principal=principal, name="kept")["sessionId"]
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     inputs = {"startUrl": site.url("/contact"), "fields": [field]}
     made = submit_run(
-        principal=principal, template_id="submit_and_verify", inputs=inputs, session_id=session,
+        principal=principal,
+        template_id="submit_and_verify",
+        inputs=inputs,
+        session_id=session,
         options={"mode": "async"},
-    )  # fmt: skip
+    )
     place.work()
     run = Run.objects.get(id=made.run_id)
     assert Decision.objects.get().tool == "submit_form"

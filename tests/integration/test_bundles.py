@@ -46,15 +46,19 @@ def test_a_stream_hands_over_so_many_lines_or_so_many_bytes() -> None:
     mebibyte = 1024 * 1024
     assert asyncio.run(portions()) == [
         *((mebibyte, lines) for lines in (4, 8, 12, 16, 20)),
-        (5000, 520), (5000, 1020), (2000, 1220),
-    ]  # fmt: skip
+        (5000, 520),
+        (5000, 1020),
+        (2000, 1220),
+    ]
 
 
 @pytest.fixture
 def evidence(
-    submit: Callable[..., str], principal: Principal, make_artifact: Callable[..., str],
+    submit: Callable[..., str],
+    principal: Principal,
+    make_artifact: Callable[..., str],
     tmp_path: Path,
-) -> Path:  # fmt: skip
+) -> Path:
     """The evidence of a canceled run with an artifact, contents and all."""
     run_id = submit("ok", "ok")
     make_artifact(b"kept\n" * 100_000, run_id=run_id)
@@ -83,9 +87,15 @@ def test_the_evidence_of_a_run_tells_all_of_it_and_is_whole(evidence: Path) -> N
     assert (report.faults, report.unsealed) == (0, 1), report.told
     audit = AuditEntry.objects.filter(resource_id=run.id).count()
     assert dict(report.lines) == {
-        "head": 1, "run": 1, "step": 2, "event": run.last_seq, "artifact": 1, "content": 3,
-        "audit": audit, "end": 1,
-    }  # fmt: skip
+        "head": 1,
+        "run": 1,
+        "step": 2,
+        "event": run.last_seq,
+        "artifact": 1,
+        "content": 3,
+        "audit": audit,
+        "end": 1,
+    }
 
 
 def test_evidence_comes_over_rest_as_a_file(
@@ -122,7 +132,7 @@ def test_nothing_secret_is_in_the_evidence(evidence: Path) -> None:
         (lambda lines: lines.append(lines[-1]), None, "changed, put in"),
         (lambda lines: lines.__setitem__(0, b"\xff\xfe\n"), 1, "no line of a bundle"),
     ],
-)  # fmt: skip
+)
 def test_a_line_that_was_tampered_with_is_named(
     evidence: Path, change: Callable[[list[bytes]], object], line: int | None, why: str
 ) -> None:
@@ -203,11 +213,19 @@ def test_a_runs_decisions_are_in_its_evidence_and_keep_their_secrets(
 ) -> None:
     run_id = submit("ok")
     decision = Decision.objects.create(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, kind="step",
-        principal_id=principal.id, mode="confirm", tool="bash.exec", run_id=run_id, step_index=0,
-        subject_digest="d" * 64, deed_key="k" * 64, arguments={"cmd": "ls"},
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        kind="step",
+        principal_id=principal.id,
+        mode="confirm",
+        tool="bash.exec",
+        run_id=run_id,
+        step_index=0,
+        subject_digest="d" * 64,
+        deed_key="k" * 64,
+        arguments={"cmd": "ls"},
         created_at=datetime.now(UTC),
-    )  # fmt: skip
+    )
     place = principal.tenant_id, principal.workspace_id
     record(Deed("confirmation.tried", "local", "decision", str(decision.id), *place))
     record(Deed("thing.done", "local", "other", str(decision.id), *place))
@@ -216,8 +234,10 @@ def test_a_runs_decisions_are_in_its_evidence_and_keep_their_secrets(
     assert check_bundle(path).faults == 0
     (told,) = [one for one in records(path) if one["type"] == "decision"]
     assert (told["tool"], told["arguments"], told["confirmation"]) == (
-        "bash.exec", {"cmd": "ls"}, None,
-    )  # fmt: skip
+        "bash.exec",
+        {"cmd": "ls"},
+        None,
+    )
     actions = {one["action"] for one in records(path) if one["type"] == "audit"}
     assert "confirmation.tried" in actions
     assert "thing.done" not in actions

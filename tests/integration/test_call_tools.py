@@ -51,9 +51,11 @@ def hand_in(principal: Principal, project: Path) -> Callable[..., str]:
 
     def make(*calls: Call, caller: Principal = principal, **more: Any) -> str:
         return submit_run(
-            principal=caller, template_id="call_tools", inputs={"calls": list(calls), **more},
+            principal=caller,
+            template_id="call_tools",
+            inputs={"calls": list(calls), **more},
             options={"mode": "async"},
-        ).run_id  # fmt: skip
+        ).run_id
 
     return make
 
@@ -142,9 +144,12 @@ def test_files_are_for_who_may_call_their_tools(
     hand_in: Callable[..., str], principal: Principal
 ) -> None:
     reader = Principal(
-        "token:reader", principal.tenant_id, principal.workspace_id,
-        frozenset({"runs:write", "tools:read"}), "local",
-    )  # fmt: skip
+        "token:reader",
+        principal.tenant_id,
+        principal.workspace_id,
+        frozenset({"runs:write", "tools:read"}),
+        "local",
+    )
     assert hand_in(call("get_runtime_info"), caller=reader)
     with pytest.raises(Forbidden):
         hand_in(PREVIEW, caller=reader)
@@ -168,10 +173,12 @@ def test_an_approved_call_is_carried_under_a_newer_key(
     place_ids = principal.tenant_id, principal.workspace_id
     opening = Deed("tool.called", principal.id, "tool", "get_runtime_info", *place_ids)
     carried: dict[str, Any] = {
-        "principal": principal, "template_id": "call_tools", "options": {"mode": "async"},
+        "principal": principal,
+        "template_id": "call_tools",
+        "options": {"mode": "async"},
         "inputs": {"calls": [call("get_runtime_info")]},
         "carries": CarriedCall(use, "call_1", opening),
-    }  # fmt: skip
+    }
     with pytest.raises(ConfirmationRequired):
         submit_run(**carried)
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
@@ -189,9 +196,12 @@ def test_the_target_stays_the_one_of_the_submit(
     ExecutionTarget.objects.update(is_default=False)
     (project.parent / "other").mkdir()
     says = TargetSays(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="other",
-        is_default=True, config={"root": str(project.parent / "other")},
-    )  # fmt: skip
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        name="other",
+        is_default=True,
+        config={"root": str(project.parent / "other")},
+    )
     make_target(says, actor="test")
     assert ended(run_id, idle_place).status == "succeeded"
     assert (project / SCENE).exists()
@@ -228,19 +238,29 @@ def test_a_write_whose_worker_was_lost_is_not_made_again(
 def test_a_success_path_without_files_takes_no_target(
     project: Path, principal: Principal, target_id: str
 ) -> None:
-    kept = put_success_path(principal=principal, call={
-        "user_id": "ann", "name": "look", "intent": "look at a page", "required_slots": [],
-        "slot_definitions": {}, "success_criteria": "it is read", "confidence": "high",
-        "validity": "long", "tags": [],
-        "procedure": [{"tool": "read_page", "args": {"url": "https://example.com/"}}],
-    })  # fmt: skip
+    kept = put_success_path(
+        principal=principal,
+        call={
+            "user_id": "ann",
+            "name": "look",
+            "intent": "look at a page",
+            "required_slots": [],
+            "slot_definitions": {},
+            "success_criteria": "it is read",
+            "confidence": "high",
+            "validity": "long",
+            "tags": [],
+            "procedure": [{"tool": "read_page", "args": {"url": "https://example.com/"}}],
+        },
+    )
     if target_id == "the default":
         target_id = ExecutionTarget.objects.get().id
     with pytest.raises(InvalidInput, match="targetId: no step"):
         submit_run(
-            principal=principal, template_id="replay_success_path",
+            principal=principal,
+            template_id="replay_success_path",
             inputs={"objectId": kept["item"]["object_id"], "targetId": target_id},
-        )  # fmt: skip
+        )
 
 
 def audited(run_id: str, *actions: str) -> list[dict[str, Any]]:
@@ -259,8 +279,11 @@ def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
     run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), idle_place)
     rows = audited(run.id, *CALLS)
     assert [one["action"] for one in rows] == [
-        "tool.called", "tool.failed", "tool.called", "tool.succeeded",
-    ]  # fmt: skip
+        "tool.called",
+        "tool.failed",
+        "tool.called",
+        "tool.succeeded",
+    ]
     assert (rows[1]["ok"], rows[1]["code"]) == (False, "E_NOT_FOUND")
     assert (rows[3]["tool"], rows[3]["ok"]) == ("get_runtime_info", True)
 
@@ -282,9 +305,13 @@ def test_a_write_is_audited_before_and_after(
     run = ended(hand_in(PREVIEW, WRITE, WRITE), idle_place)
     rows = audited(run.id, *CALLS)
     assert [one["action"] for one in rows] == [
-        "tool.called", "tool.succeeded", "tool.called", "tool.succeeded", "tool.called",
+        "tool.called",
+        "tool.succeeded",
+        "tool.called",
+        "tool.succeeded",
+        "tool.called",
         "tool.failed",
-    ]  # fmt: skip
+    ]
     for one in rows:
         assert (one["path"], one["targetId"]) == (SCENE, ExecutionTarget.objects.get().id)
     assert (rows[2]["step"], rows[2]["argsDigest"]) == (1, rows[3]["argsDigest"])
@@ -357,19 +384,32 @@ def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
 def test_a_success_path_may_have_steps_of_workspace_tools(
     idle_place: WorkerPlace, project: Path, principal: Principal
 ) -> None:
-    kept = put_success_path(principal=principal, call={
-        "user_id": "ann", "name": "new scene", "intent": "write a scene",
-        "required_slots": ["scene"], "slot_definitions": {"scene": "its path"},
-        "procedure": [
-            {"tool": "write_to_file",
-             "args": {"path": "${scene}", "content": "a:b;\n", "dryRun": dry}}
-            for dry in (True, False)
-        ],
-        "success_criteria": "it is there", "confidence": "high", "validity": "long", "tags": [],
-    })  # fmt: skip
+    kept = put_success_path(
+        principal=principal,
+        call={
+            "user_id": "ann",
+            "name": "new scene",
+            "intent": "write a scene",
+            "required_slots": ["scene"],
+            "slot_definitions": {"scene": "its path"},
+            "procedure": [
+                {
+                    "tool": "write_to_file",
+                    "args": {"path": "${scene}", "content": "a:b;\n", "dryRun": dry},
+                }
+                for dry in (True, False)
+            ],
+            "success_criteria": "it is there",
+            "confidence": "high",
+            "validity": "long",
+            "tags": [],
+        },
+    )
     run_id = submit_run(
-        principal=principal, template_id="replay_success_path", options={"mode": "async"},
+        principal=principal,
+        template_id="replay_success_path",
+        options={"mode": "async"},
         inputs={"objectId": kept["item"]["object_id"], "slots": {"scene": SCENE}},
-    ).run_id  # fmt: skip
+    ).run_id
     assert ended(run_id, idle_place).status == "succeeded"
     assert (project / SCENE).read_text() == "a:b;\n"

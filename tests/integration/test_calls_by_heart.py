@@ -69,9 +69,11 @@ def handed_in(principal: Principal, calls: int = 1) -> str:
     """Return the id of a run of calls that no worker has taken yet."""
     call: dict[str, Any] = {"name": "echo", "args": {}, "targetId": "target_known"}
     return submit_run(
-        principal=principal, template_id="call_tools", inputs={"calls": [call] * calls},
+        principal=principal,
+        template_id="call_tools",
+        inputs={"calls": [call] * calls},
         options={"mode": "async"},
-    ).run_id  # fmt: skip
+    ).run_id
 
 
 def worked(place: WorkerPlace, run_id: str) -> Run:
@@ -82,9 +84,11 @@ def worked(place: WorkerPlace, run_id: str) -> Run:
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
 def test_the_next_call_reads_neither_rules_nor_target(
-    target: ExecutionTarget, place: WorkerPlace, principal: Principal,
+    target: ExecutionTarget,
+    place: WorkerPlace,
+    principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     def read(*_: Any) -> Any:
         raise AssertionError("it was asked anew")
 
@@ -102,8 +106,12 @@ def test_each_call_is_told_as_it_begins_and_once_it_is_over(
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
     told = [(row.action, row.metadata["callId"]) for row in rows]
     first, second = told[0][1], told[2][1]
-    assert told == [("tool.called", first), ("tool.succeeded", first),
-                    ("tool.called", second), ("tool.succeeded", second)]  # fmt: skip
+    assert told == [
+        ("tool.called", first),
+        ("tool.succeeded", first),
+        ("tool.called", second),
+        ("tool.succeeded", second),
+    ]
     assert not OpenCall.objects.exists()
 
 
@@ -127,9 +135,12 @@ def test_a_rule_that_was_retired_allows_nothing_any_more(
 
 
 def test_a_target_that_was_disabled_is_not_called(
-    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner,
+    target: ExecutionTarget,
+    place: WorkerPlace,
+    principal: Principal,
+    runner: StubRunner,
     says: TargetSays,
-) -> None:  # fmt: skip
+) -> None:
     run_id = handed_in(principal)
     change_target(target.id, replace(says, enabled=False), actor="test")
     assert worked(place, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
@@ -137,9 +148,12 @@ def test_a_target_that_was_disabled_is_not_called(
 
 
 def test_a_target_that_moved_is_called_where_it_is_now(
-    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner,
+    target: ExecutionTarget,
+    place: WorkerPlace,
+    principal: Principal,
+    runner: StubRunner,
     says: TargetSays,
-) -> None:  # fmt: skip
+) -> None:
     run_id = handed_in(principal)
     with stub_runner(HELLO) as other:
         change_target(target.id, replace(says, endpoint=other.url, auth_token="anew"), actor="test")
@@ -149,9 +163,12 @@ def test_a_target_that_moved_is_called_where_it_is_now(
 
 
 def test_another_target_under_the_same_id_is_another(
-    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner,
+    target: ExecutionTarget,
+    place: WorkerPlace,
+    principal: Principal,
+    runner: StubRunner,
     says: TargetSays,
-) -> None:  # fmt: skip
+) -> None:
     run_id = handed_in(principal)
     delete_target(target.id, actor="test")
     with stub_runner(HELLO) as other:

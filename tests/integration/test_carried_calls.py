@@ -148,8 +148,12 @@ def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
 
     monkeypatch.setattr("runs.step_context.invoke", look)
     calls = [{"name": "get_runtime_info", **more} for more in ({}, {"timeoutMs": 5000})]
-    submit_run(principal=principal, template_id="call_tools", inputs={"calls": calls},
-               options={"mode": "async"})  # fmt: skip
+    submit_run(
+        principal=principal,
+        template_id="call_tools",
+        inputs={"calls": calls},
+        options={"mode": "async"},
+    )
     place = WorkerPlace()
     place.work()
     place.close()

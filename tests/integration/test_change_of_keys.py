@@ -34,9 +34,11 @@ def new_key_first() -> Iterator[None]:
 
 def hand_in(principal: Principal) -> Submitted:
     return submit_run(
-        principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+        principal=principal,
+        template_id="test_stepwise",
+        inputs={"do": ["ok"]},
         options={"mode": "async", "idempotencyKey": "k"},
-    )  # fmt: skip
+    )
 
 
 def test_a_token_stays_good_until_its_key_goes(principal: Principal) -> None:

@@ -24,8 +24,11 @@ def test_a_harmless_message_with_its_slots_is_acted_on(tell: Say) -> None:
     trace = answer["trace"]
     assert (trace["mode"], trace["task_type"]) == ("act", "execution")
     assert trace["l4_gate"] == {
-        "hit": False, "threshold": 0.85, "reason": "no rule hit", "top": 0.0,
-    }  # fmt: skip
+        "hit": False,
+        "threshold": 0.85,
+        "reason": "no rule hit",
+        "top": 0.0,
+    }
     assert trace["high_risk_confirmation"] == {"required": False}
     assert answer["decision"]["score"] > 0
     assert answer["user_state"]["main_constraint"] == trace["main_constraint"] == "money"
@@ -54,9 +57,10 @@ def test_answers_in_the_session_supply_the_slots_of_what_was_asked(tell: Say) ->
     decision = Decision.objects.get()
     assert decision.arguments["message"] == RISKY
     assert decision.arguments["slots"] == {
-        "environment": "staging", "target": "the orders table",
+        "environment": "staging",
+        "target": "the orders table",
         "success_criteria": "No row is left in it",
-    }  # fmt: skip
+    }
 
 
 def test_a_new_request_leaves_open_questions_behind(tell: Say) -> None:
@@ -131,8 +135,13 @@ def test_another_users_past_is_not_seen(tell: Say) -> None:
 def test_failures_of_its_kind_cost_a_later_message(principal: Principal, tell: Say) -> None:
     for _ in range(3):
         failed = tell(HARMLESS)["decision_id"]
-        call = {"decision_id": failed, "user_id": "alice", "outcome_status": "failed",
-                "outcome_note": "", "failure_type": "repeat_error"}  # fmt: skip
+        call = {
+            "decision_id": failed,
+            "user_id": "alice",
+            "outcome_status": "failed",
+            "outcome_note": "",
+            "failure_type": "repeat_error",
+        }
         report_outcome(principal=principal, call=call)
     answer = tell(HARMLESS)
     trace = answer["trace"]
@@ -171,8 +180,10 @@ def test_a_decision_leaves_one_row_of_each_kind(tell: Say) -> None:
     trace = answer["trace"]
     decision, event, outcome = Decision.objects.get(), Event.objects.get(), Outcome.objects.get()
     assert (decision.pk, event.pk, outcome.pk) == (
-        answer["decision_id"], trace["entry_id"], trace["outcome_id"],
-    )  # fmt: skip
+        answer["decision_id"],
+        trace["entry_id"],
+        trace["outcome_id"],
+    )
     assert (event.decision_id, outcome.decision_id) == (decision.pk, decision.pk)
     assert trace["outcome_status"] == "pending_actual_feedback"
     entry = AuditEntry.objects.get(action="decision.made")
@@ -218,9 +229,13 @@ def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
     principal: Principal, tell: Say
 ) -> None:
     bound = Principal(
-        "token:bound", principal.tenant_id, principal.workspace_id, principal.scopes, "local",
+        "token:bound",
+        principal.tenant_id,
+        principal.workspace_id,
+        principal.scopes,
+        "local",
         acts_for=frozenset({"bob"}),
-    )  # fmt: skip
+    )
     call = {"message": HARMLESS, "idempotency_key": "k"}
     told = set()
     tell(HARMLESS)
@@ -234,9 +249,12 @@ def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
 
 def test_the_scope_is_asked_for(principal: Principal) -> None:
     reader = Principal(
-        "token:reader", principal.tenant_id, principal.workspace_id,
-        frozenset({"continuity:read"}), "local",
-    )  # fmt: skip
+        "token:reader",
+        principal.tenant_id,
+        principal.workspace_id,
+        frozenset({"continuity:read"}),
+        "local",
+    )
     call = {"user_id": "a", "message": "x", "idempotency_key": "k"}
     with pytest.raises(Forbidden):
         asyncio.run(chat(principal=reader, call=call))
@@ -244,8 +262,13 @@ def test_the_scope_is_asked_for(principal: Principal) -> None:
 
 def test_an_old_failure_weighs_less(principal: Principal, tell: Say) -> None:
     failed = tell(HARMLESS)["decision_id"]
-    call = {"decision_id": failed, "user_id": "alice", "outcome_status": "failed",
-            "outcome_note": "", "failure_type": "data_loss"}  # fmt: skip
+    call = {
+        "decision_id": failed,
+        "user_id": "alice",
+        "outcome_status": "failed",
+        "outcome_note": "",
+        "failure_type": "data_loss",
+    }
     report_outcome(principal=principal, call=call)
     Outcome.objects.filter(decision_id=failed).update(
         reported_at=datetime.now(UTC) - timedelta(days=30)

@@ -22,9 +22,11 @@ from decisions.principals import Principal
 from tests.integration.racing import at_once
 
 RISKY = {
-    "user_id": "alice", "message": "Delete all rows of the orders table.", "idempotency_key": "k",
+    "user_id": "alice",
+    "message": "Delete all rows of the orders table.",
+    "idempotency_key": "k",
     "slots": {"environment": "staging", "target": "orders", "success_criteria": "it is empty"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -94,8 +94,12 @@ def test_nothing_is_read_or_compared_while_the_user_is_locked(
 
         monkeypatch.setattr(module, name, call)
 
-    for module, name in ((conversation, "judge"), (conversation, "redact"),
-                         (retrieval, "signature"), (retrieval, "similarity")):  # fmt: skip
+    for module, name in (
+        (conversation, "judge"),
+        (conversation, "redact"),
+        (retrieval, "signature"),
+        (retrieval, "similarity"),
+    ):
         watched(module, name)
     tell(HARMLESS)
     tell(HARMLESS)

@@ -26,8 +26,14 @@ def say(principal: Principal) -> Say:
     count = iter(range(1000))
 
     def send(message: str, **changed: Any) -> dict[str, Any]:
-        call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
-                "slots": KNOWN, "session_id": "s", **changed}  # fmt: skip
+        call = {
+            "user_id": "alice",
+            "message": message,
+            "idempotency_key": f"k{next(count)}",
+            "slots": KNOWN,
+            "session_id": "s",
+            **changed,
+        }
         trace: dict[str, Any] = asyncio.run(chat(principal=principal, call=call))["trace"]
         return trace
 
@@ -46,7 +52,7 @@ def say(principal: Principal) -> Say:
         ("把生产库的订单表删了", ["好的，谢谢。"], "直接执行吧"),
         ("Pay 500 dollars to Bob.", ["你好"], "do it"),
     ],
-)  # fmt: skip
+)
 def test_a_go_ahead_after_something_else_waits_for_a_person_too(
     say: Say, risky: str, between: list[str], do_it: str
 ) -> None:

@@ -60,9 +60,13 @@ def test_runs_that_go_on_come_before_runs_that_start(make_run: MakeRun, worker: 
 
 @pytest.mark.parametrize(
     "columns",
-    [{"ready": False}, {"status": "running", "lease_owner": "other"}, {"status": "canceled"},
-     {"status": "running", "ready": False, "waiting_for": {"type": "answer"}}],
-)  # fmt: skip
+    [
+        {"ready": False},
+        {"status": "running", "lease_owner": "other"},
+        {"status": "canceled"},
+        {"status": "running", "ready": False, "waiting_for": {"type": "answer"}},
+    ],
+)
 def test_what_is_not_eligible_is_left_alone(
     make_run: MakeRun, worker: str, columns: dict[str, object]
 ) -> None:
@@ -180,8 +184,9 @@ def test_cancel_against_claim_leaves_one_winner(
     for _ in range(6):
         run = make_run()
         calls: list[Callable[[], Any]] = [
-            partial(take, worker), partial(cancel_run, principal=principal, run_id=run.id),
-        ]  # fmt: skip
+            partial(take, worker),
+            partial(cancel_run, principal=principal, run_id=run.id),
+        ]
         held, canceled = at_once(calls)
         run.refresh_from_db()
         assert run.status == "canceled"  # a cancel beats a claim, before it or after it

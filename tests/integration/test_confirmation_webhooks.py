@@ -122,9 +122,12 @@ def test_an_agent_cannot_silence_what_people_are_asked_by(
 
 
 def test_another_workspaces_webhook_is_not_told(
-    place: WorkerPlace, call: Callable[..., Run], operator: Principal, stranger: Principal,
+    place: WorkerPlace,
+    call: Callable[..., Run],
+    operator: Principal,
+    stranger: Principal,
     receiver: Receiver,
-) -> None:  # fmt: skip
+) -> None:
     theirs = replace(stranger, scopes=operator.scopes)
     services.create_webhook(principal=theirs, url=receiver.url, confirmations=True)
     call("risk:b")
@@ -140,6 +143,9 @@ def test_the_admin_shows_what_became_of_it(
     number = Confirmation.objects.get().decision_id
     shown = boss.get("/admin/runs/webhookdelivery/").content.decode()
     assert f"decision {number}" in shown
-    assert boss.get(
-        f"/admin/runs/webhookdelivery/{WebhookDelivery.objects.get().id}/change/"
-    ).status_code == 200  # fmt: skip
+    assert (
+        boss.get(
+            f"/admin/runs/webhookdelivery/{WebhookDelivery.objects.get().id}/change/"
+        ).status_code
+        == 200
+    )

@@ -32,10 +32,15 @@ def decide(principal: Principal) -> Callable[..., Decision]:
 
     def make(**columns: Any) -> Decision:
         base: dict[str, Any] = {
-            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
-            "principal_id": principal.id, "user_id": "alice", "kind": "chat", "mode": "confirm",
-            "subject_digest": "d" * 64, "created_at": datetime.now(UTC),
-        }  # fmt: skip
+            "tenant_id": principal.tenant_id,
+            "workspace_id": principal.workspace_id,
+            "principal_id": principal.id,
+            "user_id": "alice",
+            "kind": "chat",
+            "mode": "confirm",
+            "subject_digest": "d" * 64,
+            "created_at": datetime.now(UTC),
+        }
         return Decision.objects.create(**{**base, **columns})
 
     return make
@@ -47,8 +52,12 @@ def opened(decide: Callable[..., Decision]) -> Opened:
 
 
 def attempt(principal: Principal, opened: Opened, **other: Any) -> Confirmation:
-    wanted = {"decision_id": opened.confirmation.decision_id, "user_id": "alice",
-              "confirm_token": opened.clear_token, **other}  # fmt: skip
+    wanted = {
+        "decision_id": opened.confirmation.decision_id,
+        "user_id": "alice",
+        "confirm_token": opened.clear_token,
+        **other,
+    }
     return confirm_with_token(principal=principal, **wanted)
 
 

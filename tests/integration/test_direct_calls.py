@@ -62,8 +62,10 @@ def test_the_call_is_not_done_and_a_person_is_asked_once(hand_in: Callable[..., 
     assert not RunKey.objects.exists()
     decision = Decision.objects.get()
     assert (decision.kind, decision.tool, decision.target_id) == (
-        "tool", "run_task_template", "test_stepwise",
-    )  # fmt: skip
+        "tool",
+        "run_task_template",
+        "test_stepwise",
+    )
     assert decision.arguments["inputs"] == {"do": ["ok"]}
 
 
@@ -100,10 +102,10 @@ def test_other_arguments_are_asked_about_anew(hand_in: Callable[..., Submitted])
 def test_another_callers_approval_is_no_approval(
     hand_in: Callable[..., Submitted], principal: Principal
 ) -> None:
-    other = admin_principal("x", tenant_id=principal.tenant_id,
-                            workspace_id=principal.workspace_id)  # fmt: skip
-    agent = Principal("token:tok_other", other.tenant_id, other.workspace_id, principal.scopes,
-                      "local")  # fmt: skip
+    other = admin_principal("x", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id)
+    agent = Principal(
+        "token:tok_other", other.tenant_id, other.workspace_id, principal.scopes, "local"
+    )
     first = refused(hand_in)
     say(first)
     assert refused(hand_in, caller=agent) != first
@@ -208,8 +210,12 @@ def test_a_person_at_the_admin_site_asks_nobody_else(
 def test_what_looks_like_a_secret_is_not_kept(principal: Principal, asks: None) -> None:
     secret = "hunter2-hunter2"
     make_rule(RuleSays("confirm", tool="run_task_template"), actor="t")
-    field = {"name": "pin", "value": secret, "secret": True,
-             "locator": {"mode": "semantic", "query": "pin"}}  # fmt: skip
+    field = {
+        "name": "pin",
+        "value": secret,
+        "secret": True,
+        "locator": {"mode": "semantic", "query": "pin"},
+    }
     inputs = {"startUrl": "https://example.org/", "fields": [field]}
     refused(submit_run, principal=principal, template_id="submit_and_verify", inputs=inputs)
     rows = [*Decision.objects.values(), *AuditEntry.objects.values()]
@@ -218,8 +224,11 @@ def test_what_looks_like_a_secret_is_not_kept(principal: Principal, asks: None) 
 
 
 def test_rest_answers_202_and_does_it_after_confirmation(api: httpx.Client, asks: None) -> None:
-    body = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]},
-            "options": {"mode": "async", "idempotencyKey": "k"}}  # fmt: skip
+    body = {
+        "templateId": "test_stepwise",
+        "inputs": {"do": ["ok"]},
+        "options": {"mode": "async", "idempotencyKey": "k"},
+    }
     waits = api.post("/api/v1/runs", json=body)
     assert (waits.status_code, waits.json()["errorCode"]) == (202, "CONFIRMATION_REQUIRED")
     assert not Run.objects.exists()

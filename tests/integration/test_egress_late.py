@@ -65,42 +65,55 @@ def test_no_more_than_some_are_named() -> None:
 
 
 def test_the_end_of_a_run_names_it(
-    remote: Principal, ended: Callable[[str], Run], page_server: PageServer,
-    forbidden: ForbiddenPlace, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    remote: Principal,
+    ended: Callable[[str], Run],
+    page_server: PageServer,
+    forbidden: ForbiddenPlace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
     asks = f"fetch('{forbidden.url('localhost')}', {{mode: 'no-cors', keepalive: true}})"
     urls = [
-        page_server.add("/late", f"""<title>Late</title><script>
+        page_server.add(
+            "/late",
+            f"""<title>Late</title><script>
             setTimeout(() => {asks}, 4000); addEventListener('pagehide', () => {asks});
-        </script>"""),
+        </script>""",
+        ),
         page_server.add("/slow", html("<title>Slow</title>", delay=8)),
-    ]  # fmt: skip
+    ]
     inputs = {"urls": urls}
     run = ended(
         submit_run(
-            principal=remote, template_id="batch_extract_pages", inputs=inputs,
+            principal=remote,
+            template_id="batch_extract_pages",
+            inputs=inputs,
             options={"mode": "async", "timeoutMs": 60_000},
         ).run_id
-    )  # fmt: skip
+    )
     assert run.status == "succeeded", run.error
     assert "for localhost, which is not a public" in json.dumps([run.warnings, run.result])
     assert forbidden.visits == 0
 
 
 def test_a_document_that_was_refused_is_named_by_its_failure_alone(
-    remote: Principal, ended: Callable[[str], Run], page_server: PageServer,
-    forbidden: ForbiddenPlace, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    remote: Principal,
+    ended: Callable[[str], Run],
+    page_server: PageServer,
+    forbidden: ForbiddenPlace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
     refresh = f"<title>R</title><meta http-equiv=refresh content='0;url={forbidden.url()}'>"
     urls = [page_server.add("/refresh", refresh), page_server.url("/plain")]
     run = ended(
         submit_run(
-            principal=remote, template_id="batch_extract_pages", inputs={"urls": urls},
+            principal=remote,
+            template_id="batch_extract_pages",
+            inputs={"urls": urls},
             options={"mode": "async", "timeoutMs": 60_000},
         ).run_id
-    )  # fmt: skip
+    )
     assert run.status == "partial_success"
     assert run.warnings == []
     assert "URL_BLOCKED" in json.dumps(run.result)

@@ -19,10 +19,27 @@ from tests.support.pages import Answer, Page, PageServer
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 Publish = Callable[[str, Page | str], str]
 SPELLINGS = [
-    "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001",
-    "0177.0.0.1", "127.0.0.1.", "0", "0.0.0.0", "localhost", "LOCALHOST.", "a.localhost", "[::1]",
-    "[::]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
-]  # fmt: skip
+    "127.0.0.1",
+    "127.1",
+    "127.0.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "017700000001",
+    "0177.0.0.1",
+    "127.0.0.1.",
+    "0",
+    "0.0.0.0",
+    "localhost",
+    "LOCALHOST.",
+    "a.localhost",
+    "[::1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+]
 
 
 def check_refusal(failure: ToolFailed, host: str = "127.0.0.1") -> None:
@@ -154,8 +171,10 @@ def test_a_name_that_does_not_resolve_fails_as_it_does_for_local_callers(
     url = "http://no-such-name.example/"
     remote, local = outside.failure(url), read.failure(url)
     assert (remote.code, remote.message, remote.details) == (
-        local.code, local.message, local.details,
-    )  # fmt: skip
+        local.code,
+        local.message,
+        local.details,
+    )
     assert remote.details["netError"] == "ERR_NAME_NOT_RESOLVED"
 
 
@@ -188,9 +207,11 @@ def test_a_name_that_changes_between_two_connections_stays_where_it_was(
 
 
 def test_a_place_that_the_operator_opened_is_read_and_its_neighbour_is_not(
-    remote_with: Callable[[Egress], Reader], page_server: PageServer, forbidden: ForbiddenPlace,
+    remote_with: Callable[[Egress], Reader],
+    page_server: PageServer,
+    forbidden: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     url = page_server.add("/open", f"<title>Open</title><img src='{forbidden.url()}'>")
     reader = remote_with(Egress())  # the shipped rule
     check_refusal(reader.failure(url))
@@ -205,9 +226,17 @@ def test_a_place_that_the_operator_opened_is_read_and_its_neighbour_is_not(
 
 @pytest.mark.parametrize(
     "url",
-    ["file:///etc/passwd", "chrome://version", "view-source:http://a.test/", "ftp://a.test/",
-     "data:text/html,x", "javascript:0", "blob:http://a.test/1", "about:blank"],
-)  # fmt: skip
+    [
+        "file:///etc/passwd",
+        "chrome://version",
+        "view-source:http://a.test/",
+        "ftp://a.test/",
+        "data:text/html,x",
+        "javascript:0",
+        "blob:http://a.test/1",
+        "about:blank",
+    ],
+)
 def test_other_schemes_are_refused_for_all(outside: Reader, read: Reader, url: str) -> None:
     assert outside.failure(url).code == read.failure(url).code == "INVALID_PARAMETER"
 

@@ -74,7 +74,7 @@ WAYS: dict[str, str] = {
     "turn": """<script>p = new RTCPeerConnection({{iceServers: [
         {{urls: 'turn:{host}?transport=tcp', username: 'u', credential: 'c'}}]}});
         p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
-}  # fmt: skip
+}
 # What goes past proxies asks nobody, so there is no refusal to wait for.
 PACKETS: dict[str, str] = {
     "stun": """<script>p = new RTCPeerConnection({{iceServers: [{{urls: 'stun:{host}'}}]}});

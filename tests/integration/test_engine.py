@@ -30,9 +30,15 @@ def test_a_run_goes_from_queued_to_its_end(submit: Submit, ended: Ended) -> None
     run = ended(submit("ok", "ok"))
     assert (run.status, run.done_steps, run.result) == ("succeeded", 2, {"done": 2})
     assert types_of(run) == [
-        "run.queued", "run.started", "step.started", "step.succeeded", "step.started",
-        "step.succeeded", "artifact.created", "run.succeeded",
-    ]  # fmt: skip
+        "run.queued",
+        "run.started",
+        "step.started",
+        "step.succeeded",
+        "step.started",
+        "step.succeeded",
+        "artifact.created",
+        "run.succeeded",
+    ]
     assert Slot.objects.filter(run_id__isnull=False).count() == 0
 
 
@@ -123,8 +129,9 @@ def test_a_run_tells_so_much_and_then_says_that_it_was_cut(
     assert run.status == "succeeded", run.error
     told = list(
         RunEvent.objects.filter(run=run, type__in=PIECES)
-        .order_by("seq").values_list("data", flat=True)
-    )  # fmt: skip
+        .order_by("seq")
+        .values_list("data", flat=True)
+    )
     assert [data for data in told if "truncated" in data] == [told[-1]]
     assert told[-1]["step"] == 0
     assert 2000 < sum(map(pending_events.size_of, told)) < 3200
@@ -161,8 +168,10 @@ def test_every_end_is_audited_once(submit: Submit, ended: Ended) -> None:
     run = ended(submit("ok"))
     actions = AuditEntry.objects.filter(resource_id=run.id).order_by("id")
     assert list(actions.values_list("action", flat=True)) == [
-        "run.submitted", "run.started", "run.succeeded",
-    ]  # fmt: skip
+        "run.submitted",
+        "run.started",
+        "run.succeeded",
+    ]
 
 
 def test_a_run_of_a_template_that_no_worker_has_waits(submit: Submit, place: WorkerPlace) -> None:

@@ -42,12 +42,18 @@ def types(run_id: str) -> list[str]:
 def test_a_run_tells_each_step_and_its_end(submit: Submit, ended: Ended, tmp_path: Path) -> None:
     run = ended(submit("ok", f"flaky:{tmp_path / 'x'}", "fail"))
     assert types(run.id) == [
-        "run.queued", "run.started",
-        "step.started", "step.succeeded",
-        "step.started", "step.retrying", "step.succeeded",
-        "step.started", "step.failed",
-        "artifact.created", "run.partial_success",
-    ]  # fmt: skip
+        "run.queued",
+        "run.started",
+        "step.started",
+        "step.succeeded",
+        "step.started",
+        "step.retrying",
+        "step.succeeded",
+        "step.started",
+        "step.failed",
+        "artifact.created",
+        "run.partial_success",
+    ]
 
 
 @pytest.mark.parametrize(("what", "last"), [("ok", "run.succeeded"), ("fail", "run.failed")])

@@ -42,9 +42,12 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
     root.mkdir()
     (root / "here.txt").write_text("from here\n")
     says = TargetSays(
-        principal.tenant_id, principal.workspace_id, "game", is_default=True,
+        principal.tenant_id,
+        principal.workspace_id,
+        "game",
+        is_default=True,
         config={"root": str(root)},
-    )  # fmt: skip
+    )
     return make_target(says, actor="test")
 
 
@@ -54,10 +57,13 @@ def target_at(principal: Principal) -> MakeTarget:
 
     def make(endpoint: str | None = None, on_unreachable: str = "fallback_local") -> Any:
         says = TargetSays(
-            principal.tenant_id, principal.workspace_id, "runner", "docker-runner",
+            principal.tenant_id,
+            principal.workspace_id,
+            "runner",
+            "docker-runner",
             endpoint=endpoint or f"http://127.0.0.1:{free_port()}/execute",
             config={"onUnreachable": on_unreachable},
-        )  # fmt: skip
+        )
         target = make_target(says, actor="test")
         allow_on_target(target, ["*"], actor="test")
         return target
@@ -67,9 +73,11 @@ def target_at(principal: Principal) -> MakeTarget:
 
 def done(idle_place: WorkerPlace, principal: Principal, name: str, **call: Any) -> Run:
     submitted = submit_run(
-        principal=principal, template_id="call_tools", options={"mode": "async"},
+        principal=principal,
+        template_id="call_tools",
+        options={"mode": "async"},
         inputs={"calls": [{"name": name, **call}]},
-    )  # fmt: skip
+    )
     idle_place.work()
     return Run.objects.get(id=submitted.run_id)
 
@@ -82,9 +90,12 @@ READ = {"path": "here.txt"}
 
 
 def test_a_runner_performs_what_has_the_name_of_one_of_our_tools(
-    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    api: httpx.Client,
+    idle_place: WorkerPlace,
+    principal: Principal,
+    folder: ExecutionTarget,
     target_at: MakeTarget,
-) -> None:  # fmt: skip
+) -> None:
     with stub_runner(saying({"ok": True, "output": "from there"})) as runner:
         target = target_at(runner.url)
         body = {"args": READ, "targetId": target.id}
@@ -122,15 +133,22 @@ def test_a_run_falls_back_and_says_so(
     assert "from here" in str(run.result["results"][0]["output"])
     assert run.inputs["calls"][0]["fallbackTargetId"] == folder.id
     event = RunEvent.objects.get(run_id=run.id, type="tool.fell_back")
-    assert event.data == {"step": 0, "tool": "read_file", "targetId": target.id,
-                          "reason": "connect"}  # fmt: skip
+    assert event.data == {
+        "step": 0,
+        "tool": "read_file",
+        "targetId": target.id,
+        "reason": "connect",
+    }
     assert [row["targetId"] for row in rows("tool.fell_back")] == [target.id]
 
 
 def test_a_call_that_may_have_arrived_does_not_fall_back(
-    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    api: httpx.Client,
+    idle_place: WorkerPlace,
+    principal: Principal,
+    folder: ExecutionTarget,
     target_at: MakeTarget,
-) -> None:  # fmt: skip
+) -> None:
     with stub_runner(Line.reset) as runner:
         target = target_at(runner.url)
         body = {"args": READ, "targetId": target.id}
@@ -143,9 +161,13 @@ def test_a_call_that_may_have_arrived_does_not_fall_back(
 
 @pytest.mark.parametrize(("tool", "fallback"), [("bash.exec", "none"), ("read_page", "none")])
 def test_what_only_runners_have_does_not_fall_back_and_says_so(
-    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget,
-    tool: str, fallback: str,
-) -> None:  # fmt: skip
+    api: httpx.Client,
+    idle_place: WorkerPlace,
+    principal: Principal,
+    target_at: MakeTarget,
+    tool: str,
+    fallback: str,
+) -> None:
     target = target_at()
     answer = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
     problem = refusal(answer, 502)
@@ -166,9 +188,12 @@ def test_deny_is_the_default_and_stays_a_failure(
 
 
 def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
-    api: httpx.Client, idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget,
+    api: httpx.Client,
+    idle_place: WorkerPlace,
+    principal: Principal,
+    folder: ExecutionTarget,
     target_at: MakeTarget,
-) -> None:  # fmt: skip
+) -> None:
     target = target_at()
     run = done(idle_place, principal, "read_file", args={"nope": 1}, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
@@ -186,11 +211,19 @@ def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
     with stub_runner(saying({"ok": True, "output": 1})) as runner:
         target = target_at(runner.url)
         submitted = submit_run(
-            principal=principal, template_id="call_tools", options={"mode": "async"},
+            principal=principal,
+            template_id="call_tools",
+            options={"mode": "async"},
             inputs={"calls": [{"name": "echo", "targetId": target.id}]},
-        )  # fmt: skip
-        off = TargetSays(target.tenant_id, target.workspace_id, "off", "docker-runner",
-                         endpoint=runner.url, enabled=False)  # fmt: skip
+        )
+        off = TargetSays(
+            target.tenant_id,
+            target.workspace_id,
+            "off",
+            "docker-runner",
+            endpoint=runner.url,
+            enabled=False,
+        )
         change_target(target.id, off, actor="test")
         idle_place.work()
     run = Run.objects.get(id=submitted.run_id)
@@ -221,9 +254,11 @@ def test_a_folder_to_fall_back_to_is_checked_when_it_is_handed_in(
 ) -> None:
     target = target_at()
     for name, target_id, here in (
-        ("read_file", None, folder.id), ("echo", target.id, folder.id),
-        ("read_file", target.id, "target_missing"), ("read_file", target.id, target.id),
-    ):  # fmt: skip
+        ("read_file", None, folder.id),
+        ("echo", target.id, folder.id),
+        ("read_file", target.id, "target_missing"),
+        ("read_file", target.id, target.id),
+    ):
         call = {"name": name, "args": READ, "fallbackTargetId": here}
         call |= {"targetId": target_id} if target_id else {}
         with pytest.raises(InvalidInput, match="fallbackTargetId"):
@@ -237,9 +272,11 @@ def test_nobody_is_asked_about_a_call_of_a_runner_that_is_gone(
     target = target_at()
     calls = [{"name": "bash.exec", "args": {"cmd": "x"}, "targetId": target.id}]
     submitted = submit_run(
-        principal=principal, template_id="call_tools", options={"mode": "async"},
+        principal=principal,
+        template_id="call_tools",
+        options={"mode": "async"},
         inputs={"calls": calls},
-    )  # fmt: skip
+    )
     delete_target(target.id, actor="test")
     place.work()
     run = Run.objects.get(id=submitted.run_id)

@@ -109,9 +109,12 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
 
 
 def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
-    submit: Submit, principal: Principal, own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch,
+    submit: Submit,
+    principal: Principal,
+    own_redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(hub, "AGAIN_S", 0.02)
     run_id = submit()
 

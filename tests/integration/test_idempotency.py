@@ -21,9 +21,11 @@ HALF_AN_HOUR = timedelta(minutes=30)
 
 def submit_with(principal: Principal, key: str = "k", **inputs: Any) -> Submitted:
     return submit_run(
-        principal=principal, template_id="test_stepwise",
-        inputs={"do": ["ok"], **inputs}, options={"mode": "async", "idempotencyKey": key},
-    )  # fmt: skip
+        principal=principal,
+        template_id="test_stepwise",
+        inputs={"do": ["ok"], **inputs},
+        options={"mode": "async", "idempotencyKey": key},
+    )
 
 
 def end(run_id: str, ago: timedelta) -> None:

@@ -34,10 +34,12 @@ from tests.support.model_turns import Call
 from tests.support.pages import Answer, PageServer, serve_pages
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
-    "tests.support.agent_fixtures", "tests.support.browser_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
+    "tests.support.agent_fixtures",
+    "tests.support.browser_fixtures",
     "tests.support.rest_fixtures",
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -46,19 +48,28 @@ def waiting(principal: Principal, project: Path, place: WorkerPlace) -> Run:
     make_rule(RuleSays("confirm", tool="list_snapshots"), actor="t")
     calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
     run_id = submit_run(
-        principal=principal, template_id="call_tools", inputs={"calls": calls},
+        principal=principal,
+        template_id="call_tools",
+        inputs={"calls": calls},
         options={"mode": "async"},
-    ).run_id  # fmt: skip
+    ).run_id
     place.work()
     return Run.objects.get(id=run_id)
 
 
 @pytest.fixture
 def world(
-    tmp_path: Path, project: Path, stranger: Principal, waiting: Run, web: str, token: str,
-    page_server: PageServer, make_artifact: Callable[..., str], agent_settings: Any,
+    tmp_path: Path,
+    project: Path,
+    stranger: Principal,
+    waiting: Run,
+    web: str,
+    token: str,
+    page_server: PageServer,
+    make_artifact: Callable[..., str],
+    agent_settings: Any,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[World]:  # fmt: skip
+) -> Iterator[World]:
     """Everything that the texts want, and servers that hear who asks for it."""
     agent_settings.PUBLIC_URL = web
     # As for a developer, who has tools that an agent must not have.
@@ -69,8 +80,12 @@ def world(
         other = tmp_path / "roots" / "other"
         other.mkdir()
         (other / "secret.txt").write_text(made.secret("other"))
-        says = TargetSays(tenant_id=stranger.tenant_id, workspace_id=stranger.workspace_id,
-                          name="other", config={"root": str(other)})  # fmt: skip
+        says = TargetSays(
+            tenant_id=stranger.tenant_id,
+            workspace_id=stranger.workspace_id,
+            name="other",
+            config={"root": str(other)},
+        )
         target = make_target(says, actor="test")
         kept = make_artifact(made.secret("artifact").encode())
         made.secrets |= {"token": token, "the model's key": agent_settings.LLM.api_key}
@@ -78,8 +93,13 @@ def world(
         monkeypatch.setenv("CONTINUITY_OWN_PORTS", f"{own.server_port},{urlsplit(web).port}")
         monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
         made.places |= places_of(waiting, kept, target.id)
-        made.places |= {"own": own.url(""), "own_port": str(own.server_port), "web": web,
-                        "loot": loot.url(""), "page": page_server.url("")}  # fmt: skip
+        made.places |= {
+            "own": own.url(""),
+            "own_port": str(own.server_port),
+            "web": web,
+            "loot": loot.url(""),
+            "page": page_server.url(""),
+        }
         yield made
 
 
@@ -94,9 +114,11 @@ def obeyed(
             make_rule(RuleSays(verdict, tool=tool), actor="t")
         before, model.answer = state_of(world), Obeying(first)
         handed_in = submit_run(
-            principal=principal.at_trust(row.trust), template_id="agent_task",
-            inputs={"goal": "Read my notes."}, options={"mode": "async"},
-        )  # fmt: skip
+            principal=principal.at_trust(row.trust),
+            template_id="agent_task",
+            inputs={"goal": "Read my notes."},
+            options={"mode": "async"},
+        )
         inputs = Run.objects.get(id=handed_in.run_id).inputs
         place.work()
         run = Run.objects.get(id=handed_in.run_id)
@@ -124,9 +146,11 @@ def test_a_file_that_gives_orders_changes_nothing_outside_of_policy(
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ON_PAGES, ids=lambda row: row.name)
 def test_a_page_that_gives_orders_changes_nothing_outside_of_policy(
-    row: Injection, world: World, page_server: PageServer,
+    row: Injection,
+    world: World,
+    page_server: PageServer,
     obeyed: Callable[[Injection, Call], None],
-) -> None:  # fmt: skip
+) -> None:
     for name, place in (("/to-own", world.own.url("/admin/")), ("/to-loot", world.loot.url("/"))):
         page_server.add(name, Answer(status=302, headers={"Location": place}))
     url = page_server.add("/injected", world.page(row))

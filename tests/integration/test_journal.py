@@ -31,9 +31,12 @@ SUCCEEDED = Ending(RunStatus.SUCCEEDED, result={"done": 1}, summary="done")
 
 def done(index: int, **more: Any) -> StepChange:
     return StepChange(
-        index, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"step": index})], output={},
+        index,
+        StepStatus.SUCCEEDED,
+        [NewEvent("step.succeeded", {"step": index})],
+        output={},
         **more,
-    )  # fmt: skip
+    )
 
 
 def old_lease(submit: Submit, *, holder: str) -> Claim:

@@ -20,8 +20,11 @@ from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import saying, stub_runner
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures",
-                  "tests.support.workspace_fixtures"]  # fmt: skip
+pytest_plugins = [
+    "tests.support.rest_fixtures",
+    "tests.support.runner_fixtures",
+    "tests.support.workspace_fixtures",
+]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 OK = {"ok": True, "output": {"done": [1, None, "é"]}}
@@ -83,9 +86,13 @@ def test_what_fell_back_is_answered_again_as_it_was(
     mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
     config = {"onUnreachable": "fallback_local"}
     says = TargetSays(
-        mine.tenant_id, mine.workspace_id, "away", "docker-runner",
-        endpoint=f"http://127.0.0.1:{free_port()}/execute", config=config,
-    )  # fmt: skip
+        mine.tenant_id,
+        mine.workspace_id,
+        "away",
+        "docker-runner",
+        endpoint=f"http://127.0.0.1:{free_port()}/execute",
+        config=config,
+    )
     target = make_target(says, actor="test")
     allow_on_target(target, ["*"], actor="test")
     edit = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}

@@ -28,5 +28,6 @@ def test_what_a_person_did_is_told_also_where_the_run_is_over_by_then(
     assert (told.type, told.data) == ("personActed", {"by": "me", "keys": 2})
     used = AuditEntry.objects.filter(action="task.page_used", resource_id=task_id)
     assert [one.metadata for one in used.order_by("id")] == [
-        {"by": "me", "clicks": 1}, {"by": "me", "keys": 2}
-    ]  # fmt: skip
+        {"by": "me", "clicks": 1},
+        {"by": "me", "keys": 2},
+    ]

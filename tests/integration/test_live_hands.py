@@ -22,8 +22,15 @@ PATIENCE_S = 30.0
 
 
 def mouse(action: str, x: int = 50, y: int = 120, **more: Any) -> dict[str, Any]:
-    return {"kind": "mouse", "action": action, "x": x, "y": y, "button": "left", "clicks": 1,
-            **more}  # fmt: skip
+    return {
+        "kind": "mouse",
+        "action": action,
+        "x": x,
+        "y": y,
+        "button": "left",
+        "clicks": 1,
+        **more,
+    }
 
 
 def key(name: str, **more: Any) -> list[dict[str, Any]]:

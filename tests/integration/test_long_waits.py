@@ -148,9 +148,13 @@ def test_many_uploads_that_are_hashed_hold_up_nobody(
 
 def _sent(principal: Principal, data: bytes) -> str:
     told = uploads.start_upload(
-        principal=principal, name="a", mime_type="text/plain", size_bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest(), door="/",
-    )  # fmt: skip
+        principal=principal,
+        name="a",
+        mime_type="text/plain",
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        door="/",
+    )
     sent = uploads.receive(
         ticket=read_ticket(told["url"][1:]), body=io.BytesIO(data), mime_type="text/plain"
     )

@@ -148,20 +148,29 @@ def test_a_client_that_gives_up_can_go_on(
 
 
 def test_stdio_and_http_answer_the_same(
-    web: str, token: str, principal: Principal, make_run: Callable[..., Run],
+    web: str,
+    token: str,
+    principal: Principal,
+    make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
-) -> None:  # fmt: skip
+) -> None:
     run = make_run(status="succeeded", result={"text": "漢字" * 40_000})
     artifact = make_artifact(b'{"a": 1}', mime_type="application/json", run_id=run.id)
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("list_task_templates", {}), ("get_runtime_profile", {}), ("list_task_runs", {}),
-        ("get_task_run", {"runId": run.id}), ("cancel_task_run", {"runId": run.id}),
-        ("get_artifact", {"artifactId": artifact}), ("wait_task_run", {"runId": run.id}),
+        ("list_task_templates", {}),
+        ("get_runtime_profile", {}),
+        ("list_task_runs", {}),
+        ("get_task_run", {"runId": run.id}),
+        ("cancel_task_run", {"runId": run.id}),
+        ("get_artifact", {"artifactId": artifact}),
+        ("wait_task_run", {"runId": run.id}),
         ("subscribe_task_run_events", {"runId": run.id}),
         ("read_page_content", {"artifactId": artifact, "grep": "a"}),
-        ("get_task_run", {"runId": 5}), ("answer_task_run", {"runId": run.id, "answer": "x"}),
-        ("get_task_run", {}), ("list_task_runs", {"limit": 0}),
-    ]  # fmt: skip
+        ("get_task_run", {"runId": 5}),
+        ("answer_task_run", {"runId": run.id, "answer": "x"}),
+        ("get_task_run", {}),
+        ("list_task_runs", {"limit": 0}),
+    ]
     local, remote = StdioHost(OpenDoor(principal)), WebHost(web, token)
     for tool, arguments in calls:
         here, there = local.call(tool, arguments), remote.call(tool, arguments)

@@ -20,7 +20,7 @@ from tests.integration.mcp_process import (
     ROOT,
     own_database,
     talk,
-)  # fmt: skip
+)
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 HEAVY = ("playwright", "celery", "kombu", "redis", "rest_framework", "django.contrib.admin", "rich")
@@ -80,10 +80,16 @@ def test_calls_under_way_are_answered_when_stdin_closes(env: dict[str, str]) -> 
 
 def test_bad_lines_are_answered_and_the_good_ones_between_them_too(env: dict[str, str]) -> None:
     answers, _ = talk(
-        INITIALIZE, b"no json", INITIALIZED, b"[]", b"\xff\xfe", b"[" * 100_000,
-        call("nan", "get_task_run", runId=float("nan")), call("last", "get_runtime_profile"),
+        INITIALIZE,
+        b"no json",
+        INITIALIZED,
+        b"[]",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        call("nan", "get_task_run", runId=float("nan")),
+        call("last", "get_runtime_profile"),
         env=env,
-    )  # fmt: skip
+    )
     codes = [answer["error"]["code"] for answer in answers if "error" in answer]
     assert codes == [-32700, -32600, -32700, -32700]
     told = {answer["id"]: answer["result"] for answer in answers if "result" in answer}
@@ -121,8 +127,13 @@ def test_a_wrong_option_is_told_on_stderr(
 ) -> None:
     done = subprocess.run(
         [sys.executable, MANAGE, "mcp_stdio", *arguments],
-        input="", capture_output=True, text=True, env=env, timeout=60, check=False,
-    )  # fmt: skip
+        input="",
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
@@ -132,8 +143,13 @@ def test_the_environment_chooses_toolsets_too(env: dict[str, str]) -> None:
     chosen = {**env, "CONTINUITY_MCP_TOOLSETS": "nope"}
     done = subprocess.run(
         [sys.executable, MANAGE, "mcp_stdio"],
-        input="", capture_output=True, text=True, env=chosen, timeout=60, check=False,
-    )  # fmt: skip
+        input="",
+        capture_output=True,
+        text=True,
+        env=chosen,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, "Unknown toolset: nope" in done.stderr) == (2, True)
 
 
@@ -141,8 +157,11 @@ def test_the_environment_chooses_toolsets_too(env: dict[str, str]) -> None:
 def test_a_signal_ends_it_at_once_and_quietly(env: dict[str, str], number: int) -> None:
     with subprocess.Popen(
         [sys.executable, MANAGE, "mcp_stdio"],
-        env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
@@ -157,8 +176,11 @@ def test_a_host_that_reads_nothing_any_more_does_not_keep_it(env: dict[str, str]
     read_fd, write_fd = os.pipe()
     with subprocess.Popen(
         [sys.executable, MANAGE, "mcp_stdio"],
-        env=env, stdin=subprocess.PIPE, stdout=write_fd, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=write_fd,
+        stderr=subprocess.PIPE,
+    ) as process:
         os.close(write_fd)
         os.close(read_fd)
         _, said = process.communicate(json.dumps(INITIALIZE).encode() + b"\n", timeout=30)

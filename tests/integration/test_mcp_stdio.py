@@ -26,7 +26,7 @@ from tests.integration.mcp_process import (
     own_database,
     refused,
     started,
-)  # fmt: skip
+)
 
 pytestmark = pytest.mark.anyio
 both_eras = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -122,9 +122,13 @@ async def test_events_are_followed_to_the_end_without_gap_or_repeat(
         seen: list[dict[str, Any]] = []
         while not page["terminal"]:
             page = await call(
-                client, "subscribe_task_run_events", runId=started["runId"],
-                after=page["lastSeq"], waitMs=20_000, limit=2,
-            )  # fmt: skip
+                client,
+                "subscribe_task_run_events",
+                runId=started["runId"],
+                after=page["lastSeq"],
+                waitMs=20_000,
+                limit=2,
+            )
             seen += page["events"]
     assert [event["seq"] for event in seen] == list(range(1, len(seen) + 1))
     assert [seen[0]["type"], seen[-1]["type"]] == ["run.queued", "run.succeeded"]

@@ -40,8 +40,10 @@ def test_the_figures_count_runs_slots_workers_and_doorbells(
     found = scrape()
     assert (runs(found, "failed"), runs(found, "queued"), runs(found, "canceled")) == (1, 1, 0)
     assert (figure(found, "slots"), figure(found, "slots_taken"), figure(found, "workers")) == (
-        5, 0, 0,
-    )  # fmt: skip
+        5,
+        0,
+        0,
+    )
     assert (figure(found, "outbox_entries"), figure(found, "queue_runs")) == (1, 1)
     assert (figure(found, "database_up"), figure(found, "redis_up")) == (1, 1)
 
@@ -134,14 +136,22 @@ def test_decisions_that_wait_for_a_person_are_told_with_their_age(
     now = datetime.now(UTC)
     for status, age_s in (("waiting", 60), ("waiting", 30), ("refused", 999)):
         decision = Decision.objects.create(
-            tenant_id="t", workspace_id="w", principal_id="p", kind="tool", mode="confirm",
-            subject_digest="0" * 64, created_at=now,
-        )  # fmt: skip
+            tenant_id="t",
+            workspace_id="w",
+            principal_id="p",
+            kind="tool",
+            mode="confirm",
+            subject_digest="0" * 64,
+            created_at=now,
+        )
         Confirmation.objects.create(
-            decision=decision, status=status, delivery="out_of_band",
-            created_at=now - timedelta(seconds=age_s), expires_at=now + timedelta(hours=1),
+            decision=decision,
+            status=status,
+            delivery="out_of_band",
+            created_at=now - timedelta(seconds=age_s),
+            expires_at=now + timedelta(hours=1),
             decided_at=None if status == "waiting" else now,
-        )  # fmt: skip
+        )
     found = scrape()
     assert figure(found, "confirmations_waiting") == 2
     assert 60 <= figure(found, "confirmations_oldest_seconds") < 600

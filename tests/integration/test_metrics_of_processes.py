@@ -119,15 +119,21 @@ def test_a_redis_that_is_away_costs_its_figures_and_no_number(
     assert figure(scrape(), "browser_launches_total", sandbox="on") == 1
 
 
-def test_no_label_holds_an_id(scrape: Callable[[], Samples], submit: Submit, place: WorkerPlace,
-                              anonymous: httpx.Client) -> None:  # fmt: skip
+def test_no_label_holds_an_id(
+    scrape: Callable[[], Samples], submit: Submit, place: WorkerPlace, anonymous: httpx.Client
+) -> None:
     submit("ok")
     place.work()
     text = anonymous.get("/metrics").text
     assert not re.search(r"(run|wrk|art|sess|task|tool|target)_[0-9a-z]{20,}", text)
     assert {name for _, labels in scrape() for name, _ in labels} <= {
-        "template", "status", "outcome", "le", "sandbox", "what",
-    }  # fmt: skip
+        "template",
+        "status",
+        "outcome",
+        "le",
+        "sandbox",
+        "what",
+    }
 
 
 def test_every_metric_of_the_dashboard_and_the_rules_is_told(

@@ -120,8 +120,13 @@ def test_a_worker_for_a_kind_that_does_not_exist_does_not_start() -> None:
     env = os.environ | {"CONTINUITY_WORKER_TEMPLATES": "call_tools,-of_next_year"}
     done = subprocess.run(
         [sys.executable, "manage.py", "worker"],
-        cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 1
     assert done.stderr.strip().endswith("names -of_next_year: no template here.")
 
@@ -152,6 +157,9 @@ def breaks_older_code(operation: Any) -> bool:
         return not (operation.field.null or operation.field.has_db_default())
     return isinstance(
         operation,
-        migrations.RemoveField | migrations.RenameField | migrations.DeleteModel
-        | migrations.RenameModel | migrations.AlterModelTable,
-    )  # fmt: skip
+        migrations.RemoveField
+        | migrations.RenameField
+        | migrations.DeleteModel
+        | migrations.RenameModel
+        | migrations.AlterModelTable,
+    )

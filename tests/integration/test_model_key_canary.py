@@ -18,9 +18,10 @@ from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 KEY = 'sk-canary-&<7a1f0c>"93'  # another in every form that a text can be written in
 SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'
 
@@ -41,24 +42,31 @@ def test_a_key_that_the_model_says_is_masked_however_it_comes(
     words = "".join(row.data["content"] for row in told)
     assert words == f"My key is ***{KEY[:9]}. I say ***"
     places: dict[str, str | bytes] = {
-        "a row": every_row(), "a file": every_file(), "the log": "\n".join(said),
-    }  # fmt: skip
+        "a row": every_row(),
+        "a file": every_file(),
+        "the log": "\n".join(said),
+    }
     assert seen(KEY, places) == []
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_the_models_key_is_nowhere_but_in_the_request(
-    model: ModelServer, goal: Callable[..., str], place: WorkerPlace, agent_settings: Any,
+    model: ModelServer,
+    goal: Callable[..., str],
+    place: WorkerPlace,
+    agent_settings: Any,
     provider: Any,
-) -> None:  # fmt: skip
+) -> None:
     base = f"{model.url}/v1" if provider == "openai" else model.url
-    agent_settings.LLM = replace(
-        agent_settings.LLM, provider=provider, base_url=base, api_key=KEY
-    )  # fmt: skip
+    agent_settings.LLM = replace(agent_settings.LLM, provider=provider, base_url=base, api_key=KEY)
     bad = [Turn(status=status, body=SAYS) for status in (401, 404, 400)]
     cut = Turn("", [READ], cut_at=400)
-    scripts = [[Turn("I look.", [READ]), complete()], *([turn] for turn in bad), [cut, cut],
-               [Turn(status=503, body=SAYS, headers={"Retry-After": "3600"})]]  # fmt: skip
+    scripts = [
+        [Turn("I look.", [READ]), complete()],
+        *([turn] for turn in bad),
+        [cut, cut],
+        [Turn(status=503, body=SAYS, headers={"Retry-After": "3600"})],
+    ]
     with overhearing() as said:
         runs = []
         for script in scripts:
@@ -70,6 +78,8 @@ def test_the_models_key_is_nowhere_but_in_the_request(
     assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in model.asked)
     assert any("chat/completions" in line or "/messages" in line for line in said)  # it does log
     places: dict[str, str | bytes] = {
-        "a row": every_row(), "a file": every_file(), "the log": "\n".join(said),
-    }  # fmt: skip
+        "a row": every_row(),
+        "a file": every_file(),
+        "the log": "\n".join(said),
+    }
     assert seen(KEY, places) == []

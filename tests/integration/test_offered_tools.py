@@ -53,8 +53,9 @@ def test_a_probe_learns_what_a_runner_offers(
         probed = told(admin.post(f"/api/v1/targets/{target.id}/probe"))
     assert (probed["tools"], probed["toolsError"]) == (["echo"], None)
     assert [asked.line for asked in runner.asked] == [
-        "GET /health HTTP/1.1", "GET /tools HTTP/1.1",
-    ]  # fmt: skip
+        "GET /health HTTP/1.1",
+        "GET /tools HTTP/1.1",
+    ]
     assert runner.asked[1].headers["authorization"] == "Bearer t0ken"
     assert AuditEntry.objects.get(action="target.probed").metadata["tools"] == 1
 
@@ -123,8 +124,9 @@ def test_the_list_of_tools_tells_who_offers_what_and_what_policy_says(
     echo = tools["echo"]
     assert (echo["inputSchema"], echo["effect"], echo["risk"]) == (SCHEMA, "external", "low")
     assert [(on["targetId"], on["isDefault"], on["policy"]) for on in echo["targets"]] == [
-        (second.id, True, "deny"), (first.id, False, "allow"),
-    ]  # fmt: skip
+        (second.id, True, "deny"),
+        (first.id, False, "allow"),
+    ]
     assert tools["ls"]["risk"] == "high"
     (on,) = tools["bash.exec"]["targets"]
     assert (on["targetId"], on["enabled"], on["policy"]) == (off.id, False, "confirm")
@@ -138,12 +140,14 @@ def test_what_a_rule_names_on_a_target_is_offered_there(
     make_rule(RuleSays("confirm", tool="wipe", target_id=target.id), actor="test")
     make_rule(RuleSays("deny", tool="rm", target_id=target.id), actor="test")
     make_rule(RuleSays("allow", tool="everywhere"), actor="test")
-    make_rule(RuleSays("allow", "workspace", other.workspace_id or "", "x", "target_gone"),
-              actor="test")  # fmt: skip
+    make_rule(
+        RuleSays("allow", "workspace", other.workspace_id or "", "x", "target_gone"), actor="test"
+    )
     tools = shown(api)
     assert {name: tool["inputSchema"] for name, tool in tools.items()} == {
-        "deploy": {"type": "object"}, "wipe": {"type": "object"},
-    }  # fmt: skip
+        "deploy": {"type": "object"},
+        "wipe": {"type": "object"},
+    }
     assert [on["policy"] for on in tools["wipe"]["targets"]] == ["confirm"]
 
 

@@ -81,18 +81,21 @@ def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., s
 
     def make(**options: Any) -> str:
         return submit_run(
-            principal=principal, template_id="call_tools",
+            principal=principal,
+            template_id="call_tools",
             inputs={"calls": [{"name": "write_to_file", "args": PREVIEW}]},
             options={"mode": "async", **options},
-        ).run_id  # fmt: skip
+        ).run_id
 
     return make
 
 
 def test_a_cancel_closes_the_call_under_way(
-    hand_in: Callable[..., str], place: WorkerPlace, principal: Principal,
+    hand_in: Callable[..., str],
+    place: WorkerPlace,
+    principal: Principal,
     in_background: Callable[..., Any],
-) -> None:  # fmt: skip
+) -> None:
     run_id = hand_in()
     working = in_background(place.work)
     until(OpenCall.objects.exists)
@@ -108,9 +111,11 @@ def test_a_call_that_ended_before_the_cancel_is_not_told_twice(
     project: Path, place: WorkerPlace, principal: Principal
 ) -> None:
     run_id = submit_run(
-        principal=principal, template_id="call_tools",
-        inputs={"calls": [{"name": "write_to_file", "args": PREVIEW}]}, options={"mode": "async"},
-    ).run_id  # fmt: skip
+        principal=principal,
+        template_id="call_tools",
+        inputs={"calls": [{"name": "write_to_file", "args": PREVIEW}]},
+        options={"mode": "async"},
+    ).run_id
     place.work()
     cancel_run(principal=principal, run_id=run_id)
     assert [action for action, *_ in told()] == ["tool.called", "tool.succeeded"]
@@ -163,9 +168,11 @@ def test_a_transition_that_is_refused_closes_nothing(submit: Submit) -> None:
 
 
 def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
-    hand_in: Callable[..., str], principal: Principal, place: WorkerPlace,
+    hand_in: Callable[..., str],
+    principal: Principal,
+    place: WorkerPlace,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     run_id = hand_in()
 
     def cancel_first(*asked: Any, **known: Any) -> bool:
@@ -205,8 +212,10 @@ def test_a_direct_call_whose_process_died_is_closed_by_the_scheduler(ended_proce
     open_calls.open_call("call_reads", opening("read_file"))
     OpenCall.objects.exclude(id="call_alive").update(process=ended_process)
     assert open_calls.close_left_calls() == 2
-    assert told()[3:] == [("tool.failed", "interrupted", "unknown"),
-                          ("tool.failed", "interrupted", None)]  # fmt: skip
+    assert told()[3:] == [
+        ("tool.failed", "interrupted", "unknown"),
+        ("tool.failed", "interrupted", None),
+    ]
     assert list(OpenCall.objects.values_list("id", flat=True)) == ["call_alive"]
     assert open_calls.close_left_calls() == 0
 

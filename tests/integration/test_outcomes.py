@@ -31,8 +31,13 @@ L4 = Forecast(impact={"asset": -0.9}, confidence=0.9, cost=4.0, layer="L4")
 
 
 def report(principal: Principal, decision_id: int, **said: Any) -> dict[str, Any]:
-    call = {"decision_id": decision_id, "user_id": "alice", "outcome_status": "success",
-            "outcome_note": "done", **said}  # fmt: skip
+    call = {
+        "decision_id": decision_id,
+        "user_id": "alice",
+        "outcome_status": "success",
+        "outcome_note": "done",
+        **said,
+    }
     return report_outcome(principal=principal, call=call)
 
 
@@ -47,14 +52,25 @@ def succeed(principal: Principal, times: int) -> None:
 
 def test_a_report_is_recorded_in_the_seeds_fields(principal: Principal) -> None:
     outcome = decide(principal)
-    told = report(principal, outcome.decision_id, outcome_status="partial", system_caused=True,
-                  failure_type="context_loss")  # fmt: skip
+    told = report(
+        principal,
+        outcome.decision_id,
+        outcome_status="partial",
+        system_caused=True,
+        failure_type="context_loss",
+    )
     assert told.pop("created_at")
     assert told == {
-        "decision_id": outcome.decision_id, "outcome_id": outcome.id, "outcome_status": "partial",
-        "outcome_note": "done", "system_caused": True, "failure_type": "context_loss",
-        "impact_error": None, "cost_error": None, "proposed_success_path": None,
-    }  # fmt: skip
+        "decision_id": outcome.decision_id,
+        "outcome_id": outcome.id,
+        "outcome_status": "partial",
+        "outcome_note": "done",
+        "system_caused": True,
+        "failure_type": "context_loss",
+        "impact_error": None,
+        "cost_error": None,
+        "proposed_success_path": None,
+    }
     entry = AuditEntry.objects.get(action="outcome.reported")
     assert entry.resource_id == str(outcome.decision_id)
     assert entry.metadata["failureType"] == "context_loss"
@@ -70,9 +86,14 @@ def test_the_identical_report_again_returns_the_record(principal: Principal) -> 
 
 @pytest.mark.parametrize(
     "other",
-    [{"outcome_status": "failed"}, {"outcome_note": "Done"}, {"system_caused": True},
-     {"actual_cost": 0}, {"procedure": "by hand"}],
-)  # fmt: skip
+    [
+        {"outcome_status": "failed"},
+        {"outcome_note": "Done"},
+        {"system_caused": True},
+        {"actual_cost": 0},
+        {"procedure": "by hand"},
+    ],
+)
 def test_another_report_is_refused(principal: Principal, other: dict[str, Any]) -> None:
     decision_id = decide(principal).decision_id
     report(principal, decision_id)
@@ -234,9 +255,12 @@ def test_a_success_that_says_how_suggests_a_path_that_can_be_written(principal: 
 
 @pytest.mark.parametrize(
     "said",
-    [{"outcome_status": "failed", "success_criteria": "x", "procedure": STEPS},
-     {"procedure": STEPS}, {"success_criteria": "x"}],
-)  # fmt: skip
+    [
+        {"outcome_status": "failed", "success_criteria": "x", "procedure": STEPS},
+        {"procedure": STEPS},
+        {"success_criteria": "x"},
+    ],
+)
 def test_what_failed_or_says_not_enough_suggests_none(
     principal: Principal, said: dict[str, Any]
 ) -> None:

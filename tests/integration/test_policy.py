@@ -25,9 +25,12 @@ RULE: dict[str, Any] = {"actor": "admin:ann"}
 
 def said(principal: Principal, tool: str = "fill_field", target_id: str | None = None) -> str:
     return judge(
-        principal_id=principal.id, tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id, tool=tool, target_id=target_id,
-    ).decision  # fmt: skip
+        principal_id=principal.id,
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        tool=tool,
+        target_id=target_id,
+    ).decision
 
 
 def test_without_rules_our_own_tools_are_allowed(principal: Principal) -> None:
@@ -107,8 +110,9 @@ def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
     change_rule(rule.key, RuleSays("confirm", tool="fill_field"), actor="admin:bob")
     assert said(principal) == "confirm"
     assert [(one.version, one.verdict) for one in list_versions(rule.key)] == [
-        (2, "confirm"), (1, "deny"),
-    ]  # fmt: skip
+        (2, "confirm"),
+        (1, "deny"),
+    ]
     old = PolicyRule.objects.get(key=rule.key, version=1)
     assert (old.created_by, old.retired_by) == ("admin:ann", "admin:bob")
     entry = AuditEntry.objects.get(action="policy_rule.changed")

@@ -61,8 +61,12 @@ class Write:
 
 
 CHAT = {"user_id": "alice", "message": "Read the notes of the release.", "idempotency_key": "k"}
-UPLOAD = {"name": "a.csv", "mimeType": "text/csv", "sizeBytes": len(BYTES),
-          "sha256": hashlib.sha256(BYTES).hexdigest()}  # fmt: skip
+UPLOAD = {
+    "name": "a.csv",
+    "mimeType": "text/csv",
+    "sizeBytes": len(BYTES),
+    "sha256": hashlib.sha256(BYTES).hexdigest(),
+}
 TARGET = {"name": "builder", "endpoint": ENDPOINT, "authToken": "s3cret-token"}
 OUTCOME = {"outcome_status": "success", "outcome_note": "done"}
 WRITES = (
@@ -96,10 +100,13 @@ WRITES = (
 )
 BY_TOOL = {write.tool: write for write in WRITES}
 ELSEWHERE = {  # what changes nothing, or is asked about in a test of its own
-    "page-content": "reads", "tasks/{}/ticket": "opens what reads, or asks by itself",
-    "runs/{}/answer": "below", "tools/{}/call": "test_call_tools",
-    "decision/{}/confirm": "below", "artifacts/upload/{}": "the bytes of a start_artifact_upload",
-}  # fmt: skip
+    "page-content": "reads",
+    "tasks/{}/ticket": "opens what reads, or asks by itself",
+    "runs/{}/answer": "below",
+    "tools/{}/call": "test_call_tools",
+    "decision/{}/confirm": "below",
+    "artifacts/upload/{}": "the bytes of a start_artifact_upload",
+}
 
 
 @pytest.fixture
@@ -122,27 +129,48 @@ def facts(
     disable_webhook(principal=principal, webhook_id=off)
     now, told = datetime.now(UTC), make_run(status="succeeded")
     delivery = WebhookDelivery.objects.create(
-        id="dlv_1", webhook_id=hook, run_id=told.id, event="run.succeeded", created_at=now,
-        settled_at=now, next_try_at=now, status="failed",
-    )  # fmt: skip
+        id="dlv_1",
+        webhook_id=hook,
+        run_id=told.id,
+        event="run.succeeded",
+        created_at=now,
+        settled_at=now,
+        next_try_at=now,
+        status="failed",
+    )
     upload = api.post("/api/v1/artifacts/uploads", json=UPLOAD).json()
     assert httpx.put(upload["url"], content=BYTES, headers=upload["headers"]).is_success
     place = principal.tenant_id, principal.workspace_id
     target = make_target(TargetSays(*place, "runner", "docker-runner", ENDPOINT), actor="t")
     mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
     return {
-        "run": make_run().id, "failedRun": make_run(status="failed").id, "hook": hook,
-        "session": create_session(principal=mine)["sessionId"], "offHook": off,
-        "delivery": delivery.id, "upload": upload["uploadId"], "target": target.id,
-        "task": make_task(), "takenTask": take_over_task(principal=principal,
-        task_id=make_task())["taskId"], "decided": str(decide(principal).decision_id),
-    }  # fmt: skip
+        "run": make_run().id,
+        "failedRun": make_run(status="failed").id,
+        "hook": hook,
+        "session": create_session(principal=mine)["sessionId"],
+        "offHook": off,
+        "delivery": delivery.id,
+        "upload": upload["uploadId"],
+        "target": target.id,
+        "task": make_task(),
+        "takenTask": take_over_task(principal=principal, task_id=make_task())["taskId"],
+        "decided": str(decide(principal).decision_id),
+    }
 
 
 def written() -> list[int]:
     """How much there is of everything that the calls write."""
-    tables = (BrowserSession, Webhook, WebhookDelivery, UserObject, Decision, ExecutionTarget, Run,
-              Task, TaskMessage)  # fmt: skip
+    tables = (
+        BrowserSession,
+        Webhook,
+        WebhookDelivery,
+        UserObject,
+        Decision,
+        ExecutionTarget,
+        Run,
+        Task,
+        TaskMessage,
+    )
     reported = Outcome.objects.filter(status__isnull=False)
     deeds = AuditEntry.objects.exclude(action="policy.denied")
     return [*(table.objects.count() for table in tables), reported.count(), deeds.count()]
@@ -247,9 +275,11 @@ def test_no_rule_keeps_people_from_confirming(
 ) -> None:
     decision = decision_of(principal, mode="confirm")
     Confirmation.objects.create(
-        decision=decision, delivery="out_of_band", created_at=datetime.now(UTC),
+        decision=decision,
+        delivery="out_of_band",
+        created_at=datetime.now(UTC),
         expires_at=datetime(2100, 1, 1, tzinfo=UTC),
-    )  # fmt: skip
+    )
     make_rule(RuleSays(verdict, tool="*"), actor="t")
     call = {"user_id": "alice", "confirm_token": "x"}
     answer = api.post(f"/api/v1/decision/{decision.pk}/confirm", json=call)

@@ -101,10 +101,13 @@ def test_a_page_that_one_project_opened_is_not_another_ones(
 
 @pytest.mark.parametrize(
     ("dev", "wanted"),
-    [("echo broken; exit 1", "E_PREVIEW_FAIL"), ("sleep 3600", "E_TIMEOUT"),
-     ("echo http://localhost:8000/; sleep 3600", "E_POLICY_VIOLATION"),
-     ("echo http://evil.test/; sleep 3600", "E_TIMEOUT")],
-)  # fmt: skip
+    [
+        ("echo broken; exit 1", "E_PREVIEW_FAIL"),
+        ("sleep 3600", "E_TIMEOUT"),
+        ("echo http://localhost:8000/; sleep 3600", "E_POLICY_VIOLATION"),
+        ("echo http://evil.test/; sleep 3600", "E_TIMEOUT"),
+    ],
+)
 def test_a_dev_script_that_serves_nothing_is_ended(
     develops: Callable[..., Project], dev: str, wanted: str
 ) -> None:

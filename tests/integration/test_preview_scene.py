@@ -81,8 +81,11 @@ def test_the_console_and_the_line_of_the_first_error_come_back(
     shown_game: Project, terre: PageServer
 ) -> None:
     shown_game.secrets = ("hunter2",)
-    terre.add("/preview", "<title>P</title>\n<script>\nconsole.log('loaded');\n"
-              "console.warn('hunter2');\nnull.x;\n</script>")  # fmt: skip
+    terre.add(
+        "/preview",
+        "<title>P</title>\n<script>\nconsole.log('loaded');\n"
+        "console.warn('hunter2');\nnull.x;\n</script>",
+    )
     told = preview(shown_game)
     address = terre.url("/preview")
     assert told["logs"][0] == f"[log] loaded ({address}:3)"
@@ -93,9 +96,14 @@ def test_the_console_and_the_line_of_the_first_error_come_back(
 
 @pytest.mark.parametrize(
     ("message", "line"),
-    [("start.txt:12 unknown command", 12), ("syntax error at line 7", 7), ("第 31 行缺少分号", 31),
-     ("nothing said", 99), ("no JSON at position 5 (line 1 column 6)", 99)],
-)  # fmt: skip
+    [
+        ("start.txt:12 unknown command", 12),
+        ("syntax error at line 7", 7),
+        ("第 31 行缺少分号", 31),
+        ("nothing said", 99),
+        ("no JSON at position 5 (line 1 column 6)", 99),
+    ],
+)
 def test_a_line_that_the_error_names_is_taken(
     shown_game: Project, terre: PageServer, message: str, line: int
 ) -> None:
@@ -172,10 +180,13 @@ def test_a_server_that_hangs_is_not_waited_for(
 
 @pytest.mark.parametrize(
     "answer",
-    [html("broken", status=500), Answer(status=0), Answer(b"PK", mime="application/zip",
-     headers={"Content-Disposition": "attachment"})],
+    [
+        html("broken", status=500),
+        Answer(status=0),
+        Answer(b"PK", mime="application/zip", headers={"Content-Disposition": "attachment"}),
+    ],
     ids=["an error", "nothing", "a download"],
-)  # fmt: skip
+)
 def test_a_preview_that_shows_nothing_fails(
     shown_game: Project, terre: PageServer, answer: Answer
 ) -> None:
@@ -206,9 +217,18 @@ def test_a_redirect_to_elsewhere_is_not_followed(shown_game: Project, terre: Pag
 
 @pytest.mark.parametrize(
     "url",
-    ["https://example.com/", "http://localhost@evil.test/", "http://[::1]:3001", "http://10.0.0.1",
-     "http://127.0.0.1:8000", "file:///etc", "", "nonsense", "http://localhost:99999"],
-)  # fmt: skip
+    [
+        "https://example.com/",
+        "http://localhost@evil.test/",
+        "http://[::1]:3001",
+        "http://10.0.0.1",
+        "http://127.0.0.1:8000",
+        "file:///etc",
+        "",
+        "nonsense",
+        "http://localhost:99999",
+    ],
+)
 def test_a_preview_that_is_not_on_this_machine_is_against_the_policy(
     shown_game: Project, url: str
 ) -> None:
@@ -218,11 +238,20 @@ def test_a_preview_that_is_not_on_this_machine_is_against_the_policy(
 
 @pytest.mark.parametrize(
     ("path", "wanted"),
-    [("../x", "E_DENY_PATH"), ("/etc/passwd", "E_DENY_PATH"), (".git/a.txt", "E_DENY_PATH"),
-     ("link/a.txt", "E_DENY_PATH"), ("game/scene/none.txt", "E_NOT_FOUND"), ("", "E_BAD_ARGS"),
-     ("game/scene", "E_BAD_ARGS"), ("game/config.txt", "E_BAD_ARGS"), ("a\0.txt", "E_BAD_ARGS"),
-     ("game/scene/folder.txt", "E_BAD_ARGS"), ("game/scene/.txt", "E_BAD_ARGS")],
-)  # fmt: skip
+    [
+        ("../x", "E_DENY_PATH"),
+        ("/etc/passwd", "E_DENY_PATH"),
+        (".git/a.txt", "E_DENY_PATH"),
+        ("link/a.txt", "E_DENY_PATH"),
+        ("game/scene/none.txt", "E_NOT_FOUND"),
+        ("", "E_BAD_ARGS"),
+        ("game/scene", "E_BAD_ARGS"),
+        ("game/config.txt", "E_BAD_ARGS"),
+        ("a\0.txt", "E_BAD_ARGS"),
+        ("game/scene/folder.txt", "E_BAD_ARGS"),
+        ("game/scene/.txt", "E_BAD_ARGS"),
+    ],
+)
 def test_what_is_no_scene_is_refused_before_anybody_is_asked(
     shown_game: Project, terre: PageServer, tmp_path: Path, path: str, wanted: str
 ) -> None:

@@ -105,12 +105,17 @@ def test_an_engine_whose_own_first_scene_comes_late_is_led_again(
 
 @pytest.mark.parametrize(
     ("script", "said"),
-    [("", "did not connect as WebGAL's engine does"),
-     ("socket([]).onopen = e => e.target.send('Terre is here')", "did not say in time"),
-     ("const s = socket([]); s.onopen = () => ['[', '7', '[]', 'null', '{\"data\": []}',"
-      " '{\"kind\": \"request\"}', '{\"data\": {\"sceneMsg\": {\"scene\": 7}}}']"
-      ".forEach(m => s.send(m))", "did not say in time")],
-)  # fmt: skip
+    [
+        ("", "did not connect as WebGAL's engine does"),
+        ("socket([]).onopen = e => e.target.send('Terre is here')", "did not say in time"),
+        (
+            "const s = socket([]); s.onopen = () => ['[', '7', '[]', 'null', '{\"data\": []}',"
+            ' \'{"kind": "request"}\', \'{"data": {"sceneMsg": {"scene": 7}}}\']'
+            ".forEach(m => s.send(m))",
+            "did not say in time",
+        ),
+    ],
+)
 def test_a_page_that_is_not_seen_to_show_the_scene_is_doubted(
     shown_game: Project, terre: PageServer, monkeypatch: pytest.MonkeyPatch, script: str, said: str
 ) -> None:

@@ -37,8 +37,12 @@ def test_a_token_is_its_workspaces_with_its_scopes_and_trust(principal: Principa
 def test_a_token_that_names_users_acts_for_these_alone(principal: Principal) -> None:
     caller = authenticate(create_token(name="ci", users=["ann", " bo ", "ann"]))
     assert [caller.may_act_for(one) for one in ("ann", "bo", "cy", "", " bo ")] == [
-        True, True, False, False, False,
-    ]  # fmt: skip
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
     assert caller.user_id is None  # which of them is not for us to guess
     assert set(User.objects.values_list("user_id", flat=True)) == {"ann", "bo"}
 
@@ -80,9 +84,19 @@ def test_only_a_keyed_digest_of_a_token_is_kept(principal: Principal) -> None:
 
 @pytest.mark.parametrize(
     "secret",
-    ["", "cty_", "nothing", "cty_" + "x" * 43, "cty_" + "x" * 10_000, "cty_é", "cty_a\0b",
-     "Bearer cty_x", " cty_x", "cty_\ud800"],
-)  # fmt: skip
+    [
+        "",
+        "cty_",
+        "nothing",
+        "cty_" + "x" * 43,
+        "cty_" + "x" * 10_000,
+        "cty_é",
+        "cty_a\0b",
+        "Bearer cty_x",
+        " cty_x",
+        "cty_\ud800",
+    ],
+)
 def test_anything_else_is_refused_with_the_same_words(principal: Principal, secret: str) -> None:
     create_token(name="ci")
     with pytest.raises(NotAuthenticated) as refused:

@@ -240,11 +240,13 @@ def test_slot_release_against_reaper_never_frees_the_next_holders_slot(submit: S
     for n in range(5):
         old = held_by(register(f"old{n}"), submit)
         new = register(f"new{n}")
-        at_once([
-            partial(lose_worker, f"old{n}", beat=0, reason="gone"),
-            partial(hand_back, old, reason="draining", active_ms=0),
-            free_stale_slots,
-        ])  # fmt: skip
+        at_once(
+            [
+                partial(lose_worker, f"old{n}", beat=0, reason="gone"),
+                partial(hand_back, old, reason="draining", active_ms=0),
+                free_stale_slots,
+            ]
+        )
         held = take(new)
         assert held is not None
         assert not hand_back(old, reason="draining", active_ms=0)

@@ -37,14 +37,27 @@ def rows() -> list[AuditEntry]:
 @pytest.mark.parametrize(
     ("tool", "args", "scope"),
     [
-        ("run_task_template", {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}},
-         "runs:write"),
+        (
+            "run_task_template",
+            {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}},
+            "runs:write",
+        ),
         ("get_artifact", {"artifactId": "art_1"}, "artifacts:read"),
         ("continuity_get_state", {"user_id": "alice"}, "continuity:read"),
-        ("continuity_put_shell", {"user_id": "alice", "social_interface": {}, "narratives": {},
-         "confidence": "high", "validity": "long", "source": "user"}, "continuity:write"),
+        (
+            "continuity_put_shell",
+            {
+                "user_id": "alice",
+                "social_interface": {},
+                "narratives": {},
+                "confidence": "high",
+                "validity": "long",
+                "source": "user",
+            },
+            "continuity:write",
+        ),
     ],
-)  # fmt: skip
+)
 def test_over_mcp_a_missing_scope_is_told(
     reader: StdioHost, tool: str, args: dict[str, Any], scope: str
 ) -> None:
@@ -71,9 +84,11 @@ def test_a_user_that_is_not_ones_own_is_told_once_over_mcp(principal: Principal)
 
 @pytest.mark.parametrize(
     ("changed", "code"),
-    [({"templateId": "no_such"}, "TEMPLATE_NOT_FOUND"), ({"sessionId": "sess_x"},
-     "SESSION_NOT_FOUND")],
-)  # fmt: skip
+    [
+        ({"templateId": "no_such"}, "TEMPLATE_NOT_FOUND"),
+        ({"sessionId": "sess_x"}, "SESSION_NOT_FOUND"),
+    ],
+)
 def test_a_submit_for_what_is_not_there_is_told_at_both_doors(
     api: httpx.Client, token: str, changed: dict[str, Any], code: str
 ) -> None:

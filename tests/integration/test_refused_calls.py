@@ -109,16 +109,21 @@ def test_a_body_that_is_no_call_is_told_too(
 
 
 def test_what_is_not_for_callers_of_this_trust_is_told(
-    client_with: Callable[..., httpx.Client], project: Path, rows: Callable[[], list[AuditEntry]],
+    client_with: Callable[..., httpx.Client],
+    project: Path,
+    rows: Callable[[], list[AuditEntry]],
     developer: None,
-) -> None:  # fmt: skip
+) -> None:
     remote = client_with(trust="remote")
     url = "/api/v1/tools/execute_command/call"
     answer = remote.post(url, json={"args": {"scriptName": "lint"}})
     (row,) = rows()
     code = answer.json()["error"]["code"]
-    assert told(row) == ("tool.refused", "execute_command", {"tool": "execute_command",
-                                                             "code": code})  # fmt: skip
+    assert told(row) == (
+        "tool.refused",
+        "execute_command",
+        {"tool": "execute_command", "code": code},
+    )
 
 
 def test_a_flood_writes_a_row_a_call_and_no_more(

@@ -101,16 +101,27 @@ def add(*arguments: str) -> tuple[str, str]:
 
 def decided(principal: Principal, tool: str, target_id: str) -> str:
     return judge(
-        principal_id=principal.id, tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id, tool=tool, target_id=target_id,
-    ).decision  # fmt: skip
+        principal_id=principal.id,
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        tool=tool,
+        target_id=target_id,
+    ).decision
 
 
 def test_the_command_makes_a_target_and_its_rules(principal: Principal) -> None:
     out, err = add(
-        "--id", "target_laptop", "--endpoint", ENDPOINT, "--auth-token", "s3cret",
-        "--config", json.dumps({"timeoutMs": 60_000}), "--allow", "bash.exec, echo",
-    )  # fmt: skip
+        "--id",
+        "target_laptop",
+        "--endpoint",
+        ENDPOINT,
+        "--auth-token",
+        "s3cret",
+        "--config",
+        json.dumps({"timeoutMs": 60_000}),
+        "--allow",
+        "bash.exec, echo",
+    )
     assert out == "target_laptop\n"
     target = find_runner(Caller.of(principal), "target_laptop")
     assert runner_of(target, Caller.of(principal)).auth_token == "s3cret"

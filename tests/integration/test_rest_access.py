@@ -22,10 +22,17 @@ PROFILE = "/api/v1/runtime/profile"
 @pytest.mark.parametrize(
     "header",
     [
-        None, "", "Bearer", "Bearer cty_wrong", "Basic dTpw", "Bearer a b",
-        "Bearer cty_" + "x" * 200, "Token cty_x", b"Bearer cty_\xff\xfe",
+        None,
+        "",
+        "Bearer",
+        "Bearer cty_wrong",
+        "Basic dTpw",
+        "Bearer a b",
+        "Bearer cty_" + "x" * 200,
+        "Token cty_x",
+        b"Bearer cty_\xff\xfe",
     ],
-)  # fmt: skip
+)
 def test_without_a_valid_token_there_is_no_access(anonymous: httpx.Client, header: Any) -> None:
     headers = {} if header is None else {"Authorization": header}
     response = anonymous.get(PROFILE, headers=headers)
@@ -84,10 +91,12 @@ def test_a_method_that_a_route_does_not_have_is_named(api: httpx.Client) -> None
 @pytest.mark.parametrize(
     "headers",
     [
-        {"X-Forwarded-For": "127.0.0.1"}, {"X-Forwarded-Host": "localhost"},
-        {"Forwarded": "for=127.0.0.1"}, {"X-Forwarded-Proto": "https"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"X-Forwarded-Host": "localhost"},
+        {"Forwarded": "for=127.0.0.1"},
+        {"X-Forwarded-Proto": "https"},
     ],
-)  # fmt: skip
+)
 def test_a_local_token_behind_a_proxy_is_seen_as_remote(
     api: httpx.Client, headers: dict[str, str]
 ) -> None:

@@ -79,8 +79,9 @@ def test_a_stream_sends_what_happens_and_ends_with_the_run(
         assert response.headers["cache-control"] == "no-cache"
         assert response.headers["x-accel-buffering"] == "no"
         assert [(event["seq"], event["type"]) for event in events] == [
-            (1, "run.queued"), (2, "run.canceled"),
-        ]  # fmt: skip
+            (1, "run.queued"),
+            (2, "run.canceled"),
+        ]
     timer.join()
 
 

@@ -79,11 +79,13 @@ def test_a_body_in_chunks_is_read_like_any_other(api: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"},
-        {"Content-Type": "application/json; charset=utf-16"}, {},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "application/json; charset=utf-16"},
+        {},
         {"Content-Type": "application/json", "Content-Encoding": "gzip"},
     ],
-)  # fmt: skip
+)
 def test_only_plain_json_is_taken(api: httpx.Client, headers: dict[str, str]) -> None:
     raw = json.dumps(submission()).encode()
     assert refusal(api.post("/api/v1/runs", content=raw, headers=headers), 415)

@@ -105,10 +105,16 @@ def test_the_documentation_needs_no_other_host(anonymous: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/nothing.css", "/static/", "/static/..%2f..%2fapps.py", "/static/admin/../apps.py",
-        "/static/%00", "/static/admin", "/static//etc/passwd", "/static/" + "x" * 5000,
+        "/static/nothing.css",
+        "/static/",
+        "/static/..%2f..%2fapps.py",
+        "/static/admin/../apps.py",
+        "/static/%00",
+        "/static/admin",
+        "/static//etc/passwd",
+        "/static/" + "x" * 5000,
     ],
-)  # fmt: skip
+)
 def test_only_static_files_are_served_as_such(anonymous: httpx.Client, path: str) -> None:
     assert anonymous.get(path).status_code == 404
 

@@ -107,9 +107,13 @@ def test_another_workspaces_run_reads_as_missing_everywhere(
 ) -> None:
     foreign, run = client_with(workspace="elsewhere"), make_run()
     for method, tail in (
-        ("GET", ""), ("GET", "/events"), ("GET", "/wait?waitMs=0"), ("GET", "/artifacts"),
-        ("POST", "/cancel"), ("POST", "/retry"),
-    ):  # fmt: skip
+        ("GET", ""),
+        ("GET", "/events"),
+        ("GET", "/wait?waitMs=0"),
+        ("GET", "/artifacts"),
+        ("POST", "/cancel"),
+        ("POST", "/retry"),
+    ):
         theirs = refusal(foreign.request(method, f"/api/v1/runs/{run.id}{tail}"), 404)
         missing = refusal(foreign.request(method, f"/api/v1/runs/run_missing{tail}"), 404)
         assert theirs["errorCode"] == "RUN_NOT_FOUND"

@@ -42,8 +42,10 @@ def test_a_target_is_made_and_read_as_it_was_made(admin: httpx.Client, api: http
     target = made(admin, config=config, isDefault=True)
     assert re.fullmatch("target_[a-z0-9]{26}", target["targetId"])
     assert (target["kind"], target["endpoint"], target["config"]) == (
-        "docker-runner", ENDPOINT, config,
-    )  # fmt: skip
+        "docker-runner",
+        ENDPOINT,
+        config,
+    )
     assert (target["version"], target["enabled"], target["isDefault"]) == (1, True, True)
     assert (target["lastSeenAt"], target["probedAt"]) == (None, None)
     shown = told(api.get(f"{TARGETS}/{target['targetId']}"))
@@ -208,8 +210,9 @@ def test_a_runner_that_is_away_keeps_when_it_was_seen_last(admin: httpx.Client) 
     assert entry.metadata["isUp"] is False
 
 
-def test_only_runners_are_probed(admin: httpx.Client, principal: Principal, tmp_path: Any,
-                                 settings: Any) -> None:  # fmt: skip
+def test_only_runners_are_probed(
+    admin: httpx.Client, principal: Principal, tmp_path: Any, settings: Any
+) -> None:
     settings.WORKSPACE_ROOTS = (tmp_path,)
     (tmp_path / "game").mkdir()
     config = {"root": str(tmp_path / "game")}

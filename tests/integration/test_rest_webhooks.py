@@ -43,13 +43,23 @@ def test_the_secret_is_shown_once(api: httpx.Client, made: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"url": ""}, {"url": 5}, {"url": URL, "secret": "mine"}, {"url": "x" * 2049},
-        {"url": URL, "everyRun": "yes"}, {"url": URL, "name": "a\nb"},
-        {"url": URL, "name": "n" * 129}, {"url": "ftp://example.com/"},
-        {"url": "https://user:pw@example.com/"}, {"url": "example.com"},
-        {"url": "https://example.com/ x"}, {"url": "http://exa mple/"}, {"url": "http://[::1/"}, [],
+        {},
+        {"url": ""},
+        {"url": 5},
+        {"url": URL, "secret": "mine"},
+        {"url": "x" * 2049},
+        {"url": URL, "everyRun": "yes"},
+        {"url": URL, "name": "a\nb"},
+        {"url": URL, "name": "n" * 129},
+        {"url": "ftp://example.com/"},
+        {"url": "https://user:pw@example.com/"},
+        {"url": "example.com"},
+        {"url": "https://example.com/ x"},
+        {"url": "http://exa mple/"},
+        {"url": "http://[::1/"},
+        [],
     ],
-)  # fmt: skip
+)
 def test_a_webhook_that_cannot_be_is_refused(api: httpx.Client, body: Any) -> None:
     assert refusal(api.post(HOOKS, json=body), 400)["errorCode"] == "INVALID_PARAMETER"
     assert told(api.get(HOOKS)) == {"webhooks": []}
@@ -69,10 +79,14 @@ def test_anothers_webhook_reads_as_missing(
     other = client_with(workspace="elsewhere")
     place = f"{HOOKS}/{made['webhookId']}"
     for answer in (
-        other.get(place), other.delete(place), other.post(f"{place}/enable"),
-        other.post(f"{place}/disable"), other.get(f"{place}/deliveries"),
-        other.post(f"{delivery}/replay"), other.get(f"{HOOKS}/hook_missing"),
-    ):  # fmt: skip
+        other.get(place),
+        other.delete(place),
+        other.post(f"{place}/enable"),
+        other.post(f"{place}/disable"),
+        other.get(f"{place}/deliveries"),
+        other.post(f"{delivery}/replay"),
+        other.get(f"{HOOKS}/hook_missing"),
+    ):
         assert refusal(answer, 404)["errorCode"] == "WEBHOOK_NOT_FOUND"
 
 

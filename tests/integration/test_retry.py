@@ -82,9 +82,11 @@ def test_a_person_at_the_admin_site_does_not_lend_a_remote_callers_run_their_tru
     """Else a remote caller's private address would be read on the second try."""
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     run = make_run(
-        status="failed", trust="remote", template_id="batch_extract_pages",
+        status="failed",
+        trust="remote",
+        template_id="batch_extract_pages",
         inputs={"urls": ["http://127.0.0.1/"]},
-    )  # fmt: skip
+    )
     again = retry_run(principal=admin_principal("ann", **place), run_id=run.id)
     assert fresh(again.run_id).trust == "remote"
     local = make_run(status="failed", trust="remote", template_id="test_local_only")

@@ -20,9 +20,10 @@ from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures", "tests.support.model_fixtures",
+    "tests.support.workspace_fixtures",
+    "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
-]  # fmt: skip
+]
 Goal = Callable[..., str]
 
 
@@ -105,8 +106,12 @@ def test_a_task_keeps_question_and_answer_also_of_other_doors(
     assert Task.objects.get().status == "running"
     place.work()
     said = list(TaskMessage.objects.order_by("number").values_list("role", "content"))
-    assert said == [("user", "Paint it."), ("assistant", "Which colour?"), ("user", "red"),
-                    ("assistant", "It is red.")]  # fmt: skip
+    assert said == [
+        ("user", "Paint it."),
+        ("assistant", "Which colour?"),
+        ("user", "red"),
+        ("assistant", "It is red."),
+    ]
     told = TaskEvent.objects.filter(type="message").order_by("seq")
     assert [one.data["content"] for one in told] == [content for _, content in said]
     add_message(principal=principal, task_id=task["taskId"], content="Which was it?")

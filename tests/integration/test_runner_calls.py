@@ -44,9 +44,14 @@ def target_at(principal: Principal) -> MakeTarget:
 
     def make(endpoint: str, *allowed: str, **more: Any) -> ExecutionTarget:
         says = TargetSays(
-            principal.tenant_id, principal.workspace_id, "runner", "docker-runner",
-            endpoint=endpoint, auth_token="s3cret", **more,
-        )  # fmt: skip
+            principal.tenant_id,
+            principal.workspace_id,
+            "runner",
+            "docker-runner",
+            endpoint=endpoint,
+            auth_token="s3cret",
+            **more,
+        )
         target = make_target(says, actor="test")
         allow_on_target(target, allowed, actor="test")
         return target
@@ -57,9 +62,11 @@ def target_at(principal: Principal) -> MakeTarget:
 def done(idle_place: WorkerPlace, principal: Principal, *calls: dict[str, Any], **more: Any) -> Run:
     """Return the run of these calls once a worker is done with it."""
     submitted = submit_run(
-        principal=principal, template_id="call_tools", inputs={"calls": list(calls), **more},
+        principal=principal,
+        template_id="call_tools",
+        inputs={"calls": list(calls), **more},
         options={"mode": "async"},
-    )  # fmt: skip
+    )
     idle_place.work()
     return Run.objects.get(id=submitted.run_id)
 
@@ -75,8 +82,9 @@ def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
     call = {"name": "bash.exec", "args": {"cmd": "printf hello"}, "targetId": target.id}
     run = done(idle_place, principal, call)
     assert (run.status, run.result["results"]) == (
-        "succeeded", [{"name": "bash.exec", "ok": True, "output": "hello"}],
-    )  # fmt: skip
+        "succeeded",
+        [{"name": "bash.exec", "ok": True, "output": "hello"}],
+    )
     asked = runner.asked[0].json
     assert asked["ctx"]["runId"] == run.id
     assert (asked["ctx"]["sessionId"], asked["ctx"]["runtimeMode"]) == (run.session_id, "local")
@@ -85,8 +93,9 @@ def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
     assert "".join(event.data["delta"] for event in events) == "hello"
     assert {event.data["toolCallId"] for event in events} == {asked["ctx"]["toolCallId"]}
     assert [row["targetId"] for row in told_of("tool.called") + told_of("tool.succeeded")] == [
-        target.id, target.id,
-    ]  # fmt: skip
+        target.id,
+        target.id,
+    ]
 
 
 def test_policy_comes_first_and_nothing_is_sent(
@@ -131,9 +140,11 @@ def test_a_runner_that_breaks_off_is_not_asked_again(
 
 
 def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
-    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget,
+    idle_place: WorkerPlace,
+    principal: Principal,
+    target_at: MakeTarget,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr("runners.gateway.wanted.TIMEOUT_MAX_MS", 500)
     monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
     with stub_runner(Line.hang) as runner:
@@ -204,8 +215,9 @@ def test_a_direct_call_that_policy_says_nothing_of_is_denied(
 ) -> None:
     target = target_at(runner.url)
     for tool, status, code in (
-        ("echo", 403, "POLICY_DENIED"), ("bash.exec", 202, "CONFIRMATION_REQUIRED"),
-    ):  # fmt: skip
+        ("echo", 403, "POLICY_DENIED"),
+        ("bash.exec", 202, "CONFIRMATION_REQUIRED"),
+    ):
         answer = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
         assert (answer.status_code, answer.json()["errorCode"]) == (status, code)
     assert runner.asked == []

@@ -40,9 +40,11 @@ def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
 
 def done(idle_place: WorkerPlace, principal: Principal, *calls: Any) -> str:
     submitted = submit_run(
-        principal=principal, template_id="call_tools", inputs={"calls": list(calls)},
+        principal=principal,
+        template_id="call_tools",
+        inputs={"calls": list(calls)},
         options={"mode": "async"},
-    )  # fmt: skip
+    )
     idle_place.work()
     return submitted.run_id
 
@@ -58,8 +60,11 @@ def test_a_run_is_part_of_the_trace_that_its_request_brought(
     api: httpx.Client, idle_place: WorkerPlace, runner: StubRunner, target: ExecutionTarget
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
-    body = {"templateId": "call_tools", "inputs": {"calls": [call, call]},
-            "options": {"mode": "async"}}  # fmt: skip
+    body = {
+        "templateId": "call_tools",
+        "inputs": {"calls": [call, call]},
+        "options": {"mode": "async"},
+    }
     run_id = told(api.post("/api/v1/runs", json=body, headers={"traceparent": TRACE}), 202)["runId"]
     idle_place.work()
     first, second = traces(runner)
@@ -70,9 +75,12 @@ def test_a_run_is_part_of_the_trace_that_its_request_brought(
 
 @pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
 def test_a_run_without_a_trace_gets_one_of_its_own(
-    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target: ExecutionTarget,
+    idle_place: WorkerPlace,
+    principal: Principal,
+    runner: StubRunner,
+    target: ExecutionTarget,
     brought: str | None,
-) -> None:  # fmt: skip
+) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
     with trace.brought(brought):
         first = done(idle_place, principal, call, call)

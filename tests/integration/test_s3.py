@@ -142,10 +142,13 @@ def test_young_bytes_stay(bucket: Bucket, make_artifact: MakeArtifact) -> None:
 
 
 def test_a_writer_waits_for_a_collector_and_then_finds_nothing_to_rely_on(
-    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact,
-    everything_is_old: None, monkeypatch: pytest.MonkeyPatch,
+    bucket: Bucket,
+    principal: Principal,
+    make_artifact: MakeArtifact,
+    everything_is_old: None,
+    monkeypatch: pytest.MonkeyPatch,
     in_background: Callable[[Callable[[], object]], threading.Thread],
-) -> None:  # fmt: skip
+) -> None:
     """Between the collector's look and its deletion somebody keeps the same bytes."""
     expire(make_artifact(b"wanted again"))
     genuine, made = bucket.storage.delete, list[str]()
@@ -171,9 +174,11 @@ def test_many_who_keep_the_same_bytes_at_once_do_no_harm(
 
 
 def test_a_storage_that_is_gone_refuses_without_a_secret(
-    bucket: Bucket, api: httpx.Client, make_artifact: MakeArtifact,
+    bucket: Bucket,
+    api: httpx.Client,
+    make_artifact: MakeArtifact,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     caplog.set_level(logging.DEBUG)
     artifact_id = make_artifact(b"x")
     bucket.storage.bucket_name = "no-such-bucket-" + "x" * 10
@@ -229,10 +234,16 @@ def test_an_address_with_credentials_or_without_a_bucket_is_refused(
 
 
 def test_boto3_is_not_loaded_before_the_first_artifact() -> None:
-    look = "import django, sys; django.setup(); import mcp_server.server, artifacts.services;" \
-        " print([name for name in sys.modules if name.startswith('boto')])"  # fmt: skip
-    env = {**os.environ, "CONTINUITY_ARTIFACT_STORAGE": "s3://b/p", "CONTINUITY_LEAN": "1",
-           "DJANGO_SETTINGS_MODULE": "config.settings"}  # fmt: skip
+    look = (
+        "import django, sys; django.setup(); import mcp_server.server, artifacts.services;"
+        " print([name for name in sys.modules if name.startswith('boto')])"
+    )
+    env = {
+        **os.environ,
+        "CONTINUITY_ARTIFACT_STORAGE": "s3://b/p",
+        "CONTINUITY_LEAN": "1",
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+    }
     done = subprocess.run(
         [sys.executable, "-c", look], env=env, capture_output=True, text=True, check=True
     )

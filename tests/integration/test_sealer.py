@@ -147,9 +147,12 @@ def test_a_home_that_cannot_be_written_stops_no_sealing(fresh_checkpoints: Path)
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE decisions_auditseal SET hash = 'x'", "DELETE FROM decisions_auditseal",
-     "UPDATE decisions_auditseal SET position = position + 5"],
-)  # fmt: skip
+    [
+        "UPDATE decisions_auditseal SET hash = 'x'",
+        "DELETE FROM decisions_auditseal",
+        "UPDATE decisions_auditseal SET position = position + 5",
+    ],
+)
 def test_the_database_refuses_to_change_a_seal(statement: str) -> None:
     record(a_deed("one"))
     Sealer().seal_all()

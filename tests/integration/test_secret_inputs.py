@@ -23,9 +23,11 @@ INPUTS: dict[str, Any] = {
 
 def submit_login(principal: Principal, **options: Any) -> Submitted:
     return submit_run(
-        principal=principal, template_id="login_keep_session", inputs=INPUTS,
+        principal=principal,
+        template_id="login_keep_session",
+        inputs=INPUTS,
         options={"mode": "async", **options},
-    )  # fmt: skip
+    )
 
 
 def test_secrets_are_split_off_and_sealed(principal: Principal) -> None:
@@ -69,14 +71,19 @@ def test_the_sweeper_deletes_what_an_end_left_behind(principal: Principal) -> No
 def test_inputs_match_whatever_the_credentials_are(principal: Principal) -> None:
     first = submit_login(principal, idempotencyKey="k")
     changed = {**INPUTS, "credentials": {"username": "alice", "password": "other"}}
-    again = submit_run(principal=principal, template_id="login_keep_session", inputs=changed,
-                       options={"mode": "async", "idempotencyKey": "k"})  # fmt: skip
+    again = submit_run(
+        principal=principal,
+        template_id="login_keep_session",
+        inputs=changed,
+        options={"mode": "async", "idempotencyKey": "k"},
+    )
     assert (again.run_id, again.inputs_match) == (first.run_id, True)
     elsewhere = submit_run(
-        principal=principal, template_id="login_keep_session",
+        principal=principal,
+        template_id="login_keep_session",
         inputs={**INPUTS, "startUrl": "https://example.org/"},
         options={"mode": "async", "idempotencyKey": "k"},
-    )  # fmt: skip
+    )
     assert elsewhere.inputs_match is False
     assert RunSecret.objects.count() == 1
 
@@ -85,15 +92,24 @@ def test_inputs_match_whatever_the_credentials_are(principal: Principal) -> None
     ("schema", "value", "paths"),
     [
         ({"properties": {"a": {"writeOnly": True}}}, {"a": "x", "b": "y"}, {("a",)}),
-        ({"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"writeOnly": True}}},
-         {"a": "x"}, {("a",)}),
-        ({"properties": {"a": {"anyOf": [{"type": "null"}, {"writeOnly": True}]}}},
-         {"a": "x"}, {("a",)}),
-        ({"items": {"properties": {"v": {"writeOnly": True}}}},
-         [{"v": "x"}, {"w": 1}, {"v": "y"}], {(0, "v"), (2, "v")}),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"writeOnly": True}}},
+            {"a": "x"},
+            {("a",)},
+        ),
+        (
+            {"properties": {"a": {"anyOf": [{"type": "null"}, {"writeOnly": True}]}}},
+            {"a": "x"},
+            {("a",)},
+        ),
+        (
+            {"items": {"properties": {"v": {"writeOnly": True}}}},
+            [{"v": "x"}, {"w": 1}, {"v": "y"}],
+            {(0, "v"), (2, "v")},
+        ),
         ({"properties": {"a": {}}}, {"a": "x"}, set()),
     ],
-)  # fmt: skip
+)
 def test_marked_fields_are_found_wherever_the_schema_puts_them(
     schema: dict[str, Any], value: Any, paths: set[tuple[str | int, ...]]
 ) -> None:

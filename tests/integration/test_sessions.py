@@ -42,9 +42,12 @@ def submit_in(principal: Principal) -> SubmitIn:
 
     def make(session_id: str, *, caller: Principal = principal) -> str:
         return submit_run(
-            principal=caller, template_id="test_stepwise", inputs={"do": ["ok"]},
-            session_id=session_id, options={"mode": "async"},
-        ).run_id  # fmt: skip
+            principal=caller,
+            template_id="test_stepwise",
+            inputs={"do": ["ok"]},
+            session_id=session_id,
+            options={"mode": "async"},
+        ).run_id
 
     return make
 
@@ -132,9 +135,11 @@ def test_what_is_not_the_callers_own_open_session_is_not_found(
     with pytest.raises(SessionNotFound, match="There is no open session"):
         submit_in(wanted, caller=caller)
     deeds: list[Callable[..., Any]] = [
-        sessions.get_session, sessions.close_session, sessions.clone_session,
+        sessions.get_session,
+        sessions.close_session,
+        sessions.clone_session,
         partial(sessions.rename_session, name="mine"),
-    ]  # fmt: skip
+    ]
     for deed in deeds:
         with pytest.raises(NoSuchSession, match="There is no open session"):
             deed(principal=caller, session_id=wanted)

@@ -62,9 +62,12 @@ def check_events(run_id: str) -> None:
 
 
 def test_two_workers_work_one_run_off(
-    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background,
+    submit: Submit,
+    place: WorkerPlace,
+    second: WorkerPlace,
+    in_background: Background,
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     marks = [f"touch:{tmp_path / str(n)}" for n in range(15)]
     run_id = submit(*[step for mark in marks for step in (mark, "sleep:0.1")], shared=True)
     in_background(place.work)
@@ -162,9 +165,12 @@ def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
 
 
 def test_a_cancel_stops_the_helper_too(
-    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background,
+    submit: Submit,
+    place: WorkerPlace,
+    second: WorkerPlace,
+    in_background: Background,
     principal: Principal,
-) -> None:  # fmt: skip
+) -> None:
     run_id = submit(*["sleep:30"] * 4, shared=True)
     workers = [in_background(place.work)]
     until(lambda: is_going(run_id))

@@ -49,8 +49,9 @@ def test_one_submit_writes_everything_that_belongs_to_the_run(submit: Submit) ->
     assert (run.status, run.total_steps, run.last_seq, run.epoch) == ("queued", 2, 1, 0)
     steps = RunStep.objects.filter(run=run).order_by("index")
     assert [(step.status, step.effect_key) for step in steps] == [
-        ("pending", f"{run_id}:0"), ("pending", f"{run_id}:1"),
-    ]  # fmt: skip
+        ("pending", f"{run_id}:0"),
+        ("pending", f"{run_id}:1"),
+    ]
     event = RunEvent.objects.get(run=run)
     assert (event.seq, event.type) == (1, "run.queued")
     assert RunKey.objects.get(run_id=run_id).key == "k"
@@ -66,10 +67,13 @@ def test_the_key_is_not_kept_among_the_options(submit: Submit) -> None:
 
 
 BREAKS = {
-    "runs_run": "id IS NOT NULL", "runs_runstep": "id IS NOT NULL",
-    "runs_runevent": "id IS NOT NULL", "runs_outboxentry": "run_id IS NOT NULL",
-    "decisions_auditentry": "id IS NOT NULL", "runs_runkey": "id IS NOT NULL",
-}  # fmt: skip
+    "runs_run": "id IS NOT NULL",
+    "runs_runstep": "id IS NOT NULL",
+    "runs_runevent": "id IS NOT NULL",
+    "runs_outboxentry": "run_id IS NOT NULL",
+    "decisions_auditentry": "id IS NOT NULL",
+    "runs_runkey": "id IS NOT NULL",
+}
 
 
 @pytest.fixture
@@ -169,14 +173,19 @@ def test_a_session_of_another_workspace_or_closed_is_not_found(
 ) -> None:
     for name, place, closed in (("a", stranger, None), ("b", principal, "2026-01-01T00:00:00Z")):
         BrowserSession.objects.create(
-            id=name, tenant_id=place.tenant_id, workspace_id=place.workspace_id, name=name,
+            id=name,
+            tenant_id=place.tenant_id,
+            workspace_id=place.workspace_id,
+            name=name,
             closed_at=closed,
-        )  # fmt: skip
+        )
         with pytest.raises(SessionNotFound):
             submit_run(
-                principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+                principal=principal,
+                template_id="test_stepwise",
+                inputs={"do": ["ok"]},
                 session_id=name,
-            )  # fmt: skip
+            )
 
 
 def test_a_remote_caller_is_refused_a_local_template_and_it_is_audited(remote: Principal) -> None:
@@ -213,9 +222,11 @@ def test_auto_waits_only_while_a_slot_is_free(principal: Principal) -> None:
 def test_modes_have_their_own_default_time(principal: Principal) -> None:
     for mode, timeout_ms in (("sync", 300_000), ("async", 600_000)):
         made = submit_run(
-            principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+            principal=principal,
+            template_id="test_stepwise",
+            inputs={"do": ["ok"]},
             options={"mode": mode},
-        )  # fmt: skip
+        )
         assert (made.mode, made.timeout_ms) == (mode, timeout_ms)
 
 

@@ -39,9 +39,13 @@ def notes(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def taken(
-    principal: Principal, place: WorkerPlace, make_task: Make, notes: Path, tmp_path: Path,
+    principal: Principal,
+    place: WorkerPlace,
+    make_task: Make,
+    notes: Path,
+    tmp_path: Path,
     in_background: Background,
-) -> str:  # fmt: skip
+) -> str:
     """A task that was taken over between two calls of its run, which waits now."""
     gate = tmp_path / "gate"
     task_id = make_task(f"note {notes} a; until {gate}; note {notes} b; say all noted")
@@ -100,9 +104,13 @@ def test_a_message_meanwhile_waits_until_the_page_is_given_back(
 
 
 def test_a_run_that_ends_meanwhile_leaves_the_page_with_the_person(
-    principal: Principal, place: WorkerPlace, make_task: Make, say: Say, tmp_path: Path,
+    principal: Principal,
+    place: WorkerPlace,
+    make_task: Make,
+    say: Say,
+    tmp_path: Path,
     in_background: Background,
-) -> None:  # fmt: skip
+) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"use browser_click; until {gate}")
     second = say(task_id, "say hi")
@@ -118,9 +126,12 @@ def test_a_run_that_ends_meanwhile_leaves_the_page_with_the_person(
 
 
 def test_a_page_given_back_before_the_run_came_to_wait_keeps_it_going(
-    principal: Principal, place: WorkerPlace, make_task: Make, notes: Path,
+    principal: Principal,
+    place: WorkerPlace,
+    make_task: Make,
+    notes: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     task_id = make_task(f"note {notes} a")
     task = Task.objects.filter(id=task_id)
 

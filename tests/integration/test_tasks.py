@@ -83,18 +83,29 @@ def test_the_log_has_what_was_said_what_the_run_told_and_where_the_task_is(
     assert told[:3] == ["message", "run.queued", "statusUpdate"]
     left_out = ("step", "run.", "arti")
     assert [one for one in told if one[:4] not in left_out][2:] == [
-        "chatDelta", "chatDelta", "toolUsed", "toolUsed", "structuredOutput", "message",
+        "chatDelta",
+        "chatDelta",
+        "toolUsed",
+        "toolUsed",
+        "structuredOutput",
+        "message",
         "statusUpdate",
-    ]  # fmt: skip
+    ]
     of_runs = TaskEvent.objects.filter(task_id=task_id).exclude(data__has_key="messageId")
     assert {event.data["runId"] for event in of_runs} == {Run.objects.get().id}
 
 
 @pytest.mark.parametrize(
     ("message", "ends"),
-    [("say hi", "completed"), ("use browser_click", "ongoing"), ("use task_start", "ongoing"),
-     ("use read_file", "completed"), ("fail", "error"), ("use browser_click; fail", "error")],
-)  # fmt: skip
+    [
+        ("say hi", "completed"),
+        ("use browser_click", "ongoing"),
+        ("use task_start", "ongoing"),
+        ("use read_file", "completed"),
+        ("fail", "error"),
+        ("use browser_click; fail", "error"),
+    ],
+)
 def test_how_a_run_ends_is_where_its_task_is(
     place: WorkerPlace, make_task: Make, message: str, ends: str
 ) -> None:
@@ -262,8 +273,9 @@ def test_a_run_reads_what_was_said_before_it(place: WorkerPlace, make_task: Make
     say(task_id, "say three")
     before = messages_before(task_id=task_id, run_id=second["runId"])
     assert [(one.role, one.content) for one in before] == [
-        ("user", "say one"), ("assistant", "one"),
-    ]  # fmt: skip
+        ("user", "say one"),
+        ("assistant", "one"),
+    ]
 
 
 def test_a_step_is_told_what_was_said_before(place: WorkerPlace, make_task: Make, say: Say) -> None:
@@ -283,6 +295,9 @@ def test_deeds_and_moves_of_a_task_are_audited(
     stop_task(principal=principal, task_id=task_id)
     rows = AuditEntry.objects.filter(resource_type="task", resource_id=task_id).order_by("id")
     assert list(rows.values_list("action", flat=True)) == [
-        "task.created", "task.message_added", "task.status_changed", "task.status_changed",
+        "task.created",
+        "task.message_added",
+        "task.status_changed",
+        "task.status_changed",
         "task.stopped",
-    ]  # fmt: skip
+    ]

@@ -67,9 +67,12 @@ def test_of_messages_at_once_one_is_the_answer_and_the_others_have_runs_of_their
 
 
 def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
-    principal: Principal, place: WorkerPlace, asking: str, say: Say,
+    principal: Principal,
+    place: WorkerPlace,
+    asking: str,
+    say: Say,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     run_id = Run.objects.get().id
     answer = partial(answer_run, principal=principal, run_id=run_id, answer="now")
 
@@ -123,8 +126,10 @@ def test_a_question_is_among_what_was_said(
     say(asking, "at two")
     place.work()
     assert talk(principal, asking)[1:] == [
-        ("assistant", "when?"), ("user", "at two"), ("assistant", "thanks"),
-    ]  # fmt: skip
+        ("assistant", "when?"),
+        ("user", "at two"),
+        ("assistant", "thanks"),
+    ]
 
 
 def test_an_answer_at_the_runs_own_door_is_among_what_was_said(
@@ -155,9 +160,13 @@ def test_a_task_given_back_while_its_run_waits_for_its_user_waits_too(
 
 @pytest.mark.parametrize("how", [resume_task, stop_task])
 def test_a_run_that_failed_while_a_person_had_the_page_leaves_an_error(
-    principal: Principal, place: WorkerPlace, make_task: Make, tmp_path: Path,
-    in_background: Background, how: Callable[..., dict[str, Any]],
-) -> None:  # fmt: skip
+    principal: Principal,
+    place: WorkerPlace,
+    make_task: Make,
+    tmp_path: Path,
+    in_background: Background,
+    how: Callable[..., dict[str, Any]],
+) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"until {gate}; fail")
     working = in_background(place.work)

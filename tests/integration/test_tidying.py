@@ -25,10 +25,14 @@ def ago(**time: int) -> datetime:
 def test_all_answers_that_are_over_go_at_once_and_no_other() -> None:
     old, young = ago(hours=25), ago(hours=23)
     ChatAnswer.objects.bulk_create(
-        ChatAnswer(workspace_id="w", user_id="u", idempotency_key=str(number),
-                   created_at=old if number else young)
+        ChatAnswer(
+            workspace_id="w",
+            user_id="u",
+            idempotency_key=str(number),
+            created_at=old if number else young,
+        )
         for number in range(MANY + 1)
-    )  # fmt: skip
+    )
     assert (forget_answers(), forget_answers()) == (MANY, 0)
     assert ChatAnswer.objects.get().idempotency_key == "0"
 
@@ -36,20 +40,34 @@ def test_all_answers_that_are_over_go_at_once_and_no_other() -> None:
 def test_all_uploads_that_were_abandoned_go_at_once_and_no_other(principal: Principal) -> None:
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     ArtifactUpload.objects.bulk_create(
-        ArtifactUpload(id=f"upl_{number}", **place, principal_id="p", name="n", mime_type="a/b",
-                       sha256="0" * 64, size_bytes=1, created_at=ago(hours=3),
-                       expires_at=ago(hours=2) if number else ago(minutes=5))
+        ArtifactUpload(
+            id=f"upl_{number}",
+            **place,
+            principal_id="p",
+            name="n",
+            mime_type="a/b",
+            sha256="0" * 64,
+            size_bytes=1,
+            created_at=ago(hours=3),
+            expires_at=ago(hours=2) if number else ago(minutes=5),
+        )
         for number in range(MANY + 1)
-    )  # fmt: skip
+    )
     assert (forget_uploads(), forget_uploads()) == (MANY, 0)
     assert ArtifactUpload.objects.get().id == "upl_0"
 
 
 def test_conversations_of_long_ago_go_and_those_that_go_on_stay() -> None:
     Conversation.objects.bulk_create(
-        Conversation(tenant_id="t", workspace_id="w", user_id="u", session_id=str(number),
-                     created_at=ago(days=90), updated_at=ago(days=31 if number else 29))
+        Conversation(
+            tenant_id="t",
+            workspace_id="w",
+            user_id="u",
+            session_id=str(number),
+            created_at=ago(days=90),
+            updated_at=ago(days=31 if number else 29),
+        )
         for number in range(MANY + 1)
-    )  # fmt: skip
+    )
     assert (forget_conversations(), forget_conversations()) == (MANY, 0)
     assert Conversation.objects.get().session_id == "0"

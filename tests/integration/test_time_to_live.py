@@ -57,14 +57,23 @@ def test_past_its_time_a_run_is_unknown_to_every_call_of_the_api(
     let_pass(ended_run, seconds=10)
     if hidden:
         assert hide_runs() == 1
-    for method, path in (("GET", ""), ("GET", "/wait"), ("GET", "/events"), ("POST", "/cancel"),
-                         ("POST", "/retry"), ("POST", "/answer")):  # fmt: skip
+    for method, path in (
+        ("GET", ""),
+        ("GET", "/wait"),
+        ("GET", "/events"),
+        ("POST", "/cancel"),
+        ("POST", "/retry"),
+        ("POST", "/answer"),
+    ):
         body = {"json": {"answer": "x"} if path == "/answer" else {}} if method == "POST" else {}
         answer = refusal(api.request(method, place + path, **body), 404)  # type: ignore[arg-type]
         assert answer["errorCode"] == "RUN_NOT_FOUND", path
     assert told(api.get("/api/v1/runs")) == {
-        "runs": [], "total": 0, "hasMore": False, "nextCursor": None,
-    }  # fmt: skip
+        "runs": [],
+        "total": 0,
+        "hasMore": False,
+        "nextCursor": None,
+    }
 
 
 def test_the_admin_shows_a_run_to_the_end_of_its_retention(boss: Client, ended_run: str) -> None:

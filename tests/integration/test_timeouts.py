@@ -34,9 +34,11 @@ def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
     offered = run.next_actions[0]["args"]
     assert offered["options"]["timeoutMs"] > 15_000
     assert submit_run(
-        principal=principal, template_id=offered["templateId"], inputs=offered["inputs"],
+        principal=principal,
+        template_id=offered["templateId"],
+        inputs=offered["inputs"],
         options=offered["options"],
-    )  # fmt: skip
+    )
     steps = RunStep.objects.filter(run=run).order_by("index")
     assert [step.status for step in steps] == ["succeeded", "failed", "pending"]
     kept = Artifact.objects.get(run_id=run.id)

@@ -186,9 +186,13 @@ def test_a_disabled_workspace_is_refused_before_a_person_is_asked(
     rule("confirm", "write_to_file")
     target = ExecutionTarget.objects.get()
     says = TargetSays(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="game",
-        is_default=True, enabled=False, config=target.config,
-    )  # fmt: skip
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        name="game",
+        is_default=True,
+        enabled=False,
+        config=target.config,
+    )
     change_target(target.id, says, actor="test")
     assert door.call("write_to_file", PREVIEW)[0] == "E_TOOL_DISABLED"
     assert not Decision.objects.exists()
@@ -200,9 +204,11 @@ def test_a_named_target_is_the_one_that_is_worked_on(
     other = project.parent / "other"
     other.mkdir()
     says = TargetSays(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="other",
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        name="other",
         config={"root": str(other)},
-    )  # fmt: skip
+    )
     made = make_target(says, actor="test")
     call = {"args": {}, "targetId": made.id}
     output = api.post("/api/v1/tools/get_runtime_info/call", json=call).json()["output"]

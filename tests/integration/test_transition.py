@@ -35,8 +35,10 @@ from runs.models import (
 MakeRun = Callable[..., Run]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SETTINGS = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
-)  # fmt: skip
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 TOUCHED = (Run, RunEvent, RunStep, RunSecret, Slot, OutboxEntry, WebhookDelivery)
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -53,23 +55,41 @@ jsons = st.recursive(
 objects = st.dictionaries(texts, jsons, max_size=3)
 events = st.builds(NewEvent, type=st.sampled_from(["step.started", "tool.update"]), data=objects)
 blobs = st.builds(
-    KeptBlob, artifact_id=st.uuids().map(str), sha256=st.just("0" * 64),
-    size_bytes=st.integers(0, 2**40), name=texts, mime_type=st.just("text/plain"),
+    KeptBlob,
+    artifact_id=st.uuids().map(str),
+    sha256=st.just("0" * 64),
+    size_bytes=st.integers(0, 2**40),
+    name=texts,
+    mime_type=st.just("text/plain"),
     kind=st.sampled_from(["file", "result"]),
-)  # fmt: skip
+)
 deeds = st.builds(
-    Deed, action=st.just("tool.called"), actor=texts, resource_type=st.just("run"),
-    resource_id=texts, tenant_id=st.just("t"), workspace_id=st.just("w"), metadata=objects,
-)  # fmt: skip
+    Deed,
+    action=st.just("tool.called"),
+    actor=texts,
+    resource_type=st.just("run"),
+    resource_id=texts,
+    tenant_id=st.just("t"),
+    workspace_id=st.just("w"),
+    metadata=objects,
+)
 steps = st.builds(
-    StepChange, index=st.integers(0, 3), events=st.just(()),
+    StepChange,
+    index=st.integers(0, 3),
+    events=st.just(()),
     status=st.sampled_from([StepStatus.STARTED, StepStatus.SUCCEEDED, StepStatus.FAILED]),
-    output=st.none() | objects, error=st.none() | objects,
-)  # fmt: skip
+    output=st.none() | objects,
+    error=st.none() | objects,
+)
 appended = st.builds(
-    RunStep, index=st.integers(4, 6), name=texts, effect=st.sampled_from(["read", "once"]),
-    effect_key=texts, input=objects, attempts=st.integers(0, 1),
-)  # fmt: skip
+    RunStep,
+    index=st.integers(4, 6),
+    name=texts,
+    effect=st.sampled_from(["read", "once"]),
+    effect_key=texts,
+    input=objects,
+    attempts=st.integers(0, 1),
+)
 guards = st.fixed_dictionaries(
     {"status": st.just("running")},
     optional={
@@ -107,19 +127,27 @@ def transitions(draw: st.DrawFn, run: Run) -> Transition:
         end = {"status": "succeeded", "ended_at": NOW, "lease_owner": None, "waiting_for": None}
         values = {**values, **end}
     return Transition(
-        run, draw(guards), values,
+        run,
+        draw(guards),
+        values,
         events=draw(st.lists(events, max_size=4)),
         steps=[
             *draw(st.lists(steps, max_size=4, unique_by=lambda step: step.index)),
-            *(_appending(run, row, begins=draw(st.booleans())) for row in
-              draw(st.lists(appended, max_size=2, unique_by=lambda row: row.index))),
+            *(
+                _appending(run, row, begins=draw(st.booleans()))
+                for row in draw(st.lists(appended, max_size=2, unique_by=lambda row: row.index))
+            ),
         ],
         blobs=draw(st.lists(st.tuples(blobs, st.none() | st.integers(0, 3)), max_size=2)),
         deeds=draw(st.lists(deeds, max_size=2)),
-        worker_id="worker", epoch=draw(st.integers(1, 2)), ended=ended,
-        take_slot=slot == "take", free_slot=slot == "free", unring=draw(st.booleans()),
+        worker_id="worker",
+        epoch=draw(st.integers(1, 2)),
+        ended=ended,
+        take_slot=slot == "take",
+        free_slot=slot == "free",
+        unring=draw(st.booleans()),
         forget_secrets=draw(st.booleans()),
-    )  # fmt: skip
+    )
 
 
 def _appending(run: Run, row: RunStep, *, begins: bool) -> StepChange:
@@ -162,12 +190,22 @@ def a_leased_run(make_run: MakeRun) -> Run:
         status="running", epoch=1, lease_owner="worker", total_steps=4, last_seq=2, options=named
     )
     for name, every_run, disabled_at in (
-        ("every", True, None), ("named", False, None), ("other", False, None), ("off", True, NOW),
-    ):  # fmt: skip
+        ("every", True, None),
+        ("named", False, None),
+        ("other", False, None),
+        ("off", True, NOW),
+    ):
         Webhook.objects.create(
-            id=f"hook_{name}", tenant_id="t", workspace_id=run.workspace_id, url="http://x/",
-            trust="local", every_run=every_run, disabled_at=disabled_at, secret=b"", created_at=NOW,
-        )  # fmt: skip
+            id=f"hook_{name}",
+            tenant_id="t",
+            workspace_id=run.workspace_id,
+            url="http://x/",
+            trust="local",
+            every_run=every_run,
+            disabled_at=disabled_at,
+            secret=b"",
+            created_at=NOW,
+        )
     RunStep.objects.bulk_create(
         RunStep(run=run, index=n, name=f"s{n}", effect="read", effect_key=f"{n}") for n in range(4)
     )
@@ -176,9 +214,17 @@ def a_leased_run(make_run: MakeRun) -> Run:
     OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=NOW)
     RunSecret.objects.create(run=run, sealed=b"sealed", last_step=1)
     Artifact.objects.create(
-        id="art_before", tenant_id="t", workspace_id="w", run_id=run.id, kind="file", name="n",
-        mime_type="text/plain", sha256="1" * 64, size_bytes=1, created_at=NOW,
-    )  # fmt: skip
+        id="art_before",
+        tenant_id="t",
+        workspace_id="w",
+        run_id=run.id,
+        kind="file",
+        name="n",
+        mime_type="text/plain",
+        sha256="1" * 64,
+        size_bytes=1,
+        created_at=NOW,
+    )
     return run
 
 
@@ -204,10 +250,14 @@ def test_both_forms_leave_the_same_rows(make_run: MakeRun, slots: str) -> None:
 
 @pytest.mark.parametrize(
     "missed",
-    [{"status": "queued"}, {"status": "running", "epoch": 0},
-     {"status": "running", "lease_owner": "other"}, {"status": "running", "lease_owner": None},
-     {"status": "running", "ready": False}],
-)  # fmt: skip
+    [
+        {"status": "queued"},
+        {"status": "running", "epoch": 0},
+        {"status": "running", "lease_owner": "other"},
+        {"status": "running", "lease_owner": None},
+        {"status": "running", "ready": False},
+    ],
+)
 def test_a_guard_that_misses_leaves_every_row_as_it_was(
     make_run: MakeRun, missed: dict[str, Any]
 ) -> None:
@@ -216,10 +266,19 @@ def test_a_guard_that_misses_leaves_every_row_as_it_was(
     before = rows()
     blob = KeptBlob("art_new", "2" * 64, 1, "n", "text/plain", "file")
     change = Transition(
-        run, missed, {"active_ms": 5}, events=[NewEvent("x")], blobs=[(blob, 0)], epoch=1,
-        steps=[StepChange(0, StepStatus.SUCCEEDED, [], output={})], ended=True, free_slot=True,
-        deeds=[Deed("a", "b", "run", run.id, "t", "w")], unring=True, worker_id="worker",
-    )  # fmt: skip
+        run,
+        missed,
+        {"active_ms": 5},
+        events=[NewEvent("x")],
+        blobs=[(blob, 0)],
+        epoch=1,
+        steps=[StepChange(0, StepStatus.SUCCEEDED, [], output={})],
+        ended=True,
+        free_slot=True,
+        deeds=[Deed("a", "b", "run", run.id, "t", "w")],
+        unring=True,
+        worker_id="worker",
+    )
     assert forms.apply(change) is None
     assert rows() == before
 
@@ -230,8 +289,15 @@ def test_without_a_free_slot_a_lease_leaves_every_row_as_it_was(make_run: MakeRu
         Slot.objects.filter(number=slot.number).update(run_id=f"other{slot.number}")
     before = rows()
     change = Transition(
-        run, {"status": "running"}, {"active_ms": 5}, events=[NewEvent("x")], take_slot=True,
-        deeds=[Deed("a", "b", "run", run.id, "t", "w")], unring=True, worker_id="w", epoch=1,
-    )  # fmt: skip
+        run,
+        {"status": "running"},
+        {"active_ms": 5},
+        events=[NewEvent("x")],
+        take_slot=True,
+        deeds=[Deed("a", "b", "run", run.id, "t", "w")],
+        unring=True,
+        worker_id="w",
+        epoch=1,
+    )
     assert forms.apply(change) is None
     assert rows() == before

@@ -200,11 +200,21 @@ def test_a_workspace_has_so_many_uploads_open_and_no_more(
 @override_settings(UPLOAD_MAX_BYTES=1000)
 @pytest.mark.parametrize(
     "wrong",
-    [{"sizeBytes": 1001}, {"sizeBytes": 0}, {"sizeBytes": True}, {"sha256": "A" * 64},
-     {"sha256": "0" * 63}, {"mimeType": "text"}, {"mimeType": "text/html\r\nX: y"}, {"name": ""},
-     {"name": "n" * 256}, {"extra": 1}, {"sizeBytes": 1.5}],
+    [
+        {"sizeBytes": 1001},
+        {"sizeBytes": 0},
+        {"sizeBytes": True},
+        {"sha256": "A" * 64},
+        {"sha256": "0" * 63},
+        {"mimeType": "text"},
+        {"mimeType": "text/html\r\nX: y"},
+        {"name": ""},
+        {"name": "n" * 256},
+        {"extra": 1},
+        {"sizeBytes": 1.5},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_an_announcement_that_cannot_be_kept_is_refused(
     api: httpx.Client, wrong: dict[str, Any]
 ) -> None:

@@ -215,9 +215,15 @@ def test_nothing_is_left_when_nobody_waits_any_more(submit: Submit, principal: P
 
 @pytest.mark.parametrize(
     "message",
-    ["no json", "[]", "{}", '{"runId": 5, "seq": "x"}', "\xff",
-     '{"runId": "RUN", "seq": 9, "types": [[]]}'],
-)  # fmt: skip
+    [
+        "no json",
+        "[]",
+        "{}",
+        '{"runId": 5, "seq": "x"}',
+        "\xff",
+        '{"runId": "RUN", "seq": 9, "types": [[]]}',
+    ],
+)
 def test_garbage_on_the_channel_deafens_nobody(
     submit: Submit, principal: Principal, message: str
 ) -> None:
@@ -283,9 +289,10 @@ def test_a_redis_that_hangs_delays_commits_by_little(
 
 def test_a_sync_submit_answers_with_the_run_that_ended(principal: Principal) -> None:
     call = {
-        "templateId": "test_stepwise", "inputs": {"do": ["ok"]},
+        "templateId": "test_stepwise",
+        "inputs": {"do": ["ok"]},
         "options": {"mode": "sync", "timeoutMs": 20_000},
-    }  # fmt: skip
+    }
 
     def work() -> None:
         held = must_take("w1")

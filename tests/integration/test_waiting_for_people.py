@@ -124,9 +124,11 @@ def test_steps_beside_the_one_that_asks_finish_first(
 
 
 def test_a_worker_that_fails_right_after_it_asked_changes_nothing(
-    place: WorkerPlace, call: Callable[..., Run], failpoint: Callable[[str, str], Path],
+    place: WorkerPlace,
+    call: Callable[..., Run],
+    failpoint: Callable[[str, str], Path],
     notes: Callable[[], str],
-) -> None:  # fmt: skip
+) -> None:
     run = call("risk:b")
     failpoint("after_waiting", "raise")
     place.work()

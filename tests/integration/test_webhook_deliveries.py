@@ -37,8 +37,10 @@ def test_what_is_not_taken_is_tried_again_later_and_with_the_same_message(
         make_due()
     first, *others = receiver.got
     assert len(others) == 2
-    assert all((one.body, one.headers["webhook-id"]) == (first.body, first.headers["webhook-id"])
-               for one in others)  # fmt: skip
+    assert all(
+        (one.body, one.headers["webhook-id"]) == (first.body, first.headers["webhook-id"])
+        for one in others
+    )
     assert all(is_signed(one, made["secret"]) for one in receiver.got)
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.status_code) == ("delivered", 3, 204)

@@ -108,14 +108,20 @@ def test_the_secret_is_in_no_row_and_no_answer_but_the_first(
     secret = made.pop("secret").removeprefix("whsec_")
     canceled(submit, principal)
     deliver()
-    shown = [services.get_webhook(principal=principal, webhook_id=made["webhookId"]), made,
-             services.list_webhooks(principal=principal)]  # fmt: skip
+    shown = [
+        services.get_webhook(principal=principal, webhook_id=made["webhookId"]),
+        made,
+        services.list_webhooks(principal=principal),
+    ]
     assert "secret" not in str(shown)
     with connection.cursor() as cursor:
         for table in ("runs_webhook", "runs_webhookdelivery", "decisions_auditentry"):
             cursor.execute(f"SELECT * FROM {table}")  # noqa: S608
-            rows = [bytes(value) if isinstance(value, memoryview) else value
-                    for row in cursor.fetchall() for value in row]  # fmt: skip
+            rows = [
+                bytes(value) if isinstance(value, memoryview) else value
+                for row in cursor.fetchall()
+                for value in row
+            ]
             assert secret not in str(rows)
 
 

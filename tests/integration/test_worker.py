@@ -78,9 +78,12 @@ def test_what_ended_at_the_very_moment_of_a_drain_is_in_the_journal(
 
 
 def test_a_once_step_that_a_drain_cut_short_is_not_done_again(
-    odd: Submit, place: WorkerPlace, in_background: Background, tmp_path: Path,
+    odd: Submit,
+    place: WorkerPlace,
+    in_background: Background,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
     file = tmp_path / "f"
     run_id = odd("mark slowly", file=str(file), effect="once")
@@ -138,9 +141,12 @@ def test_a_run_claimed_under_a_name_that_was_given_up_is_not_left_behind(
 
 
 def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
-    submit: Submit, place: WorkerPlace, in_background: Background, principal: Principal,
+    submit: Submit,
+    place: WorkerPlace,
+    in_background: Background,
+    principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     closing, close = threading.Event(), StepsUnderWay.close
 
     def slowly(self: StepsUnderWay) -> None:
@@ -244,9 +250,12 @@ def test_closing_says_goodbye_so_that_nobody_waits(place: WorkerPlace) -> None:
 
 
 def test_a_session_that_does_not_close_keeps_no_slot(
-    submit: Submit, place: WorkerPlace, principal: Principal, monkeypatch: pytest.MonkeyPatch,
+    submit: Submit,
+    place: WorkerPlace,
+    principal: Principal,
+    monkeypatch: pytest.MonkeyPatch,
     in_background: Background,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(StepsUnderWay, "close", lambda self: 1 / 0)
     run_id = submit("sleep:30")
     work = in_background(place.work)

@@ -90,9 +90,13 @@ def test_a_folder_named_on_the_command_line_comes_first(
 
 
 def test_the_machines_own_folder_is_for_its_local_callers_alone(
-    principal: Principal, remote: Principal, stranger: Principal, roots: Path, tmp_path: Path,
+    principal: Principal,
+    remote: Principal,
+    stranger: Principal,
+    roots: Path,
+    tmp_path: Path,
     command_line: None,
-) -> None:  # fmt: skip
+) -> None:
     use_local_folder(LocalFolder(Path(folder(tmp_path, "mine")), is_named=True))
     opened = open_workspace(Caller.of(principal))
     assert open_workspace(Caller.of(principal), opened.target_id).root == opened.root

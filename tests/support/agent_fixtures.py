@@ -38,17 +38,15 @@ def agent_settings(settings: Any, model: ModelServer) -> Any:
 
 
 @pytest.fixture
-def goal(
-    principal: Principal, project: Path, agent_settings: Any
-) -> Callable[..., str]:  # fmt: skip
+def goal(principal: Principal, project: Path, agent_settings: Any) -> Callable[..., str]:
     """Hand in a goal and return the run's id: `goal("Do it", maxSteps=3)`."""
 
-    def make(
-        text: str = "Do it.", options: dict[str, Any] | None = None, **inputs: Any
-    ) -> str:  # fmt: skip
+    def make(text: str = "Do it.", options: dict[str, Any] | None = None, **inputs: Any) -> str:
         return submit_run(
-            principal=principal, template_id="agent_task", inputs={"goal": text, **inputs},
+            principal=principal,
+            template_id="agent_task",
+            inputs={"goal": text, **inputs},
             options={"mode": "async", **(options or {})},
-        ).run_id  # fmt: skip
+        ).run_id
 
     return make

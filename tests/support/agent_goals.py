@@ -14,9 +14,11 @@ from tests.support.model_turns import Call
 Goal = Callable[..., str]
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
 SCHEMA = {
-    "type": "object", "required": ["count"], "additionalProperties": False,
+    "type": "object",
+    "required": ["count"],
+    "additionalProperties": False,
     "properties": {"count": {"type": "integer"}},
-}  # fmt: skip
+}
 
 
 def ended(run_id: str, place: WorkerPlace) -> Run:

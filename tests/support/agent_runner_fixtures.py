@@ -32,9 +32,14 @@ def target_at(principal: Principal) -> MakeTarget:
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
         config = {"tools": list(tools), **more.pop("config", {})}
         says = TargetSays(
-            principal.tenant_id, principal.workspace_id, more.pop("name", "builder"),
-            "docker-runner", endpoint=endpoint, config=config, **more,
-        )  # fmt: skip
+            principal.tenant_id,
+            principal.workspace_id,
+            more.pop("name", "builder"),
+            "docker-runner",
+            endpoint=endpoint,
+            config=config,
+            **more,
+        )
         target = make_target(says, actor="test")
         allow_on_target(target, allow, actor="test")
         return target

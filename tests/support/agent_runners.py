@@ -10,8 +10,10 @@ from tests.support.model_server import Asked
 from tests.support.stub_runner import StubRunner
 
 SCHEMA = {
-    "type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"],
-}  # fmt: skip
+    "type": "object",
+    "properties": {"cmd": {"type": "string"}},
+    "required": ["cmd"],
+}
 BASH = {"name": "bash.exec", "description": "Run a command line.", "inputSchema": SCHEMA}
 MakeTarget = Callable[..., ExecutionTarget]
 

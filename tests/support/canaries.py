@@ -99,16 +99,26 @@ def every_file() -> bytes:
 def every_page(boss: Client, run_id: str) -> str:
     """Return all that the admin site shows of a run and of its session."""
     places = [
-        "/admin/", "/admin/runs/run/", f"/admin/runs/run/{run_id}/change/",
-        f"/admin/runs/run/{run_id}/live/", "/admin/runners/browsersession/",
-        "/admin/decisions/auditentry/", "/admin/artifacts/artifact/",
-        *(f"/admin/runs/run/{run_id}/steps/{step.index}/" for step in
-          RunStep.objects.filter(run_id=run_id)),
-        *(f"/admin/runners/browsersession/{row.id}/change/" for row in
-          BrowserSession.objects.all()),
-        *(f"/admin/artifacts/artifact/{row.id}/change/" for row in
-          Artifact.objects.filter(run_id=run_id)),
-    ]  # fmt: skip
+        "/admin/",
+        "/admin/runs/run/",
+        f"/admin/runs/run/{run_id}/change/",
+        f"/admin/runs/run/{run_id}/live/",
+        "/admin/runners/browsersession/",
+        "/admin/decisions/auditentry/",
+        "/admin/artifacts/artifact/",
+        *(
+            f"/admin/runs/run/{run_id}/steps/{step.index}/"
+            for step in RunStep.objects.filter(run_id=run_id)
+        ),
+        *(
+            f"/admin/runners/browsersession/{row.id}/change/"
+            for row in BrowserSession.objects.all()
+        ),
+        *(
+            f"/admin/artifacts/artifact/{row.id}/change/"
+            for row in Artifact.objects.filter(run_id=run_id)
+        ),
+    ]
     told = []
     for place in places:
         page = boss.get(place)

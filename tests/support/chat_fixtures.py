@@ -20,8 +20,13 @@ def tell(principal: Principal) -> Say:
     count = iter(range(1000))
 
     def send(message: str, **changed: Any) -> dict[str, Any]:
-        call = {"user_id": "alice", "message": message, "idempotency_key": f"k{next(count)}",
-                "slots": KNOWN, **changed}  # fmt: skip
+        call = {
+            "user_id": "alice",
+            "message": message,
+            "idempotency_key": f"k{next(count)}",
+            "slots": KNOWN,
+            **changed,
+        }
         return asyncio.run(chat(principal=principal, call=call))
 
     return send

@@ -14,16 +14,23 @@ from decisions.owner import Owner
 from decisions.principals import Principal
 
 SHELL: dict[str, Any] = {
-    "social_interface": {"tone": "plain"}, "narratives": {"role": "maintainer"},
-    "confidence": "high", "validity": "long", "source": "user",
-}  # fmt: skip
+    "social_interface": {"tone": "plain"},
+    "narratives": {"role": "maintainer"},
+    "confidence": "high",
+    "validity": "long",
+    "source": "user",
+}
 PATH: dict[str, Any] = {
-    "name": "read the notes", "intent": "read the notes of a release", "required_slots": ["url"],
+    "name": "read the notes",
+    "intent": "read the notes of a release",
+    "required_slots": ["url"],
     "slot_definitions": {"url": "where the notes are"},
     "procedure": [{"tool": "read_page", "args": {"url": "${url}"}}],
-    "success_criteria": "the text names the version", "confidence": "medium", "validity": "long",
+    "success_criteria": "the text names the version",
+    "confidence": "medium",
+    "validity": "long",
     "tags": ["release"],
-}  # fmt: skip
+}
 Say = Callable[..., dict[str, Any]]
 KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "no row is left"}
 RISKY = "Delete all rows of the orders table."
@@ -45,10 +52,16 @@ def decision_of(
 ) -> Decision:
     """Write a decision on words."""
     return Decision.objects.create(
-        pk=pk, tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, user_id=user_id,
-        principal_id=principal.id, kind=DecisionKind.CHAT, mode=mode, subject_digest="0" * 64,
+        pk=pk,
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        user_id=user_id,
+        principal_id=principal.id,
+        kind=DecisionKind.CHAT,
+        mode=mode,
+        subject_digest="0" * 64,
         created_at=datetime.now(UTC),
-    )  # fmt: skip
+    )
 
 
 def decide(

@@ -37,10 +37,13 @@ class Container:
     def start(self) -> None:
         """Run its command."""
         self.process = subprocess.Popen(
-            self.asked["Cmd"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL, start_new_session=True,
+            self.asked["Cmd"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
             env={"PATH": os.defpath, **dict(one.split("=", 1) for one in self.asked["Env"])},
-        )  # fmt: skip
+        )
         self.started.set()
 
     def kill(self) -> None:
@@ -84,8 +87,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path == f"/images/{IMAGE}/json":
             self._say(200, {"Id": "sha256:1"})
         elif path == "/containers/json":
-            shown = [{"Id": c.id, "Labels": c.asked["Labels"]} for c in self.server.made
-                     if c.id in self.server.containers]  # fmt: skip
+            shown = [
+                {"Id": c.id, "Labels": c.asked["Labels"]}
+                for c in self.server.made
+                if c.id in self.server.containers
+            ]
             self._say(200, shown)
         elif path.endswith("/json") and (found := self._container(path)):
             self._say(200, {"Id": found.id, "Config": {"Tty": found.asked["Tty"]}})

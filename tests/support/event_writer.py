@@ -30,11 +30,13 @@ def main(runs: int, events: int) -> None:
     principal, chance = local_principal(), random.Random(1)
     ids = [
         submit_run(
-            principal=principal, template_id="test_stepwise", inputs={"do": ["ok"]},
+            principal=principal,
+            template_id="test_stepwise",
+            inputs={"do": ["ok"]},
             options={"mode": "async"},
         ).run_id
         for _ in range(runs)
-    ]  # fmt: skip
+    ]
     say(ids)
     sys.stdin.readline()
     rows = {run.id: run for run in Run.objects.filter(id__in=ids)}

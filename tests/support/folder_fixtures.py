@@ -24,9 +24,11 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
     settings.WORKSPACE_ROOTS = (tmp_path,)
     (tmp_path / "game").mkdir()
     says = TargetSays(
-        principal.tenant_id, principal.workspace_id, "My game",
+        principal.tenant_id,
+        principal.workspace_id,
+        "My game",
         config={"root": str(tmp_path / "game")},
-    )  # fmt: skip
+    )
     return make_target(says, actor="test")
 
 

@@ -33,10 +33,16 @@ class Labelled:
 def own_set() -> list[Labelled]:
     """Return our own messages."""
     return [
-        Labelled(row["text"], row["rule"] is not None, row["rule"], row["task_type"], row["lang"],
-                 row.get("before", ""))
+        Labelled(
+            row["text"],
+            row["rule"] is not None,
+            row["rule"],
+            row["task_type"],
+            row["lang"],
+            row.get("before", ""),
+        )
         for row in _rows("gate_labelled.jsonl")
-    ]  # fmt: skip
+    ]
 
 
 def blind_set() -> list[Labelled]:
@@ -57,7 +63,10 @@ def measured(messages: list[Labelled]) -> dict[str, Any]:
     found, false = hits.count((True, True)), hits.count((False, True))
     missed = hits.count((True, False))
     return {
-        "messages": len(messages), "found": found, "missed": missed, "false": false,
+        "messages": len(messages),
+        "found": found,
+        "missed": missed,
+        "false": false,
         "precision": round(found / max(1, found + false), 4),
         "recall": round(found / max(1, found + missed), 4),
-    }  # fmt: skip
+    }

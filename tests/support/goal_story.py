@@ -41,9 +41,15 @@ def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
     used = [event["data"] for event in events if event["type"] == "toolUsed"]
     phases = [(one["phase"], one["tool"], one["toolCallId"]) for one in used]
     assert [one[1] for one in phases[::2]] == [
-        "task_start", "browser_dom_index", "browser_click", "browser_dom_index", "browser_type",
-        "browser_click", "browser_dom_index", "browser_click",
-    ]  # fmt: skip
+        "task_start",
+        "browser_dom_index",
+        "browser_click",
+        "browser_dom_index",
+        "browser_type",
+        "browser_click",
+        "browser_dom_index",
+        "browser_click",
+    ]
     for begun, ended in zip(phases[::2], phases[1::2], strict=True):
         assert (begun[0], ended) == ("start", ("end", *begun[1:]))
     # Not that each was ok: on a machine that stands still an action's time may be up though it was

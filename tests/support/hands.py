@@ -36,9 +36,13 @@ class Ran:
 
 
 def run_line(
-    isolation: Isolation, line: str, *, timeout_s: float = PATIENCE_S, folder: str = ".",
+    isolation: Isolation,
+    line: str,
+    *,
+    timeout_s: float = PATIENCE_S,
+    folder: str = ".",
     env: Mapping[str, str] | None = None,
-) -> Ran:  # fmt: skip
+) -> Ran:
     """Run a command line to its end, or to its deadline."""
     return asyncio.run(_run(isolation, Command(line, folder, env or {}, timeout_s)))
 
@@ -81,12 +85,18 @@ def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "call": {"name": name, "args": dict(args)},
         "ctx": {
-            "runId": "run_1", "sessionId": "s_1", "runtimeMode": "local", "toolCallId": "tool_1",
+            "runId": "run_1",
+            "sessionId": "s_1",
+            "runtimeMode": "local",
+            "toolCallId": "tool_1",
         },
         "target": {
-            "targetId": "target_1", "kind": "docker-runner", "tenantId": "t_1", "workspaceId": None,
+            "targetId": "target_1",
+            "kind": "docker-runner",
+            "tenantId": "t_1",
+            "workspaceId": None,
         },
-    }  # fmt: skip
+    }
 
 
 class Hands:
@@ -165,9 +175,13 @@ def command_of(root: Path, *options: str) -> list[str]:
 def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
     """Run a docker-runner for the length of the block."""
     process = subprocess.Popen(
-        command_of(root, *options), cwd=PROJECT, env={**os.environ, **env}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        command_of(root, *options),
+        cwd=PROJECT,
+        env={**os.environ, **env},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     assert process.stdout is not None
     try:
         ready = process.stdout.readline()
@@ -187,9 +201,14 @@ def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
 def refused_start(root: Path, *options: str, **env: str) -> str:
     """Start a runner that has to refuse, and return what it says."""
     done = subprocess.run(
-        command_of(root, *options), cwd=PROJECT, env={**os.environ, **env}, text=True,
-        capture_output=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+        command_of(root, *options),
+        cwd=PROJECT,
+        env={**os.environ, **env},
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     assert done.returncode == 1, done
     assert not done.stdout
     assert "Traceback" not in done.stderr

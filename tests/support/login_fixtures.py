@@ -28,9 +28,14 @@ def log_in(members_site: str, principal: Principal) -> Callable[..., Submitted]:
     """Submit a login: `log_in(password="wrong", path="/leaky")`."""
 
     def make(
-        *, username: str = USERNAME, password: str = PASSWORD, path: str = "/login",
-        session_id: str | None = None, options: dict[str, Any] | None = None, **inputs: Any,
-    ) -> Submitted:  # fmt: skip
+        *,
+        username: str = USERNAME,
+        password: str = PASSWORD,
+        path: str = "/login",
+        session_id: str | None = None,
+        options: dict[str, Any] | None = None,
+        **inputs: Any,
+    ) -> Submitted:
         given = {
             "startUrl": members_site + path,
             "credentials": {"username": username, "password": password},
@@ -39,10 +44,12 @@ def log_in(members_site: str, principal: Principal) -> Callable[..., Submitted]:
             **inputs,
         }
         return submit_run(
-            principal=principal, template_id="login_keep_session", session_id=session_id,
+            principal=principal,
+            template_id="login_keep_session",
+            session_id=session_id,
             inputs={name: value for name, value in given.items() if value is not None},
             options={"mode": "async", **(options or {})},
-        )  # fmt: skip
+        )
 
     return make
 
@@ -53,8 +60,11 @@ def read_in(principal: Principal) -> Callable[..., str]:
 
     def make(session_id: str, *urls: str) -> str:
         return submit_run(
-            principal=principal, template_id="batch_extract_pages", session_id=session_id,
-            inputs={"urls": list(urls), "concurrency": 1}, options={"mode": "async"},
-        ).run_id  # fmt: skip
+            principal=principal,
+            template_id="batch_extract_pages",
+            session_id=session_id,
+            inputs={"urls": list(urls), "concurrency": 1},
+            options={"mode": "async"},
+        ).run_id
 
     return make

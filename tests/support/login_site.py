@@ -19,9 +19,12 @@ def login_site(folder: Path) -> Iterator[str]:
     """Yield the address of a running site; its database lies in the folder."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.login_site_app", str(folder), USERNAME, PASSWORD],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()

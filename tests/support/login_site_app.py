@@ -85,26 +85,42 @@ def no_form(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
-    path("login", log_in), path("leaky", leaky), path("members", members), path("logout", leave),
+    path("login", log_in),
+    path("leaky", leaky),
+    path("members", members),
+    path("logout", leave),
     path("no_form", no_form),
-]  # fmt: skip
+]
 
 
 def serve(folder: Path, username: str, password: str) -> None:
     """Be the site until killed."""
     settings.configure(
-        SECRET_KEY="site", ALLOWED_HOSTS=["*"], ROOT_URLCONF="tests.support.login_site_app",
-        INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes",
-                        "django.contrib.sessions"],
-        MIDDLEWARE=["django.contrib.sessions.middleware.SessionMiddleware",
-                    "django.middleware.csrf.CsrfViewMiddleware",
-                    "django.contrib.auth.middleware.AuthenticationMiddleware"],
-        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3",
-                               "NAME": str(folder / "site.sqlite3")}},
+        SECRET_KEY="site",
+        ALLOWED_HOSTS=["*"],
+        ROOT_URLCONF="tests.support.login_site_app",
+        INSTALLED_APPS=[
+            "django.contrib.auth",
+            "django.contrib.contenttypes",
+            "django.contrib.sessions",
+        ],
+        MIDDLEWARE=[
+            "django.contrib.sessions.middleware.SessionMiddleware",
+            "django.middleware.csrf.CsrfViewMiddleware",
+            "django.contrib.auth.middleware.AuthenticationMiddleware",
+        ],
+        DATABASES={
+            "default": {
+                "ENGINE": "django.db.backends.sqlite3",
+                "NAME": str(folder / "site.sqlite3"),
+            }
+        },
         TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates"}],
-        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"], LOGIN_URL="/login",
-        DEFAULT_AUTO_FIELD="django.db.models.AutoField", USE_TZ=True,
-    )  # fmt: skip
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+        LOGIN_URL="/login",
+        DEFAULT_AUTO_FIELD="django.db.models.AutoField",
+        USE_TZ=True,
+    )
     django.setup()
     call_command("migrate", verbosity=0)
     from django.contrib.auth.models import User

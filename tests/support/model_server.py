@@ -79,8 +79,12 @@ class ModelServer:
             turn = self._turn(asked)
             self._news.notify_all()
         if turn.status != 200:
-            _head(writer, turn.status, {"Content-Type": "application/json", **turn.headers},
-                  length=len(turn.body.encode()))  # fmt: skip
+            _head(
+                writer,
+                turn.status,
+                {"Content-Type": "application/json", **turn.headers},
+                length=len(turn.body.encode()),
+            )
             writer.write(turn.body.encode())
             await writer.drain()
             asked.answered.set()

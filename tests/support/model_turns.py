@@ -98,21 +98,30 @@ def anthropic_stream(turn: Turn) -> list[bytes]:
     """Return the events of a message."""
     given, made = turn.tokens if turn.says_usage else (0, 0)
     message: dict[str, Any] = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [],
-        "stop_reason": None, "stop_sequence": None,
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
         "usage": {"input_tokens": given, "output_tokens": 1},
-    }  # fmt: skip
+    }
     told: list[tuple[str, Mapping[str, Any] | str]] = [
-        ("message_start", {"message": message}), ("ping", {}),
-    ]  # fmt: skip
+        ("message_start", {"message": message}),
+        ("ping", {}),
+    ]
     blocks: list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]] = []
     if turn.text:
         said = [{"type": "text_delta", "text": piece} for piece in pieces_of(turn.text, turn.piece)]
         blocks.append(({"type": "text", "text": ""}, [*said]))
     for number, call in enumerate(turn.calls):
         block: Mapping[str, Any] = {
-            "type": "tool_use", "id": call.id or f"toolu_{number}", "name": call.name, "input": {},
-        }  # fmt: skip
+            "type": "tool_use",
+            "id": call.id or f"toolu_{number}",
+            "name": call.name,
+            "input": {},
+        }
         parts = ["", *pieces_of(call.text, turn.piece)]
         blocks.append(
             (block, [{"type": "input_json_delta", "partial_json": part} for part in parts])

@@ -71,10 +71,15 @@ class Project:
         policy = WorkspacePolicy(**told)
         state = self.root.parent / "state"
         return ToolContext(
-            run_id="run_test", trust="local", deadline=time.monotonic() + seconds,
-            save_artifact=self._save, emit=lambda type_, data: None, browser=self.browser,
-            workspace=Workspace("target_test", self.root, state, policy, "local"), mask=self._mask,
-        )  # fmt: skip
+            run_id="run_test",
+            trust="local",
+            deadline=time.monotonic() + seconds,
+            save_artifact=self._save,
+            emit=lambda type_, data: None,
+            browser=self.browser,
+            workspace=Workspace("target_test", self.root, state, policy, "local"),
+            mask=self._mask,
+        )
 
     def _mask(self, text: str) -> str:
         for secret in self.secrets:

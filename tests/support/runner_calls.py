@@ -25,16 +25,24 @@ def target_at(endpoint: str | None, **more: Any) -> RunnerTarget:
 def context(on_update: Callable[[Update], None] | None = None, **more: Any) -> CallContext:
     """Return whose call it is: a run of a local caller, with time enough."""
     made = CallContext(
-        run_id="run_a", session_id="sess_a", runtime_mode="local", tool_call_id="tool_a",
-        deadline=time.monotonic() + 600, on_update=on_update or (lambda update: None),
-    )  # fmt: skip
+        run_id="run_a",
+        session_id="sess_a",
+        runtime_mode="local",
+        tool_call_id="tool_a",
+        deadline=time.monotonic() + 600,
+        on_update=on_update or (lambda update: None),
+    )
     return replace(made, **more)
 
 
 def call(
-    endpoint: str | None, *, times: int = 1, ctx: CallContext | None = None,
-    args: dict[str, Any] | None = None, **target: Any,
-) -> ToolResult:  # fmt: skip
+    endpoint: str | None,
+    *,
+    times: int = 1,
+    ctx: CallContext | None = None,
+    args: dict[str, Any] | None = None,
+    **target: Any,
+) -> ToolResult:
     """Call `bash.exec` on a runner, several times one after the other; return the last result."""
 
     async def calls() -> ToolResult:
@@ -42,8 +50,9 @@ def call(
             for _ in range(times):
                 result = await call_runner(
                     ToolCall("bash.exec", {"cmd": "printf hello"} if args is None else args),
-                    ctx or context(), target_at(endpoint, **target),
-                )  # fmt: skip
+                    ctx or context(),
+                    target_at(endpoint, **target),
+                )
             return result
         finally:
             await close_pool()

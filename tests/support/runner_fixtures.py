@@ -30,9 +30,13 @@ def make_runner(principal: Principal) -> MakeRunner:
 
     def make(**more: Any) -> ExecutionTarget:
         says: dict[str, Any] = {
-            "tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id,
-            "name": "runner", "kind": "docker-runner", "endpoint": ENDPOINT, **more,
-        }  # fmt: skip
+            "tenant_id": principal.tenant_id,
+            "workspace_id": principal.workspace_id,
+            "name": "runner",
+            "kind": "docker-runner",
+            "endpoint": ENDPOINT,
+            **more,
+        }
         return make_target(TargetSays(**says), actor="test")
 
     return make

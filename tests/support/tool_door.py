@@ -36,9 +36,10 @@ class ToolDoor:
 
     def _over_rest(self, tool: str, raw: bytes) -> Told:
         response = self.client.post(
-            f"/api/v1/tools/{tool}/call", content=b'{"args":' + raw + b"}",
+            f"/api/v1/tools/{tool}/call",
+            content=b'{"args":' + raw + b"}",
             headers={"Content-Type": "application/json"},
-        )  # fmt: skip
+        )
         body = response.json()
         assert response.is_success == ("output" in body or response.status_code == 202), body
         return ("OK", body["output"]) if "output" in body else _told(body)

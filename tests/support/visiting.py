@@ -63,9 +63,10 @@ def visiting(loop: LoopThread, address: str) -> Iterator[Visitor]:
     async def launch() -> tuple[Any, Browser, Visitor]:
         driver = await async_playwright().start()
         browser = await driver.chromium.launch(
-            executable_path=str(find_chromium().path), args=launch_args(),
+            executable_path=str(find_chromium().path),
+            args=launch_args(),
             chromium_sandbox=wants_sandbox(),
-        )  # fmt: skip
+        )
         return driver, browser, Visitor(loop, await browser.new_page(), address)
 
     async def leave(driver: Any, browser: Browser) -> None:

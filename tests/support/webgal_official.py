@@ -76,10 +76,14 @@ def is_placeholder(one: Compared) -> bool:
 def as_compared(statements: Sequence[Statement]) -> list[Compared]:
     """Return our statements in the shape of the official ones."""
     return [
-        [one.command, one.content, [[key, _told(value)] for key, value in one.arguments],
-         one.comment]
+        [
+            one.command,
+            one.content,
+            [[key, _told(value)] for key, value in one.arguments],
+            one.comment,
+        ]
         for one in statements
-    ]  # fmt: skip
+    ]
 
 
 def _told(value: Value) -> Value:
@@ -97,10 +101,21 @@ def _program() -> Path:
     place = Path(tempfile.mkdtemp(prefix="webgal-parser-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     ran = subprocess.run(
-        ["npm", "pack", f"webgal-parser@{VERSION}", "--silent", "--fetch-retries=0",
-         "--fetch-timeout=20000", f"--pack-destination={place}"],
-        cwd=place, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [
+            "npm",
+            "pack",
+            f"webgal-parser@{VERSION}",
+            "--silent",
+            "--fetch-retries=0",
+            "--fetch-timeout=20000",
+            f"--pack-destination={place}",
+        ],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if ran.returncode != 0:
         raise NotToBeHad(f"npm cannot fetch webgal-parser: {ran.stderr.strip()[-200:]}")
     with tarfile.open(place / f"webgal-parser-{VERSION}.tgz") as packed:

@@ -27,9 +27,12 @@ def project(tmp_path: Path, settings: Any, principal: Principal) -> Path:
     settings.WORKSPACE = None
     settings.CONTINUITY_MCP_TOOLSETS = ["runtime", "continuity", "workspace", "developer"]
     says = TargetSays(
-        tenant_id=principal.tenant_id, workspace_id=principal.workspace_id, name="game",
-        is_default=True, config={"root": str(root)},
-    )  # fmt: skip
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        name="game",
+        is_default=True,
+        config={"root": str(root)},
+    )
     make_target(says, actor="test")
     return root
 

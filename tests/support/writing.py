@@ -33,9 +33,13 @@ def call(workspace: Workspace | None, name: str, args: Mapping[str, Any]) -> Map
         raise AssertionError("a writing tool keeps no artifact")
 
     ctx = ToolContext(
-        run_id="run_1", trust="local", deadline=time.monotonic() + 60, save_artifact=nothing,
-        emit=lambda *_: None, workspace=workspace,
-    )  # fmt: skip
+        run_id="run_1",
+        trust="local",
+        deadline=time.monotonic() + 60,
+        save_artifact=nothing,
+        emit=lambda *_: None,
+        workspace=workspace,
+    )
     checked = found.input_model.model_validate(check_args(found, args))
     return asyncio.run(_called(found.function(checked, ctx)))
 

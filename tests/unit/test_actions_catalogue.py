@@ -81,8 +81,11 @@ def test_results_are_camel_case_without_what_they_do_not_have() -> None:
     assert Clicked(strategy="cdp_mouse").as_output() == {"clicked": True, "strategy": "cdp_mouse"}
     started = TaskStarted(tabId=7, windowId=1, url="about:blank", warnings=["w"])
     assert started.as_output() == {
-        "tabId": 7, "windowId": 1, "url": "about:blank", "warnings": ["w"],
-    }  # fmt: skip
+        "tabId": 7,
+        "windowId": 1,
+        "url": "about:blank",
+        "warnings": ["w"],
+    }
 
 
 def test_every_action_has_a_hand_in_our_own_browser_with_its_effect_and_time() -> None:

@@ -9,19 +9,37 @@ import pytest
 from runners.actions.own_pages import is_own_page
 
 OWN = [
-    "http://localhost:8000/admin/", "http://127.0.0.1:8000/", "http://[::1]:8000/x",
-    "http://0.0.0.0:8000/", "http://127.9.9.9:8000/", "http://app.localhost:8000/",
-    "http://[::ffff:7f00:1]:8000/", "http://localhost.:8000/", "http://localhost:8123/",
-    "https://work.example.org/runs/1", "http://office-pc:8000/", "http://10.0.0.5:8123/",
-    "blob:http://localhost:8000/6f0c", "http://work.example.org:443/",
-    "http://a.team.test:8000/", "http://team.test:8123/",
-]  # fmt: skip
+    "http://localhost:8000/admin/",
+    "http://127.0.0.1:8000/",
+    "http://[::1]:8000/x",
+    "http://0.0.0.0:8000/",
+    "http://127.9.9.9:8000/",
+    "http://app.localhost:8000/",
+    "http://[::ffff:7f00:1]:8000/",
+    "http://localhost.:8000/",
+    "http://localhost:8123/",
+    "https://work.example.org/runs/1",
+    "http://office-pc:8000/",
+    "http://10.0.0.5:8123/",
+    "blob:http://localhost:8000/6f0c",
+    "http://work.example.org:443/",
+    "http://a.team.test:8000/",
+    "http://team.test:8123/",
+]
 OTHERS = [
-    "http://localhost:3000/", "http://127.0.0.1:8001/", "https://example.org:8000/",
-    "https://work.example.org:8443/", "https://work.example.org.evil.test/", "about:blank",
-    "data:text/html,http://localhost:8000", "http://10.0.0.6:8000/", "chrome-error://chromewebdata/",
-    "file:///etc/passwd", "http://localhost/", "http://ateam.test:8000/",
-]  # fmt: skip
+    "http://localhost:3000/",
+    "http://127.0.0.1:8001/",
+    "https://example.org:8000/",
+    "https://work.example.org:8443/",
+    "https://work.example.org.evil.test/",
+    "about:blank",
+    "data:text/html,http://localhost:8000",
+    "http://10.0.0.6:8000/",
+    "chrome-error://chromewebdata/",
+    "file:///etc/passwd",
+    "http://localhost/",
+    "http://ateam.test:8000/",
+]
 
 
 @pytest.fixture(autouse=True)

@@ -87,9 +87,11 @@ def test_nothing_is_tried_again_that_may_do_harm_or_cannot_help(
 def test_a_prepared_page_has_a_picture_and_a_text() -> None:
     script = Script(screenshot=[{"artifactId": "a"}], readability_extract=[{"markdown": "m"}])
     assert script.prepare().output == {
-        "screenshot": {"artifactId": "a"}, "readability": {"markdown": "m"}, "missing": [],
+        "screenshot": {"artifactId": "a"},
+        "readability": {"markdown": "m"},
+        "missing": [],
         "warnings": [],
-    }  # fmt: skip
+    }
     assert script.pauses == []
 
 
@@ -117,8 +119,9 @@ def test_a_page_with_neither_is_not_prepared_and_may_be_tried_again() -> None:
     error = script.prepare().error or {}
     assert (error["errorCode"], error["retryable"]) == ("PAGE_PREP_FAILED", True)
     assert error["details"]["causes"] == {
-        "screenshot": "PLUGIN_TIMEOUT_EXEC", "readability": "PLUGIN_TIMEOUT_EXEC",
-    }  # fmt: skip
+        "screenshot": "PLUGIN_TIMEOUT_EXEC",
+        "readability": "PLUGIN_TIMEOUT_EXEC",
+    }
     assert len(script.calls) == 5
     assert len(script.pauses) == 1
 

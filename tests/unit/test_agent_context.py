@@ -16,9 +16,10 @@ from runs.task_templates.registry import StepView
 
 INPUTS = {"goal": "Do it.", "tools": []}
 SCHEMA = {
-    "type": "object", "required": ["name", "count"],
+    "type": "object",
+    "required": ["name", "count"],
     "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
-}  # fmt: skip
+}
 
 
 def turn(number: int, *calls: dict[str, Any]) -> StepView:
@@ -71,8 +72,11 @@ def test_every_call_has_a_result_also_one_that_was_lost() -> None:
     lost = {"errorCode": "STEP_EXECUTION_FAILED", "message": "m", "details": {"effect": "unknown"}}
     refused = {**asked("c2"), "refused": "no such tool"}
     journal = [turn(1, asked("c1"), refused), call(1, "c1", None, **lost)]
-    told = [json.loads(one.content) for one in messages_of(INPUTS, journal, size=30_000)
-            if one.role == "tool"]  # fmt: skip
+    told = [
+        json.loads(one.content)
+        for one in messages_of(INPUTS, journal, size=30_000)
+        if one.role == "tool"
+    ]
     assert [(one["toolCallId"], one["ok"]) for one in told] == [("c1", False), ("c2", False)]
     assert told[0]["error"]["details"] == {"effect": "unknown"}
 

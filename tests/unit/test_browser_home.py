@@ -26,9 +26,12 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def start_owner(base: Path) -> subprocess.Popen[str]:
     env = {**os.environ, "TMPDIR": str(base)}
     return subprocess.Popen(
-        [sys.executable, "-c", OWNER], env=env, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-c", OWNER],
+        env=env,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
 
 
 def end(process: subprocess.Popen[str]) -> None:

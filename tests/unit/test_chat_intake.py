@@ -53,17 +53,21 @@ def test_a_blank_slot_is_still_missing() -> None:
         ("跑任务；目标：任务；成功标准：无错", {"target": "任务", "success_criteria": "无错"}),
         ("Test the product", {}),
     ],
-)  # fmt: skip
+)
 def test_a_message_names_its_own_slots(message: str, slots: dict[str, str]) -> None:
     assert slots_in(message, ASKED) == slots
 
 
 @pytest.mark.parametrize(
     "message",
-    ["1. staging 2. the job 3. no errors", "staging\nthe job\nno errors",
-     "staging; the job; no errors", "target: the job\nsuccess: no errors\nenvironment: staging",
-     "staging, the job, no errors"],
-)  # fmt: skip
+    [
+        "1. staging 2. the job 3. no errors",
+        "staging\nthe job\nno errors",
+        "staging; the job; no errors",
+        "target: the job\nsuccess: no errors\nenvironment: staging",
+        "staging, the job, no errors",
+    ],
+)
 def test_answers_are_told_apart_by_number_line_or_label(message: str) -> None:
     said = dict(zip(ASKED, ["staging", "the job", "no errors"], strict=True))
     assert answers_in(message, ASKED) == said

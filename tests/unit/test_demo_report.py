@@ -27,10 +27,16 @@ def printed(console: Console) -> list[str]:
 
 def read_page(path: str = "/audit.html", title: str = "Audit", **more: Any) -> dict[str, Any]:
     return {
-        "url": SITE + path, "title": title, "pageType": "article", "elementCount": 12,
-        "contentSections": 4, "pageInfo": {"page": {"url": SITE + path}}, "success": True,
-        "error": None, **more,
-    }  # fmt: skip
+        "url": SITE + path,
+        "title": title,
+        "pageType": "article",
+        "elementCount": 12,
+        "contentSections": 4,
+        "pageInfo": {"page": {"url": SITE + path}},
+        "success": True,
+        "error": None,
+        **more,
+    }
 
 
 def failed_page(path: str = "/audit.html", code: str = "NAVIGATION_TIMEOUT") -> dict[str, Any]:

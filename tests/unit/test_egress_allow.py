@@ -38,10 +38,28 @@ def test_a_list_reads_back_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    ["wiki", "wiki.corp:80", "10.0.0.1/8", "10.0.0.0/33", "1.2.3.4:0", "1.2.3.4:65536", "[::1",
-     ":80", "[]:80", "http://10.0.0.1", "10.0.0.1:80:90", "*", "127.1", "169.254.169.254",
-     "169.254.0.0/24", "fe80::/64", "168.63.129.16:80", "fd00:ec2::254", "100.100.100.200/32"],
-)  # fmt: skip
+    [
+        "wiki",
+        "wiki.corp:80",
+        "10.0.0.1/8",
+        "10.0.0.0/33",
+        "1.2.3.4:0",
+        "1.2.3.4:65536",
+        "[::1",
+        ":80",
+        "[]:80",
+        "http://10.0.0.1",
+        "10.0.0.1:80:90",
+        "*",
+        "127.1",
+        "169.254.169.254",
+        "169.254.0.0/24",
+        "fe80::/64",
+        "168.63.129.16:80",
+        "fd00:ec2::254",
+        "100.100.100.200/32",
+    ],
+)
 def test_what_is_no_place_or_a_metadata_service_is_refused_by_name(entry: str) -> None:
     with pytest.raises(ValueError, match="is ") as refused:
         parse_places(f"10.0.0.0/8,{entry}")
@@ -50,19 +68,34 @@ def test_what_is_no_place_or_a_metadata_service_is_refused_by_name(entry: str) -
 
 @pytest.mark.parametrize(
     "url",
-    ["http://10.20.3.4/", "http://10.20.3.4:9000/x", "https://192.168.1.5:8443/",
-     "http://[fd00:1::9]/", "http://[fd00:2::5]:8443/", "http://[::ffff:10.20.3.4]/",
-     "http://wiki.corp/", "http://router/"],
-)  # fmt: skip
+    [
+        "http://10.20.3.4/",
+        "http://10.20.3.4:9000/x",
+        "https://192.168.1.5:8443/",
+        "http://[fd00:1::9]/",
+        "http://[fd00:2::5]:8443/",
+        "http://[::ffff:10.20.3.4]/",
+        "http://wiki.corp/",
+        "http://router/",
+    ],
+)
 def test_an_address_of_the_list_may_be_asked_for(allow: None, url: str) -> None:
     assert check_address(url, "remote")
 
 
 @pytest.mark.parametrize(
     "url",
-    ["http://10.21.0.1/", "http://192.168.1.5/", "https://192.168.1.5/", "http://192.168.1.6:8443/",
-     "http://[fd00:2::5]/", "http://127.0.0.1/", "http://169.254.169.254/", "http://[::1]/"],
-)  # fmt: skip
+    [
+        "http://10.21.0.1/",
+        "http://192.168.1.5/",
+        "https://192.168.1.5/",
+        "http://192.168.1.6:8443/",
+        "http://[fd00:2::5]/",
+        "http://127.0.0.1/",
+        "http://169.254.169.254/",
+        "http://[::1]/",
+    ],
+)
 def test_an_address_beside_the_list_may_not(allow: None, url: str) -> None:
     with pytest.raises(AddressNotAllowed):
         check_address(url, "remote")
@@ -87,10 +120,21 @@ EVERYTHING = "0.0.0.0/0,::/0"
 
 @pytest.mark.parametrize(
     "text",
-    ["169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "192.0.0.192",
-     "fd00:ec2::254", "fd20:ce::254", "fe80::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe",
-     "2002:a9fe:a9fe::1", "::169.254.169.254"],
-)  # fmt: skip
+    [
+        "169.254.169.254",
+        "169.254.170.2",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "fe80::1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+        "::169.254.169.254",
+    ],
+)
 def test_metadata_services_stay_closed_when_everything_is_opened(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -124,9 +168,12 @@ def test_a_webhook_of_a_remote_caller_reaches_the_opened_place_and_no_other(
 def test_no_command_starts_with_a_list_that_cannot_be_read(tmp_path: Path) -> None:
     environment = {**os.environ, "CONTINUITY_HOME": str(tmp_path)}
     told = subprocess.run(
-        [sys.executable, str(MANAGE), "status"], capture_output=True, text=True, check=False,
+        [sys.executable, str(MANAGE), "status"],
+        capture_output=True,
+        text=True,
+        check=False,
         env=environment | {"CONTINUITY_EGRESS_ALLOW": "10.0.0.0/8,wiki"},
-    )  # fmt: skip
+    )
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr.startswith("CONTINUITY_EGRESS_ALLOW: 'wiki' is no address or network")
     assert len(told.stderr.splitlines()) == 1

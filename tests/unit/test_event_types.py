@@ -41,9 +41,13 @@ def test_every_terminal_status_has_the_event_that_ends_a_run() -> None:
 def test_a_tool_tells_events_of_known_types_alone() -> None:
     told: list[Any] = []
     step = StepRun(
-        run=Run(id="run_x"), inputs={}, index=3, in_engine=lambda f: f(), tell=told.append,
+        run=Run(id="run_x"),
+        inputs={},
+        index=3,
+        in_engine=lambda f: f(),
+        tell=told.append,
         deadline=0.0,
-    )  # fmt: skip
+    )
     step.emit(EventType.TOOL_UPDATE, {"line": "x"})
     with pytest.raises(ValueError, match=r"unknown type 'tool.shout'"):
         step.emit("tool.shout", {})

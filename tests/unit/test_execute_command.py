@@ -106,10 +106,22 @@ def test_a_policy_that_allows_more_is_held_to_package_json(game: Project) -> Non
 
 @pytest.mark.parametrize(
     "content",
-    [None, b"", b"{", b"[]", b"\xff\xfe", b'{"scripts": []}', b'{"scripts": {"build": 1}}',
-     b'{"scripts": {"build": " "}}', b'{"scripts": {"build": "a\\u0000b"}}', b"[" * 100_000,
-     b'{"scripts": {"build": "\\ud800"}}', b'{"scripts": null}', b'{"scripts": {"Build": "id"}}'],
-)  # fmt: skip
+    [
+        None,
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"scripts": []}',
+        b'{"scripts": {"build": 1}}',
+        b'{"scripts": {"build": " "}}',
+        b'{"scripts": {"build": "a\\u0000b"}}',
+        b"[" * 100_000,
+        b'{"scripts": {"build": "\\ud800"}}',
+        b'{"scripts": null}',
+        b'{"scripts": {"Build": "id"}}',
+    ],
+)
 def test_without_a_script_of_that_name_nothing_is_run(game: Project, content: bytes | None) -> None:
     if content is not None:
         game.write("package.json", content)

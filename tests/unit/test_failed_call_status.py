@@ -10,11 +10,16 @@ from runners.s4 import failed_call
 @pytest.mark.parametrize(
     ("code", "status"),
     [
-        ("INVALID_PARAMETER", 400), ("TRUST_LEVEL_NOT_ALLOWED", 400), ("POLICY_DENIED", 403),
-        ("ELEMENT_NOT_FOUND", 422), ("PAGE_CRASHED", 422), ("STEP_EXECUTION_FAILED", 422),
-        ("NAVIGATION_TIMEOUT", 504), ("RUN_TIMEOUT", 504),
+        ("INVALID_PARAMETER", 400),
+        ("TRUST_LEVEL_NOT_ALLOWED", 400),
+        ("POLICY_DENIED", 403),
+        ("ELEMENT_NOT_FOUND", 422),
+        ("PAGE_CRASHED", 422),
+        ("STEP_EXECUTION_FAILED", 422),
+        ("NAVIGATION_TIMEOUT", 504),
+        ("RUN_TIMEOUT", 504),
     ],
-)  # fmt: skip
+)
 def test_a_failure_has_the_status_of_its_kind(code: str, status: int) -> None:
     told = failed_call({"errorCode": code, "message": "no"}, in_s4=False)
     assert (told.http_status, told.as_dict()["errorCode"]) == (status, code)

@@ -25,9 +25,12 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 STEPS = re.findall(r"^([A-Z]+) ((?:.*\\\n)*.*)", DOCKERFILE, re.MULTILINE)
 PARTS = {"config", "decisions", "artifacts", "runners", "runs", "mcp_server"}
 SECRETS = {
-    "CONTINUITY_SECRET_KEYS", "POSTGRES_PASSWORD", "S3_ACCESS_KEY", "S3_SECRET_KEY",
+    "CONTINUITY_SECRET_KEYS",
+    "POSTGRES_PASSWORD",
+    "S3_ACCESS_KEY",
+    "S3_SECRET_KEY",
     "CONTINUITY_RUNNER_TOKEN",
-}  # fmt: skip
+}
 # What a person may alert on is in the dashboard or the rules; the rest is for looking closer.
 METRIC = re.compile(r"\bcontinuity_[a-z0-9_]+")
 
@@ -103,8 +106,14 @@ def test_the_image_is_not_roots_and_has_what_the_parts_need() -> None:
         number for number, (word, _) in enumerate(STEPS) if word == "RUN"
     )
     installed = " ".join(of("RUN"))
-    for package in ("chromium-headless-shell", "fonts-wqy-microhei", "tini", "bubblewrap",
-                    "postgresql-client", "libatomic1"):  # fmt: skip
+    for package in (
+        "chromium-headless-shell",
+        "fonts-wqy-microhei",
+        "tini",
+        "bubblewrap",
+        "postgresql-client",
+        "libatomic1",
+    ):
         assert package in installed
     assert "--no-sandbox" not in DOCKERFILE
 

@@ -56,9 +56,22 @@ def test_what_is_no_acceptable_json_is_refused_quickly(what: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, 0, -(2**63), 2**63 - 1, 1.5, -0.0, "", "漢字 😀 \x7f", [], {}, {"": ""},
-     {"a": {"b": [1, {"c": None}]}}],
-)  # fmt: skip
+    [
+        None,
+        True,
+        0,
+        -(2**63),
+        2**63 - 1,
+        1.5,
+        -0.0,
+        "",
+        "漢字 😀 \x7f",
+        [],
+        {},
+        {"": ""},
+        {"a": {"b": [1, {"c": None}]}},
+    ],
+)
 def test_json_comes_through_as_it_is(value: object) -> None:
     assert load_json(json.dumps(value).encode()) == value
 
@@ -88,11 +101,22 @@ def test_any_bytes_give_a_value_or_a_refusal(raw: bytes) -> None:
     json.dumps(value).encode()
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(
-    allow_nan=False, allow_infinity=False) | st.text(st.characters(
-        exclude_categories=["Cs"], exclude_characters="\0")), lambda inner: st.lists(inner)
-    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
-                      inner), max_leaves=20))  # fmt: skip
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**63), 2**63 - 1)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), inner
+            )
+        ),
+        max_leaves=20,
+    )
+)
 def test_what_another_writer_wrote_is_read_back(value: object) -> None:
     assert load_json(json.dumps(value).encode()) == value
     assert load_json(json.dumps(value, ensure_ascii=False, indent=1).encode()) == value

@@ -31,11 +31,19 @@ def test_the_request_is_the_protocols_to_the_letter() -> None:
     assert asked.line == "POST /execute HTTP/1.1"
     assert asked.json == {
         "call": {"name": "bash.exec", "args": {"cmd": "printf hello"}},
-        "ctx": {"runId": "run_a", "sessionId": "sess_a", "runtimeMode": "local",
-                "toolCallId": "tool_a"},
-        "target": {"targetId": "target_stub", "kind": "docker-runner", "tenantId": "t_default",
-                   "workspaceId": "w_default"},
-    }  # fmt: skip
+        "ctx": {
+            "runId": "run_a",
+            "sessionId": "sess_a",
+            "runtimeMode": "local",
+            "toolCallId": "tool_a",
+        },
+        "target": {
+            "targetId": "target_stub",
+            "kind": "docker-runner",
+            "tenantId": "t_default",
+            "workspaceId": "w_default",
+        },
+    }
 
 
 def test_the_headers_ask_for_json_as_it_is() -> None:
@@ -81,8 +89,10 @@ def test_a_failure_of_the_tool_keeps_the_runners_own_code() -> None:
     with stub_runner(saying({"ok": False, "error": said})) as runner:
         result = call(runner.url)
     assert failure(result) == {
-        "reason": "runner", "runnerCode": "EXIT_1", "runnerDetails": {"exitCode": 1},
-    }  # fmt: skip
+        "reason": "runner",
+        "runnerCode": "EXIT_1",
+        "runnerDetails": {"exitCode": 1},
+    }
     assert (result.error or {})["message"] == "it ended with 1"
 
 

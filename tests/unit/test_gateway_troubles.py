@@ -159,8 +159,10 @@ def test_a_refused_connection_has_no_effect_and_may_be_tried_again() -> None:
 @pytest.mark.parametrize("endpoint", [None, ""])
 def test_a_target_without_an_endpoint_is_not_called(endpoint: str | None) -> None:
     assert failure(call(endpoint)) == {
-        "reason": "no_endpoint", "effect": "none", "targetId": "target_stub",
-    }  # fmt: skip
+        "reason": "no_endpoint",
+        "effect": "none",
+        "targetId": "target_stub",
+    }
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])

@@ -52,8 +52,9 @@ def test_a_definition_is_written_and_snapshotted(game: Workspace) -> None:
     assert (snapshot.path, snapshot.existed) == (NAME, False)
 
 
-@pytest.mark.parametrize("image", ["game/figure/yukino/smile.png", "yukino/smile.png",
-                                   "./yukino//smile.png"])  # fmt: skip
+@pytest.mark.parametrize(
+    "image", ["game/figure/yukino/smile.png", "yukino/smile.png", "./yukino//smile.png"]
+)
 def test_an_image_is_named_from_the_figures_folder(game: Workspace, image: str) -> None:
     define(game, imageFile=image)
     assert kept(game)["image"] == "yukino/smile.png"
@@ -72,8 +73,11 @@ def test_another_definition_keeps_what_it_does_not_say_and_can_be_taken_back(
     (game.root / NAME).write_text(json.dumps(kept(game) | {"voice": "v1"}))
     define(game, imageFile="shore.png")
     assert kept(game) == {
-        "name": "雪乃", "image": "shore.png", "defaultExpression": "smile", "voice": "v1",
-    }  # fmt: skip
+        "name": "雪乃",
+        "image": "shore.png",
+        "defaultExpression": "smile",
+        "voice": "v1",
+    }
     _, was = read_snapshot(game.state, list_snapshots(game.state)[0].id)
     assert json.loads(was)["image"] == "yukino.png"
 
@@ -89,11 +93,19 @@ def test_a_file_that_is_no_definition_is_left_alone(game: Workspace, content: st
 
 @pytest.mark.parametrize(
     ("image", "failure"),
-    [("absent.png", NotThere), ("yukino", NotThere), (".", NotThere),
-     ("../bgm/title.wav", PathDenied),
-     ("../../../etc/passwd", PathDenied), ("/etc/passwd", PathDenied), ("link.png", PathDenied),
-     (".git/a.png", PathDenied), ("a\0.png", BadArguments), ("game/figure/", BadArguments)],
-)  # fmt: skip
+    [
+        ("absent.png", NotThere),
+        ("yukino", NotThere),
+        (".", NotThere),
+        ("../bgm/title.wav", PathDenied),
+        ("../../../etc/passwd", PathDenied),
+        ("/etc/passwd", PathDenied),
+        ("link.png", PathDenied),
+        (".git/a.png", PathDenied),
+        ("a\0.png", BadArguments),
+        ("game/figure/", BadArguments),
+    ],
+)
 def test_the_image_must_be_a_file_of_the_figures_folder(
     game: Workspace, image: str, failure: type[Exception]
 ) -> None:
@@ -104,8 +116,10 @@ def test_the_image_must_be_a_file_of_the_figures_folder(
     assert files_in(game.root) == before
 
 
-@pytest.mark.parametrize(("language", "hint"), [("EN", "The closest file: yukino.png"),
-                                                ("ZH", "最接近的文件：yukino.png")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("language", "hint"),
+    [("EN", "The closest file: yukino.png"), ("ZH", "最接近的文件：yukino.png")],
+)
 def test_a_missing_image_is_told_with_the_closest_one(
     tmp_path: Path, language: str, hint: str
 ) -> None:
@@ -116,10 +130,20 @@ def test_a_missing_image_is_told_with_the_closest_one(
 
 @pytest.mark.parametrize(
     ("name", "failure"),
-    [("../x", PathDenied), ("a/b", PathDenied), ("a\\b", PathDenied), (".hidden", PathDenied),
-     ("..", PathDenied), ("CON", PathDenied), (" ", BadArguments), ("a\nb", BadArguments),
-     ("a\0b", BadArguments), ("n" * 101, BadArguments), ("海" * 90, BadArguments)],
-)  # fmt: skip
+    [
+        ("../x", PathDenied),
+        ("a/b", PathDenied),
+        ("a\\b", PathDenied),
+        (".hidden", PathDenied),
+        ("..", PathDenied),
+        ("CON", PathDenied),
+        (" ", BadArguments),
+        ("a\nb", BadArguments),
+        ("a\0b", BadArguments),
+        ("n" * 101, BadArguments),
+        ("海" * 90, BadArguments),
+    ],
+)
 def test_a_name_must_be_one_that_a_file_can_have(
     game: Workspace, name: str, failure: type[Exception]
 ) -> None:
@@ -130,9 +154,16 @@ def test_a_name_must_be_one_that_a_file_can_have(
 
 
 @pytest.mark.parametrize(
-    "args", [{"name": ""}, {"imageFile": ""}, {"name": 1}, {"imageFile": None}, {"more": 1},
-             {"defaultExpression": 1}],
-)  # fmt: skip
+    "args",
+    [
+        {"name": ""},
+        {"imageFile": ""},
+        {"name": 1},
+        {"imageFile": None},
+        {"more": 1},
+        {"defaultExpression": 1},
+    ],
+)
 def test_arguments_are_those_of_the_seed(game: Workspace, args: dict[str, Any]) -> None:
     with pytest.raises(BadArguments):
         define(game, **args)

@@ -51,9 +51,13 @@ def call(
     async def work() -> ToolResult:
         session = BrowserSession(browser, run_id="run_test", trust="local")
         context = ToolContext(
-            run_id="run_test", trust="local", deadline=time.monotonic() + seconds,
-            save_artifact=no_artifact, emit=lambda type_, data: None, browser=session,
-        )  # fmt: skip
+            run_id="run_test",
+            trust="local",
+            deadline=time.monotonic() + seconds,
+            save_artifact=no_artifact,
+            emit=lambda type_, data: None,
+            browser=session,
+        )
         result = await invoke(ToolCall("task_start", {}), context)
         while browser.starts == 0:  # also where nobody waits for it any more
             await asyncio.sleep(0.01)

@@ -55,16 +55,31 @@ def test_other_formats_hidden_files_links_and_forbidden_folders_are_no_resources
 ) -> None:
     game = game_with(
         tmp_path,
-        ["background/a.PNG", "background/读我.txt", "background/.hidden.png", "background/b.mp3",
-         "background/node_modules/c.png", "figure/d.json", "figure/e.skel", "figure/f.moc3",
-         "vocal/g.ogg", "vocal/h.wav.bak", "scene/i.txt", "scene/j.json", "video/k.mp4"],
-    )  # fmt: skip
+        [
+            "background/a.PNG",
+            "background/读我.txt",
+            "background/.hidden.png",
+            "background/b.mp3",
+            "background/node_modules/c.png",
+            "figure/d.json",
+            "figure/e.skel",
+            "figure/f.moc3",
+            "vocal/g.ogg",
+            "vocal/h.wav.bak",
+            "scene/i.txt",
+            "scene/j.json",
+            "video/k.mp4",
+        ],
+    )
     (game.root / "game/background/link.png").symlink_to(game.root / "game/background/a.PNG")
     (game.root / "game/bgm").symlink_to(game.root / "game/vocal")
     assert listed(game) == {
-        "backgrounds": ["a.PNG"], "figures": ["d.json", "e.skel"], "bgm": [],
-        "vocals": ["g.ogg"], "scenes": ["i.txt"],
-    }  # fmt: skip
+        "backgrounds": ["a.PNG"],
+        "figures": ["d.json", "e.skel"],
+        "bgm": [],
+        "vocals": ["g.ogg"],
+        "scenes": ["i.txt"],
+    }
 
 
 def test_it_takes_no_arguments_and_needs_a_workspace(tmp_path: Path) -> None:

@@ -26,13 +26,14 @@ from tests.support.model_turns import Call, Turn, anthropic_stream, openai_strea
 Name = Literal["openai", "anthropic"]
 CALLS = [
     Call("read_file", {"path": "game/scene/start.txt"}),
-    Call("write_file", {"path": "a", "content": "你好 \"{}\""}),
+    Call("write_file", {"path": "a", "content": '你好 "{}"'}),
     Call("list_files"),
-]  # fmt: skip
+]
 TURN = Turn("I read it.", CALLS, piece=30)
 RECORDED: dict[Name, bytes] = {
-    "openai": b"".join(openai_stream(TURN)), "anthropic": b"".join(anthropic_stream(TURN)),
-}  # fmt: skip
+    "openai": b"".join(openai_stream(TURN)),
+    "anthropic": b"".join(anthropic_stream(TURN)),
+}
 # Where the turn is closed: behind the event that says why it ends.
 CLOSED: dict[Name, int] = {
     "openai": RECORDED["openai"].index(b"\n\n", RECORDED["openai"].index(b'"tool_calls"}]')) + 2,

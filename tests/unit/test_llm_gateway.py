@@ -47,8 +47,12 @@ def hear(
     async def ask() -> list[Part]:
         gateway = Gateway(settings)
         try:
-            return [part async for part in gateway.stream_chat(
-                messages=messages or HELLO, tools=TOOLS, timeout_ms=timeout_ms)]  # fmt: skip
+            return [
+                part
+                async for part in gateway.stream_chat(
+                    messages=messages or HELLO, tools=TOOLS, timeout_ms=timeout_ms
+                )
+            ]
         finally:
             await gateway.close()
 
@@ -74,8 +78,9 @@ def test_calls_come_whole_behind_the_words(model: ModelServer, settings: LlmSett
     model.script = [Turn("So:", [Call("read_file", {"path": "ü", "n": 1.5}), Call("list_files")])]
     calls = [part for part in hear(settings) if isinstance(part, LlmCall)]
     assert [(call.name, call.arguments, call.broken) for call in calls] == [
-        ("read_file", {"path": "ü", "n": 1.5}, ""), ("list_files", {}, ""),
-    ]  # fmt: skip
+        ("read_file", {"path": "ü", "n": 1.5}, ""),
+        ("list_files", {}, ""),
+    ]
     assert len({call.tool_call_id for call in calls}) == 2
 
 
@@ -107,9 +112,14 @@ def test_without_a_price_the_cost_is_unknown(model: ModelServer) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [("{bad", "no JSON"), ("[1]", "no JSON object"), ('{"a": NaN}', "no JSON"),
-     ('{"a":' * 40 + "1" + "}" * 40, "deeper"), ('{"a": "\\ud800"}', "no JSON")],
-)  # fmt: skip
+    [
+        ("{bad", "no JSON"),
+        ("[1]", "no JSON object"),
+        ('{"a": NaN}', "no JSON"),
+        ('{"a":' * 40 + "1" + "}" * 40, "deeper"),
+        ('{"a": "\\ud800"}', "no JSON"),
+    ],
+)
 def test_broken_arguments_are_told_and_empty(
     model: ModelServer, settings: LlmSettings, arguments: str, told: str
 ) -> None:
@@ -158,8 +168,17 @@ def test_a_stream_with_broken_json_is_as_one_that_was_cut(
     assert done(hear(settings)).content == "whole"
 
 
-@pytest.mark.parametrize("junk", ['{"choices": 5}', '{"choices": [null]}', '"text"', "[]", "17",
-                                  '{"type": "content_block_delta", "delta": null}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "junk",
+    [
+        '{"choices": 5}',
+        '{"choices": [null]}',
+        '"text"',
+        "[]",
+        "17",
+        '{"type": "content_block_delta", "delta": null}',
+    ],
+)
 def test_a_stream_of_another_shape_ends_in_an_answer_or_a_failure(
     model: ModelServer, settings: LlmSettings, junk: str
 ) -> None:

@@ -17,12 +17,16 @@ from tests.unit.test_llm_gateway import done, hear, settings  # noqa: F401  (a f
 
 pytest_plugins = ["tests.support.model_fixtures"]
 NOT_OURS = {
-    "OPENAI_API_KEY": "stray-key", "OPENAI_ORG_ID": "stray-org", "OPENAI_PROJECT_ID": "stray-work",
-    "OPENAI_CUSTOM_HEADERS": "X-Odd: stray\nAuthorization: stray", "ANTHROPIC_API_KEY": "stray-key",
+    "OPENAI_API_KEY": "stray-key",
+    "OPENAI_ORG_ID": "stray-org",
+    "OPENAI_PROJECT_ID": "stray-work",
+    "OPENAI_CUSTOM_HEADERS": "X-Odd: stray\nAuthorization: stray",
+    "ANTHROPIC_API_KEY": "stray-key",
     "ANTHROPIC_AUTH_TOKEN": "stray-token",
     "ANTHROPIC_CUSTOM_HEADERS": "X-Odd: stray\nX-Api-Key: stray",
-    "OPENAI_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
-}  # fmt: skip
+    "OPENAI_BASE_URL": "http://127.0.0.1:9",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+}
 
 
 def calls_of(heard: list[Any]) -> list[LlmCall]:
@@ -48,8 +52,11 @@ def local(model: ModelServer) -> LlmSettings:
 
 @pytest.mark.parametrize("key", ["", "ours"])
 def test_nothing_that_the_libraries_find_in_the_environment_is_sent(
-    model: ModelServer, settings: LlmSettings, key: str, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
-) -> None:  # fmt: skip
+    model: ModelServer,
+    settings: LlmSettings,  # noqa: F811
+    key: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name, value in NOT_OURS.items():
         monkeypatch.setenv(name, value)
     model.script = [Turn("x")]
@@ -60,8 +67,10 @@ def test_nothing_that_the_libraries_find_in_the_environment_is_sent(
 
 @pytest.mark.parametrize("after", ["1e9", "1e20", "1e308", "Fri, 31 Dec 9999 23:59:59 GMT"])
 def test_a_wait_without_end_is_told_as_a_number_that_can_be_kept(
-    model: ModelServer, settings: LlmSettings, after: str  # noqa: F811
-) -> None:  # fmt: skip
+    model: ModelServer,
+    settings: LlmSettings,  # noqa: F811
+    after: str,
+) -> None:
     model.script = [Turn(status=429, headers={"Retry-After": after})] * 2
     with pytest.raises(ModelFailed) as failed:
         hear(settings)
@@ -72,16 +81,20 @@ def test_a_wait_without_end_is_told_as_a_number_that_can_be_kept(
 
 @pytest.mark.parametrize("after", ["-5", "inf", "nan", "soon", "", "Thu, 01 Jan 1970 00:00:00 GMT"])
 def test_a_wait_that_is_none_is_no_wait_without_end(
-    model: ModelServer, settings: LlmSettings, after: str  # noqa: F811
-) -> None:  # fmt: skip
+    model: ModelServer,
+    settings: LlmSettings,  # noqa: F811
+    after: str,
+) -> None:
     model.script = [Turn(status=429, headers={"Retry-After": after}), Turn("at last")]
     assert done(hear(settings)).content == "at last"
 
 
 @pytest.mark.parametrize("tokens", [(-5, 3), (10**30, 3), (0, 3)])
 def test_a_count_of_tokens_that_is_none_is_estimated(
-    model: ModelServer, settings: LlmSettings, tokens: tuple[int, int]  # noqa: F811
-) -> None:  # fmt: skip
+    model: ModelServer,
+    settings: LlmSettings,  # noqa: F811
+    tokens: tuple[int, int],
+) -> None:
     model.script = [Turn("x", tokens=tokens)]
     usage = done(hear(settings)).usage
     assert usage.is_estimated
@@ -89,8 +102,9 @@ def test_a_count_of_tokens_that_is_none_is_estimated(
 
 
 def test_of_very_many_calls_the_first_are_made_and_the_rest_told(
-    model: ModelServer, settings: LlmSettings  # noqa: F811
-) -> None:  # fmt: skip
+    model: ModelServer,
+    settings: LlmSettings,  # noqa: F811
+) -> None:
     model.script = [Turn("", [Call("read_file", {"n": n}, f"c{n}") for n in range(200)], piece=99)]
     calls = calls_of(hear(settings))
     assert [call.broken == "" for call in calls] == [n < MAX_CALLS for n in range(200)]
@@ -114,8 +128,9 @@ def test_calls_of_a_server_that_does_not_number_them_are_told_apart(
     made = [(call.tool_call_id, call.arguments, call.broken) for call in calls_of(heard)]
     assert made == [("a", {"path": "1"}, ""), ("b", {"path": "2"}, "")]
     assert (done(heard).stop, model.asked[0].headers["authorization"]) == (
-        "tool_calls", "Bearer none",
-    )  # fmt: skip
+        "tool_calls",
+        "Bearer none",
+    )
 
 
 def test_arguments_that_are_no_text_but_what_it_would_say_are_taken(model: ModelServer) -> None:
@@ -140,8 +155,9 @@ def test_half_a_letter_does_not_break_the_count_of_tokens(model: ModelServer) ->
 
 
 def test_a_turn_that_stops_for_calls_and_has_none_is_words(
-    model: ModelServer, settings: LlmSettings  # noqa: F811
-) -> None:  # fmt: skip
+    model: ModelServer,
+    settings: LlmSettings,  # noqa: F811
+) -> None:
     stop = "tool_calls" if settings.provider == "openai" else "tool_use"
     model.script = [Turn("It is done.", stop=stop)]
     assert done(hear(settings)).stop == "stop"

@@ -100,9 +100,12 @@ def test_doctor_asks_the_model(model: ModelServer, settings: Any) -> None:
 
 @pytest.mark.parametrize(
     ("turn", "told"),
-    [(Turn(status=401), "refuses the key"), (Turn(status=404), "knows no model"),
-     (Turn(status=400), "does not take")],
-)  # fmt: skip
+    [
+        (Turn(status=401), "refuses the key"),
+        (Turn(status=404), "knows no model"),
+        (Turn(status=400), "does not take"),
+    ],
+)
 def test_doctor_says_what_is_wrong_in_a_sentence(
     model: ModelServer, settings: Any, turn: Turn, told: str
 ) -> None:
@@ -117,10 +120,13 @@ def test_doctor_says_what_is_wrong_in_a_sentence(
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 @pytest.mark.parametrize(
     ("body", "told"),
-    [('{"error": {"message": "no room left", "type": "overloaded"}}', "(400): no room left"),
-     ('{"error": "no room left"}', "(400): no room left"), ("no room left", "(400): no room left"),
-     ('{"error": {"message": 5}}', "(400): Error code: 400")],
-)  # fmt: skip
+    [
+        ('{"error": {"message": "no room left", "type": "overloaded"}}', "(400): no room left"),
+        ('{"error": "no room left"}', "(400): no room left"),
+        ("no room left", "(400): no room left"),
+        ('{"error": {"message": 5}}', "(400): Error code: 400"),
+    ],
+)
 def test_what_the_models_server_says_is_told_as_it_said_it(
     model: ModelServer, settings: Any, provider: Any, body: str, told: str
 ) -> None:
@@ -160,11 +166,14 @@ def test_doctor_asks_a_server_on_this_machine_without_a_key(
 
 @pytest.mark.parametrize(
     ("here", "up", "told"),
-    [("new", "", "new at the openai API is set here, but the stack that is up has none"),
-     ("", "old at a", "the stack that is up has old at a; none is set here"),
-     ("new", "old at a", "the stack that is up has old at a"),
-     ("", "", "no model is set"), ("", None, "no model is set")],
-)  # fmt: skip
+    [
+        ("new", "", "new at the openai API is set here, but the stack that is up has none"),
+        ("", "old at a", "the stack that is up has old at a; none is set here"),
+        ("new", "old at a", "the stack that is up has old at a"),
+        ("", "", "no model is set"),
+        ("", None, "no model is set"),
+    ],
+)
 def test_doctor_says_that_the_stack_that_is_up_has_another_model(
     settings: Any, monkeypatch: pytest.MonkeyPatch, here: str, up: str | None, told: str
 ) -> None:
@@ -196,7 +205,10 @@ def test_no_line_of_a_log_stands_between_what_doctor_says(
 
 def test_nothing_of_a_model_is_imported_before_an_agent_runs() -> None:
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", LIGHT], capture_output=True, text=True, check=False,
+        [sys.executable, "-W", "error", "-c", LIGHT],
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=120,
-    )  # fmt: skip
+    )
     assert (ran.stdout.strip(), ran.returncode) == ("[]", 0), ran.stderr[-2000:]

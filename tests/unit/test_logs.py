@@ -69,9 +69,17 @@ def test_secrets_are_taken_out(what: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["12 tokens used", "the password was wrong", "http://example.test:8000/a@b", "a cookie jar",
-     "run_01 ended", "漢字", f"token:{TOKEN_ID} was made", f"'token:{TOKEN_ID}'"],
-)  # fmt: skip
+    [
+        "12 tokens used",
+        "the password was wrong",
+        "http://example.test:8000/a@b",
+        "a cookie jar",
+        "run_01 ended",
+        "漢字",
+        f"token:{TOKEN_ID} was made",
+        f"'token:{TOKEN_ID}'",
+    ],
+)
 def test_ordinary_words_stay(text: str) -> None:
     assert redact(text) == text
 
@@ -91,7 +99,7 @@ def test_secrets_are_taken_out_of_arguments_extras_and_exceptions(
 @pytest.mark.parametrize(
     "text",
     ["two\nlines", "a\rb", "\x1b[31mred", "\u2028", "\u2029", "\x7f", "\x85", "\x9b31m", "\0"],
-)  # fmt: skip
+)
 def test_a_line_stays_one_line_and_holds_no_control_character(
     written: tuple[logging.Logger, io.StringIO], text: str
 ) -> None:
@@ -136,9 +144,16 @@ def test_a_line_tells_when_how_bad_and_where(written: tuple[logging.Logger, io.S
 
 @pytest.mark.parametrize(
     "text",
-    ["a" * 200_000, "token" * 40_000, "://" * 70_000, "password" + " " * 200_000, "\\" * 200_000,
-     "cookie='" + "x" * 200_000, "bearer " * 30_000],
-)  # fmt: skip
+    [
+        "a" * 200_000,
+        "token" * 40_000,
+        "://" * 70_000,
+        "password" + " " * 200_000,
+        "\\" * 200_000,
+        "cookie='" + "x" * 200_000,
+        "bearer " * 30_000,
+    ],
+)
 def test_a_long_text_is_redacted_in_no_time(text: str) -> None:
     began = time.monotonic()
     redact(text)

@@ -50,10 +50,13 @@ def test_what_cannot_be_applied_safely_is_refused_quickly(what: str) -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [{}, {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]},
-     {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string", "pattern": "^[a-z]{1,20}$"}}},
-     {"properties": {"next": {"$ref": "#"}}},  # a list, node by node
-     {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}}],
-)  # fmt: skip
+    [
+        {},
+        {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string", "pattern": "^[a-z]{1,20}$"}}},
+        {"properties": {"next": {"$ref": "#"}}},  # a list, node by node
+        {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}},
+    ],
+)
 def test_what_people_write_is_taken(schema: dict[str, Any]) -> None:
     check_output_schema(schema)

@@ -51,9 +51,13 @@ def test_its_examples_are_good_calls(template_id: str) -> None:
 
 @pytest.mark.parametrize(
     ("template_id", "steps"),
-    [("search_extract", 5), ("paginated_extract", 5), ("submit_and_verify", 5),
-     ("multi_tab_compare", 3)],
-)  # fmt: skip
+    [
+        ("search_extract", 5),
+        ("paginated_extract", 5),
+        ("submit_and_verify", 5),
+        ("multi_tab_compare", 3),
+    ],
+)
 def test_its_steps_are_known_at_submit(template_id: str, steps: int) -> None:
     found = template(template_id)
     assert len(found.plan(found.example_inputs[0])) == steps

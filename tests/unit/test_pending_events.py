@@ -70,8 +70,15 @@ def test_a_kilobyte_is_due_at_once_and_no_joined_event_is_larger() -> None:
 
 def test_pieces_are_joined_by_step_and_what_is_no_text_stays_alone() -> None:
     events = pending()
-    for event in (update("a"), update("x", step=1), update("b", at=9), update({"n": 1}),
-                  update("c"), update({"n": 2}), update("y", step=1)):  # fmt: skip
+    for event in (
+        update("a"),
+        update("x", step=1),
+        update("b", at=9),
+        update({"n": 1}),
+        update("c"),
+        update({"n": 2}),
+        update("y", step=1),
+    ):
         events.add(event)
     assert texts_of(events) == ["ab", "xy", {"n": 1}, "c", {"n": 2}]
     assert events.events()[0].data["at"] == 0

@@ -16,9 +16,13 @@ def check(
 
 @pytest.mark.parametrize(
     "message",
-    ["I have always been a risk taker, so I should quit.", "As a founder I must accept the offer.",
-     "我一直是个果断的人，决定直接签字。", "像我这样的人应该选择大城市。"],
-)  # fmt: skip
+    [
+        "I have always been a risk taker, so I should quit.",
+        "As a founder I must accept the offer.",
+        "我一直是个果断的人，决定直接签字。",
+        "像我这样的人应该选择大城市。",
+    ],
+)
 def test_identity_and_a_decision_without_a_number_is_a_hit(message: str) -> None:
     found = check(message)
     assert found.shell_bias_hit
@@ -28,15 +32,21 @@ def test_identity_and_a_decision_without_a_number_is_a_hit(message: str) -> None
 
 @pytest.mark.parametrize(
     "message",
-    ["I have always been a risk taker, but my savings last 6 months, so I should quit.",
-     "I should quit.", "I have always liked trains.", "我一直很果断，预算够三个月，决定签字。",
-     ""],
-)  # fmt: skip
+    [
+        "I have always been a risk taker, but my savings last 6 months, so I should quit.",
+        "I should quit.",
+        "I have always liked trains.",
+        "我一直很果断，预算够三个月，决定签字。",
+        "",
+    ],
+)
 def test_numbers_resources_or_no_decision_are_no_hit(message: str) -> None:
     assert check(message).as_dict() == {
-        "mode": "low_intervention", "shell_bias_hit": False, "intervention": "none",
+        "mode": "low_intervention",
+        "shell_bias_hit": False,
+        "intervention": "none",
         "question": None,
-    }  # fmt: skip
+    }
 
 
 def test_whoever_understood_or_is_impatient_is_not_asked() -> None:

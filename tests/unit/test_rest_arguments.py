@@ -24,13 +24,33 @@ def test_a_query_is_read_as_what_the_schema_wants() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "limit=1.0", "limit=1e2", "limit=+1", "limit=%201", "limit=1_0", "limit=", "limit=true",
-        "limit=0x10", "limit=١", "limit=" + "9" * 5000, "limit=0", "limit=1001", "limit=-1",
-        "offset=9223372036854775808", "limit=1&limit=1", "status=RUNNING", "status=",
-        "status=queued%00", "orderBy=x", "ordering=user__password", "templateId=" + "x" * 129,
-        "status[]=queued", "constructor=1", "%00=1", "limit[$gt]=1",
+        "limit=1.0",
+        "limit=1e2",
+        "limit=+1",
+        "limit=%201",
+        "limit=1_0",
+        "limit=",
+        "limit=true",
+        "limit=0x10",
+        "limit=١",
+        "limit=" + "9" * 5000,
+        "limit=0",
+        "limit=1001",
+        "limit=-1",
+        "offset=9223372036854775808",
+        "limit=1&limit=1",
+        "status=RUNNING",
+        "status=",
+        "status=queued%00",
+        "orderBy=x",
+        "ordering=user__password",
+        "templateId=" + "x" * 129,
+        "status[]=queued",
+        "constructor=1",
+        "%00=1",
+        "limit[$gt]=1",
     ],
-)  # fmt: skip
+)
 def test_a_query_that_the_schema_does_not_allow_is_refused(query: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         LIST.of_query(QueryDict(query), {})
@@ -45,16 +65,30 @@ def test_the_path_may_not_be_said_twice() -> None:
 
 def test_a_whole_number_in_floating_point_is_an_integer_wherever_one_is_wanted() -> None:
     whole = {"type": ["integer", "null"]}
-    wanted = Arguments({
-        "type": "object", "additionalProperties": False,
-        "properties": {
-            "size": {"type": "integer"}, "maybe": whole, "either": {"anyOf": [whole]},
-            "some": {"type": "array", "items": whole}, "share": {"type": "number"}, "free": {},
-            "options": {"type": "object", "properties": {"limit": whole}},
-        },
-    })  # fmt: skip
-    given = {"size": 3.0, "maybe": 3.0, "either": 3.0, "some": [3.0, None], "share": 3.0,
-             "free": {"size": 3.0}, "options": {"limit": 3.0}}  # fmt: skip
+    wanted = Arguments(
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "size": {"type": "integer"},
+                "maybe": whole,
+                "either": {"anyOf": [whole]},
+                "some": {"type": "array", "items": whole},
+                "share": {"type": "number"},
+                "free": {},
+                "options": {"type": "object", "properties": {"limit": whole}},
+            },
+        }
+    )
+    given = {
+        "size": 3.0,
+        "maybe": 3.0,
+        "either": 3.0,
+        "some": [3.0, None],
+        "share": 3.0,
+        "free": {"size": 3.0},
+        "options": {"limit": 3.0},
+    }
     found = wanted.of_body(given, QueryDict(), {})
     assert repr(found) == (
         "{'size': 3, 'maybe': 3, 'either': 3, 'some': [3, None], 'share': 3.0,"

@@ -57,7 +57,7 @@ def test_disguises_do_not_hide_an_action(message: str) -> None:
 @pytest.mark.parametrize(
     "message",
     ["", " ", "\n" * 60_000, "'" * 60_000, "😀" * 16_000, "```", "`a`" * 5000, "1. " * 20_000],
-)  # fmt: skip
+)
 def test_odd_text_asks_for_nothing(message: str) -> None:
     assert judge(message) is None
 
@@ -72,8 +72,15 @@ def test_what_was_asked_before_is_done_by_do_it_alone() -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("delte", "delete"), ("transfre", "transfer"), ("passwword", "password"), ("grand", "grand"),
-     ("release", "release"), ("deletes", "deletes"), ("purse", "purse")],
-)  # fmt: skip
+    [
+        ("delte", "delete"),
+        ("transfre", "transfer"),
+        ("passwword", "password"),
+        ("grand", "grand"),
+        ("release", "release"),
+        ("deletes", "deletes"),
+        ("purse", "purse"),
+    ],
+)
 def test_slips_of_the_pen_are_put_right_and_other_words_left(written: str, meant: str) -> None:
     assert mend(written) == meant

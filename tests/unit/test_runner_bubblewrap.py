@@ -173,10 +173,14 @@ print(*map(tried, CODES))
 """
 
 
-@pytest.mark.parametrize("way", [
-    "cp /bin/true it && chmod 4755 it", "cp /bin/true it && chmod g+s it",
-    "install -m 6755 /bin/true it",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "way",
+    [
+        "cp /bin/true it && chmod 4755 it",
+        "cp /bin/true it && chmod g+s it",
+        "install -m 6755 /bin/true it",
+    ],
+)
 def test_no_program_with_the_runners_rights_is_left_behind(
     bubblewrap: BubblewrapIsolation, root: Path, way: str
 ) -> None:
@@ -213,8 +217,11 @@ def reaches(isolation: BubblewrapIsolation) -> tuple[bool, bool]:
         number = port.getsockname()[1]
         python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
         line = f"import socket; socket.socket(socket.AF_UNIX).connect(chr(0) + '{name}')"
-        ran = run_line(isolation, f"bash -c 'echo >/dev/tcp/127.0.0.1/{number}' && echo port;"
-                       f' {python or "false"} -c "{line}" && echo hidden')  # fmt: skip
+        ran = run_line(
+            isolation,
+            f"bash -c 'echo >/dev/tcp/127.0.0.1/{number}' && echo port;"
+            f' {python or "false"} -c "{line}" && echo hidden',
+        )
     return "port" in ran.stdout, "hidden" in ran.stdout
 
 
@@ -251,9 +258,13 @@ run_line(isolation_at(Path(sys.argv[1])), sys.argv[2])
 
 @pytest.mark.parametrize(
     "hog",
-    ["head -c 2G /dev/zero | tail -c 2G > /dev/null", "head -c 6M /dev/zero > large",
-     "head -c 12M /dev/zero > /tmp/large", "head -c 12M /dev/zero > /dev/shm/large"],
-)  # fmt: skip
+    [
+        "head -c 2G /dev/zero | tail -c 2G > /dev/null",
+        "head -c 6M /dev/zero > large",
+        "head -c 12M /dev/zero > /tmp/large",
+        "head -c 12M /dev/zero > /dev/shm/large",
+    ],
+)
 def test_memory_files_and_scratch_are_limited(bubblewrap: BubblewrapIsolation, hog: str) -> None:
     assert run_line(bubblewrap, f"set -o pipefail; {hog}").status != 0
 
@@ -277,9 +288,13 @@ def test_where_it_cannot_run_the_command_says_so_and_does_not_start(root: Path) 
     isolation_at(root)
     outer = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns", "--"]
     done = subprocess.run(
-        [*outer, *command_of(root)], cwd=PROJECT, capture_output=True, text=True, check=False,
+        [*outer, *command_of(root)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=120,
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert "bubblewrap cannot isolate commands on this machine" in done.stderr
     assert done.stdout == ""

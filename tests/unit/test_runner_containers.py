@@ -54,15 +54,27 @@ def test_a_container_has_these_limits_and_no_others(
 ) -> None:
     run_line(isolation_at(tmp_path), "true", timeout_s=10)
     assert engine.made[0].asked["HostConfig"] == {
-        "Mounts": [{
-            "Target": "/workspace", "Source": str(tmp_path), "Type": "bind", "ReadOnly": False,
-            "BindOptions": {"Propagation": "rprivate"},
-        }],
+        "Mounts": [
+            {
+                "Target": "/workspace",
+                "Source": str(tmp_path),
+                "Type": "bind",
+                "ReadOnly": False,
+                "BindOptions": {"Propagation": "rprivate"},
+            }
+        ],
         "NetworkMode": "none",
-        "Memory": 512 * MIB, "MemorySwap": 512 * MIB, "NanoCpus": 1_500_000_000, "PidsLimit": 64,
-        "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges:true"],
-        "ReadonlyRootfs": True, "Tmpfs": {"/tmp": f"rw,nosuid,nodev,size={2 * MIB}"},
-        "ShmSize": 2 * MIB, "IpcMode": "private", "Init": True,
+        "Memory": 512 * MIB,
+        "MemorySwap": 512 * MIB,
+        "NanoCpus": 1_500_000_000,
+        "PidsLimit": 64,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges:true"],
+        "ReadonlyRootfs": True,
+        "Tmpfs": {"/tmp": f"rw,nosuid,nodev,size={2 * MIB}"},
+        "ShmSize": 2 * MIB,
+        "IpcMode": "private",
+        "Init": True,
         "LogConfig": {"Type": "none", "Config": {}},
         "Ulimits": [
             {"Name": "core", "Soft": 0, "Hard": 0},
@@ -70,7 +82,7 @@ def test_a_container_has_these_limits_and_no_others(
             {"Name": "fsize", "Soft": MIB, "Hard": MIB},
             {"Name": "cpu", "Soft": 16, "Hard": 16},
         ],
-    }  # fmt: skip
+    }
 
 
 def test_a_container_runs_the_line_in_its_folder_as_nobody_special(

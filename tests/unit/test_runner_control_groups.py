@@ -23,9 +23,7 @@ def test_of_the_first_version_each_controller_has_a_tree(tmp_path: Path) -> None
     (tmp_path / "pids").mkdir()
     assert made_at(tmp_path) == [(tmp_path / "pids", {"pids.max": 9})]
     (tmp_path / "memory").mkdir()
-    assert made_at(tmp_path)[1] == (
-        tmp_path / "memory", {"memory.limit_in_bytes": 64 * MIB}
-    )  # fmt: skip
+    assert made_at(tmp_path)[1] == (tmp_path / "memory", {"memory.limit_in_bytes": 64 * MIB})
 
 
 def test_of_the_second_version_there_is_one_tree(tmp_path: Path) -> None:

@@ -109,11 +109,17 @@ def test_without_the_network_nothing_is_sent(site_with: Callable[..., Site]) -> 
 @pytest.mark.parametrize(
     "url",
     [
-        "http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://10.0.0.1/",
-        "http://169.254.169.254/latest/meta-data", "http://0x7f.1/", "http://2130706433/",
-        "http://[::ffff:127.0.0.1]/", "http://router.lan/",
+        "http://127.0.0.1/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://10.0.0.1/",
+        "http://169.254.169.254/latest/meta-data",
+        "http://0x7f.1/",
+        "http://2130706433/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://router.lan/",
     ],
-)  # fmt: skip
+)
 def test_private_places_are_closed(url: str) -> None:
     with pytest.raises(NetworkClosed):
         ask(url)

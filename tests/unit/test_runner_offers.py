@@ -40,10 +40,20 @@ def test_a_tool_is_kept_with_its_schema_and_risk() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        None, 5, [], "echo", {}, {"name": ""}, {"name": 5}, {"name": "a" * 129}, {"name": "a\nb"},
-        {"name": " a"}, {"name": "*"}, {"name": "\u202eevil"},
+        None,
+        5,
+        [],
+        "echo",
+        {},
+        {"name": ""},
+        {"name": 5},
+        {"name": "a" * 129},
+        {"name": "a\nb"},
+        {"name": " a"},
+        {"name": "*"},
+        {"name": "\u202eevil"},
     ],
-)  # fmt: skip
+)
 def test_what_has_no_name_to_call_it_by_is_left_out(bad: Any) -> None:
     assert [one["name"] for one in published(bad, {"name": "echo"})] == ["echo"]
     with pytest.raises(InvalidInput, match=r"config\.tools\.0"):
@@ -53,14 +63,22 @@ def test_what_has_no_name_to_call_it_by_is_left_out(bad: Any) -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        None, 5, [], "object", {"type": "string"}, {"type": ["object", "null"]}, {"type": 7},
-        {"type": "object", "properties": 5}, deep(12), {"$ref": "http://example.com/schema"},
+        None,
+        5,
+        [],
+        "object",
+        {"type": "string"},
+        {"type": ["object", "null"]},
+        {"type": 7},
+        {"type": "object", "properties": 5},
+        deep(12),
+        {"$ref": "http://example.com/schema"},
         {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}},
         {"type": "object", "properties": {"a": {"pattern": "(?=a)"}}},
         {"type": "object", "description": "a" * 20_000},
     ],
     ids=lambda schema: str(schema)[:40],
-)  # fmt: skip
+)
 def test_a_schema_that_no_caller_could_use_becomes_any_object(schema: Any) -> None:
     (offer,) = published({"name": "echo", "inputSchema": schema})
     assert offer["inputSchema"] == {"type": "object"}
@@ -70,19 +88,35 @@ def test_a_schema_that_no_caller_could_use_becomes_any_object(schema: Any) -> No
 
 def test_a_schema_may_refer_to_itself_and_loses_its_address() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
-    told = {"$schema": "x", "$id": "http://a/", "title": "T", "$ref": "#/$defs/node",
-            "$defs": {"node": node}}  # fmt: skip
+    told = {
+        "$schema": "x",
+        "$id": "http://a/",
+        "title": "T",
+        "$ref": "#/$defs/node",
+        "$defs": {"node": node},
+    }
     assert usable_schema(told) == {
-        "$ref": "#/$defs/node", "$defs": {"node": node}, "type": "object",
-    }  # fmt: skip
+        "$ref": "#/$defs/node",
+        "$defs": {"node": node},
+        "type": "object",
+    }
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"<html>", b"{", b'"tools"', b"{}", b'{"tools": {}}', b'{"tools": []', b"\xff", b"[" * 5000,
-     b'{"tools":[' + b'{"name":"a"},' * 30_000 + b'{"name":"b"}]}'],
+    [
+        b"<html>",
+        b"{",
+        b'"tools"',
+        b"{}",
+        b'{"tools": {}}',
+        b'{"tools": []',
+        b"\xff",
+        b"[" * 5000,
+        b'{"tools":[' + b'{"name":"a"},' * 30_000 + b'{"name":"b"}]}',
+    ],
     ids=range(9),
-)  # fmt: skip
+)
 def test_what_is_no_list_of_tools_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidInput):
         published_offers(body)
@@ -92,8 +126,10 @@ def test_a_list_is_bounded_and_names_each_tool_once() -> None:
     many = published(*({"name": f"tool {number}"} for number in range(MAX_OFFERS + 50)))
     assert len(many) == MAX_OFFERS
     assert published({"name": "a", "description": "first"}, {"name": "a"})[0] == {
-        "name": "a", "description": "first", "inputSchema": {"type": "object"},
-    }  # fmt: skip
+        "name": "a",
+        "description": "first",
+        "inputSchema": {"type": "object"},
+    }
     (long,) = published({"name": "a", "description": "b" * 9000})
     assert len(long["description"]) == DESCRIPTION_MAX
     with pytest.raises(InvalidInput, match="twice"):

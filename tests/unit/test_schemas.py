@@ -46,13 +46,18 @@ def test_a_models_schema_is_closed_and_carries_no_made_up_titles() -> None:
 
 @pytest.mark.parametrize(
     ("value", "place"),
-    [(None, "inputs"), ([], "inputs"), ({}, "inputs"), ({"title": 1, "stops": []}, "inputs.stops"),
-     ({"title": "t", "stops": [{"title": ""}]}, "inputs.stops.0.title"),
-     ({"title": "t", "stops": [{"title": "t", "kind": "A"}]}, "inputs.stops.0.kind"),
-     ({"title": "t", "stops": [{"title": True}]}, "inputs.stops.0.title"),
-     ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": True}}, "inputs.tags.a"),
-     ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": 1.5}}, "inputs.tags.a")],
-)  # fmt: skip
+    [
+        (None, "inputs"),
+        ([], "inputs"),
+        ({}, "inputs"),
+        ({"title": 1, "stops": []}, "inputs.stops"),
+        ({"title": "t", "stops": [{"title": ""}]}, "inputs.stops.0.title"),
+        ({"title": "t", "stops": [{"title": "t", "kind": "A"}]}, "inputs.stops.0.kind"),
+        ({"title": "t", "stops": [{"title": True}]}, "inputs.stops.0.title"),
+        ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": True}}, "inputs.tags.a"),
+        ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": 1.5}}, "inputs.tags.a"),
+    ],
+)
 def test_the_message_names_the_place(value: Any, place: str) -> None:
     told = refused(value)
     assert place in [error["path"] for error in told.details["errors"]]
@@ -84,10 +89,18 @@ def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:1/schema"}, {"$ref": "file:///etc/passwd"},
-     {"pattern": "(?=a)b"}, {"pattern": r"(a)\1"}, {"pattern": "("},
-     {"pattern": "((a{1000}){1000}){1000}"}, {"minLength": -1}, {"required": "a"}],
-)  # fmt: skip
+    [
+        {"type": "nonsense"},
+        {"$ref": "http://127.0.0.1:1/schema"},
+        {"$ref": "file:///etc/passwd"},
+        {"pattern": "(?=a)b"},
+        {"pattern": r"(a)\1"},
+        {"pattern": "("},
+        {"pattern": "((a{1000}){1000}){1000}"},
+        {"minLength": -1},
+        {"required": "a"},
+    ],
+)
 def test_a_schema_that_cannot_be_applied_is_an_error_at_once(schema: dict[str, Any]) -> None:
     began = time.monotonic()
     with pytest.raises(ValueError, match=r"\S"):

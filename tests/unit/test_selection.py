@@ -11,9 +11,16 @@ from tests.selection import ON_SQLITE_ALONE, reason_for_sqlite_alone
 TESTS = Path(__file__).parent.parent
 # Races, counted statements, plans, constraints, and SQL of the test's own.
 DATABASES_OWN = (
-    "racing", "CaptureQueries", "num_queries", "explain(", "EXPLAIN",
-    "IntegrityError", "select_for_update", ".cursor()", "connection.vendor",
-)  # fmt: skip
+    "racing",
+    "CaptureQueries",
+    "num_queries",
+    "explain(",
+    "EXPLAIN",
+    "IntegrityError",
+    "select_for_update",
+    ".cursor()",
+    "connection.vendor",
+)
 
 
 @pytest.mark.parametrize("pattern", ON_SQLITE_ALONE)
@@ -31,9 +38,14 @@ def test_a_new_file_runs_on_both() -> None:
 
 @pytest.mark.parametrize(
     ("params", "left"),
-    [({"host": "http"}, False), ({"host": "stdio"}, True), ({"remote_host": "sse"}, True),
-     ({"door": "mcp"}, False), ({"row": "stdio"}, False)],
-)  # fmt: skip
+    [
+        ({"host": "http"}, False),
+        ({"host": "stdio"}, True),
+        ({"remote_host": "sse"}, True),
+        ({"door": "mcp"}, False),
+        ({"row": "stdio"}, False),
+    ],
+)
 def test_of_mcps_transports_one_runs_on_both(params: dict[str, str], left: bool) -> None:
     path = TESTS / "contract/test_new.py"
     assert (reason_for_sqlite_alone(path, params) is not None) == left

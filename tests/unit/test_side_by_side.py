@@ -14,10 +14,11 @@ def told(old: str, new: str) -> list[str]:
         return "" if one is None else f"{one.number}:{one.before}[{one.differs}]{one.after}"
 
     return [
-        f"skip {row.skipped}" if row.kind == "skipped" else
-        f"{row.kind} {side(row.left)} | {side(row.right)}"
+        f"skip {row.skipped}"
+        if row.kind == "skipped"
+        else f"{row.kind} {side(row.left)} | {side(row.right)}"
         for row in rows_of(old, new)
-    ]  # fmt: skip
+    ]
 
 
 def test_equal_texts_have_no_rows() -> None:
@@ -62,8 +63,14 @@ def test_a_single_line_is_shown_rather_than_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("line", "shown"),
-    [("a\r", "a␍"), ("a\tb", "a\tb"), ("\x1b[31m", "\\u001b[31m"), ("a\u202eb", "a\\u202eb"),
-     ("x" * 3000, "x" * 2000 + "…"), ("雪乃", "雪乃")],
-)  # fmt: skip
+    [
+        ("a\r", "a␍"),
+        ("a\tb", "a\tb"),
+        ("\x1b[31m", "\\u001b[31m"),
+        ("a\u202eb", "a\\u202eb"),
+        ("x" * 3000, "x" * 2000 + "…"),
+        ("雪乃", "雪乃"),
+    ],
+)
 def test_what_would_be_invisible_is_seen(line: str, shown: str) -> None:
     assert seen(line) == shown

@@ -25,8 +25,10 @@ def told(error: Exception, *, left_s: float) -> dict[str, Any]:
 def test_a_wait_that_the_runs_end_cut_short_is_the_runs_timeout() -> None:
     error = told(NavigationTimeout("It did not come.", details={"url": "u"}), left_s=1.99)
     assert (error["errorCode"], error["details"], error["retryable"]) == (
-        "RUN_TIMEOUT", {"url": "u"}, True,
-    )  # fmt: skip
+        "RUN_TIMEOUT",
+        {"url": "u"},
+        True,
+    )
     assert error["message"] == "The run's 4000 ms were over before this: It did not come."
     assert "timeoutMs" in error["recovery"]
 

@@ -15,21 +15,35 @@ from decisions.gate import check_value
 from decisions.storable import MAX_DEPTH, storable, storable_text
 
 odd = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
     | st.binary(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner)
-    | st.dictionaries(st.text(st.characters()) | st.integers(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(st.characters()) | st.integers(), inner, max_size=4)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), inner,
-        max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+            inner,
+            max_size=4,
+        )
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @given(odd)
@@ -47,10 +61,16 @@ def test_plain_json_stays_as_it_is(value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "made"),
-    [({"a": math.nan, "b": [math.inf]}, {"a": None, "b": [None]}),
-     ("a\0b", "a\ufffdb"), ({"k\0": "\ud800"}, {"k\ufffd": "?"}), (10**30, 1e30),
-     (10**400, None), ({1: (2, 3)}, {"1": [2, 3]}), ("\\u0000", "\\u0000")],
-)  # fmt: skip
+    [
+        ({"a": math.nan, "b": [math.inf]}, {"a": None, "b": [None]}),
+        ("a\0b", "a\ufffdb"),
+        ({"k\0": "\ud800"}, {"k\ufffd": "?"}),
+        (10**30, 1e30),
+        (10**400, None),
+        ({1: (2, 3)}, {"1": [2, 3]}),
+        ("\\u0000", "\\u0000"),
+    ],
+)
 def test_what_no_database_takes_is_replaced(value: Any, made: Any) -> None:
     assert storable(value) == made
 

@@ -12,11 +12,22 @@ VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 @pytest.mark.parametrize(
     "wrong",
     [
-        None, 5, "", "00", VALID.upper(), VALID + "-more", VALID + "\n", " " + VALID, VALID[:-1],
-        "ff" + VALID[2:], VALID.replace("4bf92f3577b34da6a3ce929d0e0e4736", "0" * 32),
-        VALID.replace("00f067aa0ba902b7", "0" * 16), "00-1-2-3", "cc" + VALID[2:] + "-" + "a" * 999,
+        None,
+        5,
+        "",
+        "00",
+        VALID.upper(),
+        VALID + "-more",
+        VALID + "\n",
+        " " + VALID,
+        VALID[:-1],
+        "ff" + VALID[2:],
+        VALID.replace("4bf92f3577b34da6a3ce929d0e0e4736", "0" * 32),
+        VALID.replace("00f067aa0ba902b7", "0" * 16),
+        "00-1-2-3",
+        "cc" + VALID[2:] + "-" + "a" * 999,
     ],
-)  # fmt: skip
+)
 def test_what_is_no_traceparent_is_as_if_none_had_come(wrong: object) -> None:
     assert checked_traceparent(wrong) is None
     with brought(wrong):

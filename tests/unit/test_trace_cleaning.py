@@ -111,11 +111,13 @@ PLAIN = {"id": "f", "name": "f", "value": "canary-55"}
         [["LABEL", {}, "API ", ["B", {}, "key"], ["INPUT", PLAIN]]],
         [["INPUT", PLAIN], ["LABEL", {"for": "f"}, "API key"]],
         [["INPUT", {**PLAIN, "aria-labelledby": "x y"}], ["I", {"id": "y"}, "API key"]],
-        [["P", {"contenteditable": "true", "aria-labelledby": "y"}, "canary-55"],
-         ["I", {"id": "y"}, "API key"]],
+        [
+            ["P", {"contenteditable": "true", "aria-labelledby": "y"}, "canary-55"],
+            ["I", {"id": "y"}, "API key"],
+        ],
         [["LABEL", {}, "API key", ["TEXTAREA", {}, "canary-55"]]],
     ],
-)  # fmt: skip
+)
 def test_a_field_that_a_label_names_secret_is_one(tmp_path: Path, fields: list[Any]) -> None:
     told = body(tmp_path, *fields, ["P", {}, "You typed canary-55."])
     assert told[-1] == ["P", {}, "You typed ***."]
@@ -158,10 +160,12 @@ def test_what_people_write_in_a_plain_field_is_not_looked_for_elsewhere(tmp_path
     [
         [["INPUT", {"type": "password", "value": f"{n} is my secret"}] for n in range(3000)],
         [["TEXTAREA", {"name": "token"}, f"{n} is my secret"] for n in range(3000)],
-        [["P", {}, "x" * 50_000_000], *[["INPUT", {"type": "password", "value": "abc" + c}]
-                                        for c in "defgh"]],
+        [
+            ["P", {}, "x" * 50_000_000],
+            *[["INPUT", {"type": "password", "value": "abc" + c}] for c in "defgh"],
+        ],
     ],
-)  # fmt: skip
+)
 def test_a_page_that_makes_masking_long_work_has_no_trace(
     tmp_path: Path, children: list[Any]
 ) -> None:

@@ -102,8 +102,17 @@ def test_of_many_scenes_alike_only_one_is_the_saved_version(game: Workspace) -> 
     assert check(game, content="雪乃:你好;\n小明:你好;\nshore:hello;\n")["valid"] is True
 
 
-@pytest.mark.parametrize("args", [{}, {"path": "a.txt", "content": "x"}, {"path": 1}, {"file": "a"},
-                                  {"path": None}, {"content": None, "path": "a"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "args",
+    [
+        {},
+        {"path": "a.txt", "content": "x"},
+        {"path": 1},
+        {"file": "a"},
+        {"path": None},
+        {"content": None, "path": "a"},
+    ],
+)
 def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) -> None:
     with pytest.raises(BadArguments):
         call(game, "validate_script", args)
@@ -112,10 +121,17 @@ def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) 
 
 @pytest.mark.parametrize(
     ("path", "failure"),
-    [("game/scene/none.txt", NotThere), ("../start.txt", PathDenied), ("/etc/passwd", PathDenied),
-     (".git/config", PathDenied), ("game/scene", BadArguments), ("", BadArguments),
-     ("game/\0.txt", BadArguments), ("game/scene/link.txt", PathDenied)],
-)  # fmt: skip
+    [
+        ("game/scene/none.txt", NotThere),
+        ("../start.txt", PathDenied),
+        ("/etc/passwd", PathDenied),
+        (".git/config", PathDenied),
+        ("game/scene", BadArguments),
+        ("", BadArguments),
+        ("game/\0.txt", BadArguments),
+        ("game/scene/link.txt", PathDenied),
+    ],
+)
 def test_a_path_that_cannot_be_read_says_why(
     game: Workspace, path: str, failure: type[Exception]
 ) -> None:

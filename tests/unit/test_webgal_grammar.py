@@ -31,8 +31,11 @@ def test_a_scene_is_read_as_the_official_parser_reads_it(name: str) -> None:
 
 def test_lines_that_go_on_belong_to_the_statement_above_them() -> None:
     assert lines("a;\nchoose:b:c\n |d:e\n -next;\n\nf;") == [
-        (1, 1, "a"), (2, 4, "b:c|d:e"), (5, 5, ""), (6, 6, "f"),
-    ]  # fmt: skip
+        (1, 1, "a"),
+        (2, 4, "b:c|d:e"),
+        (5, 5, ""),
+        (6, 6, "f"),
+    ]
 
 
 def test_a_line_with_concat_begins_a_statement_of_its_own() -> None:
@@ -54,20 +57,42 @@ def test_a_statement_tells_whether_a_semicolon_ends_it() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("a;\nb\\", 2), ("a;\nb\n -c\\", 2), ("a;\nb\n -c\n -d\\", 2), ("a\\", 1),
-     ("a;", None), ("a\\\n", None), ("\\", None), ("", None)],
-)  # fmt: skip
+    [
+        ("a;\nb\\", 2),
+        ("a;\nb\n -c\\", 2),
+        ("a;\nb\n -c\n -d\\", 2),
+        ("a\\", 1),
+        ("a;", None),
+        ("a\\\n", None),
+        ("\\", None),
+        ("", None),
+    ],
+)
 def test_a_statement_that_the_engine_drops_is_found(text: str, line: int | None) -> None:
     assert lost_line(text) == line
 
 
 @pytest.mark.parametrize(
     ("written", "value"),
-    [("", 0.0), ("0", 0.0), ("-1.5e3", -1500.0), ("0x1F", 31.0), ("0b11", 3.0), ("0o17", 15.0),
-     (".5", 0.5), ("Infinity", math.inf), ("-Infinity", -math.inf), ("0x" + "f" * 400, math.inf),
-     ("1_000", "1_000"), ("NaN", "NaN"), ("１", "１"), ("-0x1", "-0x1"), ("true", True),
-     ("True", "True")],
-)  # fmt: skip
+    [
+        ("", 0.0),
+        ("0", 0.0),
+        ("-1.5e3", -1500.0),
+        ("0x1F", 31.0),
+        ("0b11", 3.0),
+        ("0o17", 15.0),
+        (".5", 0.5),
+        ("Infinity", math.inf),
+        ("-Infinity", -math.inf),
+        ("0x" + "f" * 400, math.inf),
+        ("1_000", "1_000"),
+        ("NaN", "NaN"),
+        ("１", "１"),
+        ("-0x1", "-0x1"),
+        ("true", True),
+        ("True", "True"),
+    ],
+)
 def test_an_argument_has_the_value_that_the_engine_gives_it(
     written: str, value: float | str
 ) -> None:
@@ -76,8 +101,10 @@ def test_an_argument_has_the_value_that_the_engine_gives_it(
 
 def test_options_split_at_bars_and_colons_that_are_not_escaped() -> None:
     assert split_options(r"a\|b:c|(x)->d\:e:f|g") == [
-        Option(r"a\|b", "c"), Option(r"(x)->d\:e", "f"), Option("g", ""),
-    ]  # fmt: skip
+        Option(r"a\|b", "c"),
+        Option(r"(x)->d\:e", "f"),
+        Option("g", ""),
+    ]
 
 
 def test_the_word_before_the_colon_is_told_with_and_without_its_blanks() -> None:

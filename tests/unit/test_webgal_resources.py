@@ -10,10 +10,17 @@ from runners.workspace.place import Workspace
 from tests.support.webgal import diagnostics, found, game_with
 
 FILES = [
-    "background/beach.png", "background/night/rooftop.webp", "figure/yukino.png",
-    "figure/live/shore.model3.json", "bgm/waves.mp3", "vocal/v1.wav", "vocal/yukino/v 2.ogg",
-    "video/op.mp4", "scene/start.txt", "scene/chapter1/beach.txt",
-]  # fmt: skip
+    "background/beach.png",
+    "background/night/rooftop.webp",
+    "figure/yukino.png",
+    "figure/live/shore.model3.json",
+    "bgm/waves.mp3",
+    "vocal/v1.wav",
+    "vocal/yukino/v 2.ogg",
+    "video/op.mp4",
+    "scene/start.txt",
+    "scene/chapter1/beach.txt",
+]
 
 
 @pytest.fixture
@@ -24,46 +31,74 @@ def game(tmp_path: Path) -> Workspace:
 
 @pytest.mark.parametrize(
     "statement",
-    ["changeBg:beach.png;", "changeBg: night/rooftop.webp -next;", "unlockCg:beach.png -name=x;",
-     "changeFigure:yukino.png;", "changeFigure:live/shore.model3.json?type=live2d;",
-     "miniAvatar:yukino.png;", "bgm:waves.mp3;", "unlockBgm:waves.mp3;", "playEffect:v1.wav;",
-     "playEffect:waves.mp3;", "雪乃:a -v1.wav;", "雪乃:a -waves.mp3;",
-     "雪乃:a -yukino/v 2.ogg -next;",
-     "雪乃:a -vocal=v1.wav;", "playVideo:op.mp4;", "changeScene:start.txt;",
-     "callScene:chapter1/beach.txt;", "choose:a:start.txt|b: chapter1/beach.txt ;",
-     "changeBg:../figure/yukino.png;", "changeBg:./beach.png;"],
-)  # fmt: skip
+    [
+        "changeBg:beach.png;",
+        "changeBg: night/rooftop.webp -next;",
+        "unlockCg:beach.png -name=x;",
+        "changeFigure:yukino.png;",
+        "changeFigure:live/shore.model3.json?type=live2d;",
+        "miniAvatar:yukino.png;",
+        "bgm:waves.mp3;",
+        "unlockBgm:waves.mp3;",
+        "playEffect:v1.wav;",
+        "playEffect:waves.mp3;",
+        "雪乃:a -v1.wav;",
+        "雪乃:a -waves.mp3;",
+        "雪乃:a -yukino/v 2.ogg -next;",
+        "雪乃:a -vocal=v1.wav;",
+        "playVideo:op.mp4;",
+        "changeScene:start.txt;",
+        "callScene:chapter1/beach.txt;",
+        "choose:a:start.txt|b: chapter1/beach.txt ;",
+        "changeBg:../figure/yukino.png;",
+        "changeBg:./beach.png;",
+    ],
+)
 def test_files_that_are_there_are_no_fault(game: Workspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
 @pytest.mark.parametrize(
     "statement",
-    ["changeBg:none;", "changeBg:;", "bgm: -volume=0;", "changeBg:http://a.test/x.png;",
-     "changeBg:https://a.test/x.png;", "changeBg:{bg}.png;", "雪乃:a -{voice}.wav;",
-     "choose:a:https\\://a.test/x.txt;", "雪乃:changeBg 不存在.png;", ";changeBg:x.png;",
-     "choose:a|b:;", "jumpLabel:{where};", "jumpLabel:;", "say:a -vocal=none;"],
-)  # fmt: skip
+    [
+        "changeBg:none;",
+        "changeBg:;",
+        "bgm: -volume=0;",
+        "changeBg:http://a.test/x.png;",
+        "changeBg:https://a.test/x.png;",
+        "changeBg:{bg}.png;",
+        "雪乃:a -{voice}.wav;",
+        "choose:a:https\\://a.test/x.txt;",
+        "雪乃:changeBg 不存在.png;",
+        ";changeBg:x.png;",
+        "choose:a|b:;",
+        "jumpLabel:{where};",
+        "jumpLabel:;",
+        "say:a -vocal=none;",
+    ],
+)
 def test_what_names_no_file_of_the_game_is_no_fault(game: Workspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
 @pytest.mark.parametrize(
     ("statement", "kind", "path", "near"),
-    [("changeBg:beach.jpg;", "background", "background/beach.jpg", "beach.png"),
-     ("changeBg:Beach.png;", "background", "background/Beach.png", "beach.png"),
-     ("unlockCg:rooftop.webp;", "background", "background/rooftop.webp", "night/rooftop.webp"),
-     ("changeFigure:yukno.png;", "figure", "figure/yukno.png", "yukino.png"),
-     ("miniAvatar:yukinoo.png;", "figure", "figure/yukinoo.png", "yukino.png"),
-     ("bgm:wave.mp3;", "music", "bgm/wave.mp3", "waves.mp3"),
-     ("unlockBgm:waves.ogg;", "music", "bgm/waves.ogg", "waves.mp3"),
-     ("雪乃:a -v2.wav;", "sound", "vocal/v2.wav", "v1.wav"),
-     ("playEffect:v1.mp3;", "sound", "vocal/v1.mp3", "v1.wav"),
-     ("playVideo:OP.mp4;", "video", "video/OP.mp4", "op.mp4"),
-     ("changeScene:strat.txt;", "scene", "scene/strat.txt", "start.txt"),
-     ("callScene:beach.txt;", "scene", "scene/beach.txt", "chapter1/beach.txt"),
-     ("choose:a:start.text|b:start.txt;", "scene", "scene/start.text", "start.txt")],
-)  # fmt: skip
+    [
+        ("changeBg:beach.jpg;", "background", "background/beach.jpg", "beach.png"),
+        ("changeBg:Beach.png;", "background", "background/Beach.png", "beach.png"),
+        ("unlockCg:rooftop.webp;", "background", "background/rooftop.webp", "night/rooftop.webp"),
+        ("changeFigure:yukno.png;", "figure", "figure/yukno.png", "yukino.png"),
+        ("miniAvatar:yukinoo.png;", "figure", "figure/yukinoo.png", "yukino.png"),
+        ("bgm:wave.mp3;", "music", "bgm/wave.mp3", "waves.mp3"),
+        ("unlockBgm:waves.ogg;", "music", "bgm/waves.ogg", "waves.mp3"),
+        ("雪乃:a -v2.wav;", "sound", "vocal/v2.wav", "v1.wav"),
+        ("playEffect:v1.mp3;", "sound", "vocal/v1.mp3", "v1.wav"),
+        ("playVideo:OP.mp4;", "video", "video/OP.mp4", "op.mp4"),
+        ("changeScene:strat.txt;", "scene", "scene/strat.txt", "start.txt"),
+        ("callScene:beach.txt;", "scene", "scene/beach.txt", "chapter1/beach.txt"),
+        ("choose:a:start.text|b:start.txt;", "scene", "scene/start.text", "start.txt"),
+    ],
+)
 def test_a_missing_file_is_told_with_the_closest_one(
     game: Workspace, statement: str, kind: str, path: str, near: str
 ) -> None:
@@ -72,10 +107,19 @@ def test_a_missing_file_is_told_with_the_closest_one(
 
 
 @pytest.mark.parametrize(
-    "name", ["../../../etc/passwd", "../../secret.png", "../../other/deep/x.png", "/etc/passwd",
-             "..", ".", "../background",
-             "night", "a" * 5000],
-)  # fmt: skip
+    "name",
+    [
+        "../../../etc/passwd",
+        "../../secret.png",
+        "../../other/deep/x.png",
+        "/etc/passwd",
+        "..",
+        ".",
+        "../background",
+        "night",
+        "a" * 5000,
+    ],
+)
 def test_a_name_that_leads_elsewhere_is_a_missing_file(tmp_path: Path, name: str) -> None:
     game = game_with(tmp_path, FILES)
     (game.root / "secret.png").touch()

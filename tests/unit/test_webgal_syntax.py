@@ -38,24 +38,35 @@ def test_comments_and_blank_lines_need_no_semicolon(game: Workspace, text: str) 
 
 @pytest.mark.parametrize(
     "statement",
-    ['setTransform:{"position":{"x":1}} -target=fig-left;', "setTransform:{};",
-     'setTempAnimation:[{"duration":0},{"alpha":0}] -next;', "setTransform:;", "setTransform:none;",
-     'setTransform:{"position":{"x":{posX},"y":{$stage.y}}};', 'setTransform: {"x":-5} ;',
-     'changeFigure:yukino.png -transform={"position":{"x":-5}};', "changeFigure:none -transform;",
-     'setAnimation:{"not json -target=a;', 'setComplexAnimation:{;'],
-)  # fmt: skip
+    [
+        'setTransform:{"position":{"x":1}} -target=fig-left;',
+        "setTransform:{};",
+        'setTempAnimation:[{"duration":0},{"alpha":0}] -next;',
+        "setTransform:;",
+        "setTransform:none;",
+        'setTransform:{"position":{"x":{posX},"y":{$stage.y}}};',
+        'setTransform: {"x":-5} ;',
+        'changeFigure:yukino.png -transform={"position":{"x":-5}};',
+        "changeFigure:none -transform;",
+        'setAnimation:{"not json -target=a;',
+        "setComplexAnimation:{;",
+    ],
+)
 def test_json_as_the_engine_reads_it_is_no_fault(game: Workspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
 @pytest.mark.parametrize(
     ("statement", "where", "at"),
-    [("setTransform:{x:1};", "setTransform", 2), ("setTransform:{\"x\":1;", "setTransform", 7),
-     ("setTempAnimation:[{}},];", "setTempAnimation", 4),
-     ("setTransform:{\"x\":NaN};", "setTransform", 1),
-     ("changeBg:beach.png -transform={\"x\":};", "-transform", 6),
-     ("setTransform:" + "[" * 5000 + ";", "setTransform", 1)],
-)  # fmt: skip
+    [
+        ("setTransform:{x:1};", "setTransform", 2),
+        ('setTransform:{"x":1;', "setTransform", 7),
+        ("setTempAnimation:[{}},];", "setTempAnimation", 4),
+        ('setTransform:{"x":NaN};', "setTransform", 1),
+        ('changeBg:beach.png -transform={"x":};', "-transform", 6),
+        ("setTransform:" + "[" * 5000 + ";", "setTransform", 1),
+    ],
+)
 def test_broken_json_is_no_valid_syntax(
     game: Workspace, statement: str, where: str, at: int
 ) -> None:
@@ -95,9 +106,15 @@ def test_a_byte_order_mark_is_no_part_of_the_first_statement(game: Workspace) ->
 def test_diagnostics_stand_in_the_order_of_lines(game: Workspace) -> None:
     told = diagnostics(game, "changeBg:a.png \nfrobnicate:x;\t\njumpLabel:b\n")
     assert [(one["line"], one["kind"]) for one in told] == [
-        (1, "syntax"), (1, "resource"), (1, "style"), (2, "syntax"), (2, "style"), (2, "style"),
-        (3, "syntax"), (3, "resource"),
-    ]  # fmt: skip
+        (1, "syntax"),
+        (1, "resource"),
+        (1, "style"),
+        (2, "syntax"),
+        (2, "style"),
+        (2, "style"),
+        (3, "syntax"),
+        (3, "resource"),
+    ]
 
 
 def test_statements_of_known_commands_and_speakers_have_no_false_syntax_error(
@@ -109,20 +126,29 @@ def test_statements_of_known_commands_and_speakers_have_no_false_syntax_error(
     arguments = ["", "", " -next", " -v1.wav", " -a=-1", " -when=a>1", " -x={y}", "\n -next"]
     comments = ["", "", " 注释", "; 再注释", " a\\;b"]
     lines = [
-        chance.choice(heads) + "字" + "".join(chance.choices(words, k=chance.randint(0, 5)))
-        + "".join(chance.choices(arguments, k=2)) + ";" + chance.choice(comments)
+        chance.choice(heads)
+        + "字"
+        + "".join(chance.choices(words, k=chance.randint(0, 5)))
+        + "".join(chance.choices(arguments, k=2))
+        + ";"
+        + chance.choice(comments)
         for _ in range(3000)
-    ]  # fmt: skip
+    ]
     assert found(game, "\n".join(lines), "syntax") == []
 
 
 @pytest.mark.parametrize(
     "text",
-    ["wait: -a=" + "1" * 900_000 + "x;", "wait: -a=" + "1" * 400_000 + "." + "1" * 400_000 + "x;",
-     "jumpLabel:x;", "a" + " " * 900_000 + "b;", "setTransform:" + "{a" * 400_000 + ";",
-     "aB" * 400_000 + ";"],
+    [
+        "wait: -a=" + "1" * 900_000 + "x;",
+        "wait: -a=" + "1" * 400_000 + "." + "1" * 400_000 + "x;",
+        "jumpLabel:x;",
+        "a" + " " * 900_000 + "b;",
+        "setTransform:" + "{a" * 400_000 + ";",
+        "aB" * 400_000 + ";",
+    ],
     ids=["digits", "fraction", "label", "blanks", "braces", "word"],
-)  # fmt: skip
+)
 def test_a_pathological_script_costs_no_more_than_its_length(tmp_path: Path, text: str) -> None:
     game = game_with(tmp_path, ["scene/odd.txt"])
     (game.root / "game/scene/odd.txt").write_text("label:" + " " * 900_000)

@@ -24,11 +24,21 @@ def test_every_command_is_known(game: Workspace, command: str) -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("changeBG", "changeBg"), ("changBg", "changeBg"), ("chnageBg", "changeBg"),
-     ("changeFigur", "changeFigure"), ("changebg", "changeBg"), ("jumplabel", "jumpLabel"),
-     ("playeffect", "playEffect"), ("setVAR", "setVar"), ("callscene", "callScene"),
-     ("pixiperform", "pixiPerform"), ("unlockCG", "unlockCg"), ("miniAvater", "miniAvatar")],
-)  # fmt: skip
+    [
+        ("changeBG", "changeBg"),
+        ("changBg", "changeBg"),
+        ("chnageBg", "changeBg"),
+        ("changeFigur", "changeFigure"),
+        ("changebg", "changeBg"),
+        ("jumplabel", "jumpLabel"),
+        ("playeffect", "playEffect"),
+        ("setVAR", "setVar"),
+        ("callscene", "callScene"),
+        ("pixiperform", "pixiPerform"),
+        ("unlockCG", "unlockCg"),
+        ("miniAvater", "miniAvatar"),
+    ],
+)
 def test_a_near_miss_is_unknown_however_often_it_is_written(
     game: Workspace, written: str, meant: str
 ) -> None:

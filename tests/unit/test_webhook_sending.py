@@ -138,12 +138,20 @@ def test_a_public_name_that_leads_inside_is_refused(
 @pytest.mark.parametrize(
     ("address", "local"),
     [
-        ("127.0.0.1", True), ("192.168.1.9", True), ("::1", True), ("fd12::1", True),
-        ("169.254.169.254", False), ("fd00:ec2::254", False), ("fe80::1", False),
-        ("0.0.0.0", False), ("100.100.100.200", False), ("224.0.0.1", False),
-        ("::ffff:169.254.169.254", False), ("::ffff:127.0.0.1", True),
+        ("127.0.0.1", True),
+        ("192.168.1.9", True),
+        ("::1", True),
+        ("fd12::1", True),
+        ("169.254.169.254", False),
+        ("fd00:ec2::254", False),
+        ("fe80::1", False),
+        ("0.0.0.0", False),
+        ("100.100.100.200", False),
+        ("224.0.0.1", False),
+        ("::ffff:169.254.169.254", False),
+        ("::ffff:127.0.0.1", True),
     ],
-)  # fmt: skip
+)
 def test_a_local_callers_webhook_reaches_this_network_but_no_metadata(
     address: str, local: bool
 ) -> None:

@@ -19,11 +19,13 @@ def test_every_part_is_signed() -> None:
     signed = {
         signature(secret, message_id=message, timestamp=at, body=body)
         for secret, message, at, body in (
-            (SECRET, MESSAGE, AT, BODY), (new_secret(), MESSAGE, AT, BODY),
-            (SECRET, "msg_other", AT, BODY), (SECRET, MESSAGE, AT + 1, BODY),
+            (SECRET, MESSAGE, AT, BODY),
+            (new_secret(), MESSAGE, AT, BODY),
+            (SECRET, "msg_other", AT, BODY),
+            (SECRET, MESSAGE, AT + 1, BODY),
             (SECRET, MESSAGE, AT, BODY + b" "),
         )
-    }  # fmt: skip
+    }
     assert len(signed) == 5
 
 

@@ -58,9 +58,18 @@ def test_arguments_that_no_provider_takes_are_not_shown(properties: dict[str, ob
 
 def test_what_hosts_refuse_at_the_root_is_not_shown() -> None:
     schema = {
-        "type": "object", "properties": {"a": {"oneOf": [{}]}}, "oneOf": [{}], "anyOf": [{}],
-        "allOf": [{}], "not": {}, "enum": [{}], "const": {}, "if": {}, "then": {}, "else": {},
-    }  # fmt: skip
+        "type": "object",
+        "properties": {"a": {"oneOf": [{}]}},
+        "oneOf": [{}],
+        "anyOf": [{}],
+        "allOf": [{}],
+        "not": {},
+        "enum": [{}],
+        "const": {},
+        "if": {},
+        "then": {},
+        "else": {},
+    }
     shown = {"type": "object", "properties": {"a": {"oneOf": [{}]}}}
     assert fit_schema(schema, at_most=10_000) == shown
     assert fit_schema(schema, at_most=20) == {"type": "object"}

@@ -58,11 +58,13 @@ def test_within_the_limits_everything_stays(here: Workspace) -> None:
 
 
 def test_over_the_count_the_oldest_of_all_deleted_files_go(here: Workspace) -> None:
-    before = sorted((one.timestamp, one.id) for one in all_snapshots(here.state)
-                    if one.path != "there.txt")  # fmt: skip
+    before = sorted(
+        (one.timestamp, one.id) for one in all_snapshots(here.state) if one.path != "there.txt"
+    )
     sweep(here, KeptOfDeleted(2, 1 << 30, 90 * DAY))
-    left = sorted((one.timestamp, one.id) for one in all_snapshots(here.state)
-                  if one.path != "there.txt")  # fmt: skip
+    left = sorted(
+        (one.timestamp, one.id) for one in all_snapshots(here.state) if one.path != "there.txt"
+    )
     assert (left, counts(here)[2]) == (before[-2:], 3)
 
 

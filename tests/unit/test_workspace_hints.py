@@ -32,8 +32,9 @@ def test_wrong_arguments_of_a_write_have_their_hint(
     with pytest.raises(WorkspaceFailed) as failed:
         call(here, tool, args)
     assert (failed.value.code, (failed.value.hint or "")[: len(begins)]) == (
-        "E_BAD_ARGS", begins,
-    )  # fmt: skip
+        "E_BAD_ARGS",
+        begins,
+    )
 
 
 def test_a_replacement_that_is_too_slow_has_its_hint(

@@ -17,8 +17,18 @@ from runners.workspace.files.opening import has_openat2
 
 REPOSITORY = Path(__file__).parent.parent.parent
 NOBODY = 65534
-ASKED = ["r a/b.txt", "r link/passwd", "r a/link.txt", "r a", "r .git/x", "r gone.txt", "w a/b.txt",
-         "w a/new/deep.txt", "w link/x.txt", "w a/link.txt"]  # fmt: skip
+ASKED = [
+    "r a/b.txt",
+    "r link/passwd",
+    "r a/link.txt",
+    "r a",
+    "r .git/x",
+    "r gone.txt",
+    "w a/b.txt",
+    "w a/new/deep.txt",
+    "w link/x.txt",
+    "w a/link.txt",
+]
 
 
 @pytest.fixture

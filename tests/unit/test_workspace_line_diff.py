@@ -45,9 +45,15 @@ def test_hunks_read_as_the_seed_writes_them() -> None:
     old = "\n".join([*map(str, range(1, 12)), "A", "B", "C", "end"])
     new = "\n".join([*map(str, range(1, 12)), "A", "B1", "B2", "C", "end"])
     assert diff_lines(old, new) == [
-        {"startOld": 13, "lenOld": 1, "startNew": 13, "lenNew": 2, "linesOld": ["B"],
-         "linesNew": ["B1", "B2"]},
-    ]  # fmt: skip
+        {
+            "startOld": 13,
+            "lenOld": 1,
+            "startNew": 13,
+            "lenNew": 2,
+            "linesOld": ["B"],
+            "linesNew": ["B1", "B2"],
+        },
+    ]
 
 
 @pytest.mark.parametrize(

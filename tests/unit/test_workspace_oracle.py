@@ -18,15 +18,63 @@ from runners.workspace.files.sandbox import Sandbox
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PATHS = 100_000
-FILES = ["a.txt", "game/start.txt", "game/scene/one.txt", "game/scene/deep/two.txt", "game/雪.txt",
-         "config", "sub/config"]  # fmt: skip
+FILES = [
+    "a.txt",
+    "game/start.txt",
+    "game/scene/one.txt",
+    "game/scene/deep/two.txt",
+    "game/雪.txt",
+    "config",
+    "sub/config",
+]
 HIDDEN = [".git/config", "sub/.GIT/config", ".env", "game/.env.local", "node_modules/m/x.txt"]
-LINKS = {"out": "..", "out_file": "../secret.txt", "etc": "/etc", "in": "game", "hop": "in/scene",
-         "loop": "loop", "game/up": "../..", "game/scene/self": ".", "to_git": ".git"}  # fmt: skip
-PIECES = ["..", ".", "", "~", "...", ".. ", "..\\", "%2e%2e", "．．", "..\u200b", "secret.txt",
-          "etc", "passwd", "proc/self/root", "\0", "/", "//", "C:", "con", "GIT~1", ".git.",
-          ".g\u200dit", "\ud800", "x" * 256, "game", "scene", "deep", "one.txt", "a.txt", "config",
-          "sub", *LINKS, *HIDDEN, *FILES]  # fmt: skip
+LINKS = {
+    "out": "..",
+    "out_file": "../secret.txt",
+    "etc": "/etc",
+    "in": "game",
+    "hop": "in/scene",
+    "loop": "loop",
+    "game/up": "../..",
+    "game/scene/self": ".",
+    "to_git": ".git",
+}
+PIECES = [
+    "..",
+    ".",
+    "",
+    "~",
+    "...",
+    ".. ",
+    "..\\",
+    "%2e%2e",
+    "．．",
+    "..\u200b",
+    "secret.txt",
+    "etc",
+    "passwd",
+    "proc/self/root",
+    "\0",
+    "/",
+    "//",
+    "C:",
+    "con",
+    "GIT~1",
+    ".git.",
+    ".g\u200dit",
+    "\ud800",
+    "x" * 256,
+    "game",
+    "scene",
+    "deep",
+    "one.txt",
+    "a.txt",
+    "config",
+    "sub",
+    *LINKS,
+    *HIDDEN,
+    *FILES,
+]
 LETTERS = "./\\~ :%*?\0\n\r\t\u200b\u202eeаaXx雪"
 
 
@@ -63,8 +111,12 @@ def mutated(chance: random.Random) -> str:
 def oracle(root: Path, paths: list[str]) -> list[str | None]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.chroot_oracle", str(root)],
-        cwd=REPOSITORY, input=json.dumps(paths), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=REPOSITORY,
+        input=json.dumps(paths),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     told: list[str | None] = json.loads(done.stdout)
     return told
 
@@ -93,8 +145,10 @@ def test_no_mutated_path_reads_what_it_does_not_name(
         for path, one in list(zip(paths, came, strict=True))[::4]:
             assert came_of(box, path) == one, path
     assert set(came) - {f"/{name}" for name in FILES} == {
-        "E_DENY_PATH", "E_NOT_FOUND", "E_BAD_ARGS",
-    }  # fmt: skip
+        "E_DENY_PATH",
+        "E_NOT_FOUND",
+        "E_BAD_ARGS",
+    }
     for path, one, meant in zip(paths, came, oracle(root, paths), strict=True):
         words = "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
         if one.startswith("/"):

@@ -33,12 +33,18 @@ def test_without_the_file_the_settings_hold_and_our_data_stays_shut(tmp_path: Pa
 def test_the_seeds_example_is_understood(tmp_path: Path) -> None:
     policy = told(
         tmp_path,
-        {"sandboxRoot": "${projectRoot}", "forbiddenDirs": [".git", "node_modules", ".env"],
-         "writeRequiresDiff": True, "maxAutoFix": 1, "batchMaxLines": 2000,
-         "allowedCommands": ["dev", "build", "lint"],
-         "browserAllowedHosts": ["localhost", "127.0.0.1"]},
-        contractVersion="1.0.0", mode="cline",
-    )  # fmt: skip
+        {
+            "sandboxRoot": "${projectRoot}",
+            "forbiddenDirs": [".git", "node_modules", ".env"],
+            "writeRequiresDiff": True,
+            "maxAutoFix": 1,
+            "batchMaxLines": 2000,
+            "allowedCommands": ["dev", "build", "lint"],
+            "browserAllowedHosts": ["localhost", "127.0.0.1"],
+        },
+        contractVersion="1.0.0",
+        mode="cline",
+    )
     assert policy.write_requires_diff
     assert policy.allowed_commands == ("dev", "build")  # not `lint`: the settings have it not
 
@@ -59,14 +65,19 @@ def test_each_rule_narrows(tmp_path: Path) -> None:
 
 
 @given(
-    st.fixed_dictionaries({}, optional={
-        "forbiddenDirs": st.lists(st.sampled_from(["a", ".git", "b"])),
-        "writeRequiresDiff": st.booleans(), "maxReadBytes": st.integers(1, 10**9),
-        "maxAutoFix": st.integers(0, 99), "batchMaxLines": st.integers(0, 10**6),
-        "allowedCommands": st.lists(st.sampled_from(["dev", "rm", "lint"])),
-        "browserAllowedHosts": st.lists(st.sampled_from(["localhost", "example.com"])),
-    })
-)  # fmt: skip
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "forbiddenDirs": st.lists(st.sampled_from(["a", ".git", "b"])),
+            "writeRequiresDiff": st.booleans(),
+            "maxReadBytes": st.integers(1, 10**9),
+            "maxAutoFix": st.integers(0, 99),
+            "batchMaxLines": st.integers(0, 10**6),
+            "allowedCommands": st.lists(st.sampled_from(["dev", "rm", "lint"])),
+            "browserAllowedHosts": st.lists(st.sampled_from(["localhost", "example.com"])),
+        },
+    )
+)
 def test_nothing_that_the_file_says_widens(
     tmp_path_factory: pytest.TempPathFactory, policies: dict[str, Any]
 ) -> None:
@@ -84,17 +95,34 @@ def test_nothing_that_the_file_says_widens(
 @pytest.mark.parametrize(
     "said",
     [
-        "", "{", "[]", "null", "7", "{}x", '{"policies": []}', '{"policies": {"forbidenDirs": []}}',
-        '{"policies": {"forbiddenDirs": ".git"}}', '{"policies": {"forbiddenDirs": ["a/b"]}}',
-        '{"policies": {"forbiddenDirs": [""]}}', '{"policies": {"maxReadBytes": 0}}',
-        '{"policies": {"maxReadBytes": "9"}}', '{"policies": {"maxReadBytes": 1.5}}',
-        '{"policies": {"writeRequiresDiff": "yes"}}', '{"policies": {"sandboxRoot": "/"}}',
-        '{"policies": {}, "policies": {}}', '{"developer": true}', '{"contractVersion": "2.0.0"}',
-        '{"contractVersion": "1.1.0"}', '{"contractVersion": "1.0"}',
+        "",
+        "{",
+        "[]",
+        "null",
+        "7",
+        "{}x",
+        '{"policies": []}',
+        '{"policies": {"forbidenDirs": []}}',
+        '{"policies": {"forbiddenDirs": ".git"}}',
+        '{"policies": {"forbiddenDirs": ["a/b"]}}',
+        '{"policies": {"forbiddenDirs": [""]}}',
+        '{"policies": {"maxReadBytes": 0}}',
+        '{"policies": {"maxReadBytes": "9"}}',
+        '{"policies": {"maxReadBytes": 1.5}}',
+        '{"policies": {"writeRequiresDiff": "yes"}}',
+        '{"policies": {"sandboxRoot": "/"}}',
+        '{"policies": {}, "policies": {}}',
+        '{"developer": true}',
+        '{"contractVersion": "2.0.0"}',
+        '{"contractVersion": "1.1.0"}',
+        '{"contractVersion": "1.0"}',
         '{"contractVersion": "1.0.0\\n"}',
-        '{"policies": {"maxReadBytes": NaN}}', "\ufeff{}", "[" * 5000, "\x00",
+        '{"policies": {"maxReadBytes": NaN}}',
+        "\ufeff{}",
+        "[" * 5000,
+        "\x00",
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_not_understood_stops_the_tools_and_says_why(
     tmp_path: Path, said: str
 ) -> None:

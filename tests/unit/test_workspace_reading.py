@@ -99,8 +99,11 @@ def test_a_list_that_cannot_be_is_refused_with_a_hint(
 def test_a_file_is_read_whole_with_its_bom_and_line_ends(project: Any) -> None:
     (project.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r")
     assert call(project, "read_file", {"path": "./a.txt"}) == {
-        "path": "a.txt", "content": "\ufeffone\r\ntwo\r", "encoding": "utf-8", "bytes": 12,
-    }  # fmt: skip
+        "path": "a.txt",
+        "content": "\ufeffone\r\ntwo\r",
+        "encoding": "utf-8",
+        "bytes": 12,
+    }
 
 
 def test_a_caller_may_lower_the_limit_and_never_raise_it(tmp_path: Path) -> None:
@@ -142,8 +145,11 @@ def test_without_a_workspace_the_tools_are_not_to_be_had() -> None:
 
 
 def test_answers_keep_to_the_seeds_schemas(project: Any) -> None:
-    calls = {"list_files": {"path": "."}, "read_file": {"path": "game/scene/start.txt"},
-             "search_files": {"path": ".", "regex": "开始"}}  # fmt: skip
+    calls = {
+        "list_files": {"path": "."},
+        "read_file": {"path": "game/scene/start.txt"},
+        "search_files": {"path": ".", "regex": "开始"},
+    }
     for name, args in calls.items():
         tool = get_tool(name)
         assert tool is not None

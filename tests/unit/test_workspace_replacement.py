@@ -55,10 +55,17 @@ def test_what_is_found(find: str, flags: str | None, count: int) -> None:
 @pytest.mark.parametrize(
     ("replace", "made"),
     [
-        ("$2$1", "ba"), ("$&$&", "abab"), ("$$1", "$1"), ("$12", "a2"), ("$0$", "$0$"),
-        ("$<second>", "b"), ("\\1\\n", "\\1\\n"), ("$`", "$`"), ("$ 1", "$ 1"),
+        ("$2$1", "ba"),
+        ("$&$&", "abab"),
+        ("$$1", "$1"),
+        ("$12", "a2"),
+        ("$0$", "$0$"),
+        ("$<second>", "b"),
+        ("\\1\\n", "\\1\\n"),
+        ("$`", "$`"),
+        ("$ 1", "$ 1"),
     ],
-)  # fmt: skip
+)
 def test_what_is_put_there(replace: str, made: str) -> None:
     assert replaced("-ab-", "(a)(?P<second>b)", replace, "") == (f"-{made}-", 1)
 
@@ -77,12 +84,20 @@ def test_a_group_that_took_no_part_is_empty_and_empty_matches_are_found() -> Non
 @pytest.mark.parametrize(
     ("find", "replace", "flags"),
     [
-        ("(", "x", ""), ("(?<=a)b", "x", ""), ("a{1,100000}", "x", ""), ("a", "$9", ""),
-        ("a", "$<no>", ""), (r"(a)\1", "x", ""), ("a", "x", "y"), ("a", "x", "ii!"),
-        ("", "x", None), ("a" * 1001, "x", ""), ("(((a{1,99}){1,99}){1,99})", "x", ""),
+        ("(", "x", ""),
+        ("(?<=a)b", "x", ""),
+        ("a{1,100000}", "x", ""),
+        ("a", "$9", ""),
+        ("a", "$<no>", ""),
+        (r"(a)\1", "x", ""),
+        ("a", "x", "y"),
+        ("a", "x", "ii!"),
+        ("", "x", None),
+        ("a" * 1001, "x", ""),
+        ("(((a{1,99}){1,99}){1,99})", "x", ""),
         ("\ud800", "x", ""),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_told(
     find: str, replace: str, flags: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,9 +143,14 @@ def test_without_a_match_nothing_is_written(here: Workspace) -> None:
 
 @pytest.mark.parametrize(
     ("path", "replace", "refusal"),
-    [("b.txt", "x", NotThere), ("a.txt", "\ud800", NotText), ("a.txt", "\0", NotText),
-     ("a.txt", "x" * 60, TooLarge), ("", "x", BadArguments)],
-)  # fmt: skip
+    [
+        ("b.txt", "x", NotThere),
+        ("a.txt", "\ud800", NotText),
+        ("a.txt", "\0", NotText),
+        ("a.txt", "x" * 60, TooLarge),
+        ("", "x", BadArguments),
+    ],
+)
 def test_a_replacement_that_cannot_be_written_changes_nothing(
     tmp_path: Path, path: str, replace: str, refusal: type[Exception]
 ) -> None:

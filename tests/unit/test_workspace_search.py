@@ -20,12 +20,77 @@ from runners.workspace.search.patterns import line_pattern
 from tests.support.writing import call, workspace_at
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
-WORDS = ["foo", "bar", "foo bar", "é", "雪乃: 你好;", "K", "ſ", "_", "9", "-", "a&b", "[x]", "\t",
-         " ", "FOO", "a.b", "x\ry", "$", "^", "", "\x0b", "\u00a0", "٣"]  # fmt: skip
-ATOMS = ["foo", "o", "a", "k", "s", ".", r"\d", r"\w", r"\s", r"\W", r"\D", r"\S", r"\b", r"\B",
-         "^", "$", "[a-f]", "[^o]", r"[\w-]", r"[^\w]", r"[a&&b]", "[[]", r"[\]x]", "[-a]", r"\.",
-         "é", "雪", "{", "x{2}", "[[:alpha:]]", r"[\W\d]", r"[^\n]", "-", "(?i)", "&", "~", r"\x41",
-         r"\A", r"\z", r"\pL", "(?-m)", "#", "/", '"']  # fmt: skip
+WORDS = [
+    "foo",
+    "bar",
+    "foo bar",
+    "é",
+    "雪乃: 你好;",
+    "K",
+    "ſ",
+    "_",
+    "9",
+    "-",
+    "a&b",
+    "[x]",
+    "\t",
+    " ",
+    "FOO",
+    "a.b",
+    "x\ry",
+    "$",
+    "^",
+    "",
+    "\x0b",
+    "\u00a0",
+    "٣",
+]
+ATOMS = [
+    "foo",
+    "o",
+    "a",
+    "k",
+    "s",
+    ".",
+    r"\d",
+    r"\w",
+    r"\s",
+    r"\W",
+    r"\D",
+    r"\S",
+    r"\b",
+    r"\B",
+    "^",
+    "$",
+    "[a-f]",
+    "[^o]",
+    r"[\w-]",
+    r"[^\w]",
+    r"[a&&b]",
+    "[[]",
+    r"[\]x]",
+    "[-a]",
+    r"\.",
+    "é",
+    "雪",
+    "{",
+    "x{2}",
+    "[[:alpha:]]",
+    r"[\W\d]",
+    r"[^\n]",
+    "-",
+    "(?i)",
+    "&",
+    "~",
+    r"\x41",
+    r"\A",
+    r"\z",
+    r"\pL",
+    "(?-m)",
+    "#",
+    "/",
+    '"',
+]
 
 
 @pytest.fixture
@@ -63,12 +128,18 @@ def naively(lines: str, regex: Any) -> list[int]:
 @given(
     st.lists(st.lists(st.sampled_from(WORDS), max_size=4).map("".join), max_size=5),
     st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4).map("".join),
-    st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "?", "*", "+", "|x"]), st.booleans(),
-)  # fmt: skip
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "?", "*", "+", "|x"]),
+    st.booleans(),
+)
 def test_both_engines_and_a_naive_one_find_the_same(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], regex: str, end: str, more: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[str],
+    regex: str,
+    end: str,
+    more: str,
     last: bool,
-) -> None:  # fmt: skip
+) -> None:
     try:
         pattern = line_pattern(regex + more)
     except BadArguments:

@@ -19,15 +19,71 @@ from runners.workspace.search.patterns import line_pattern
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
 LONG = b"x" * 70_000  # longer than what ripgrep reads at once
-PIECES = [b"word", b"WORD", b" ", b"\n", b"\r\n", b"\r", b"\n\n", b"\t", b"\xef\xbb\xbf", b"\x0b",
-          "海风真呢".encode(), "Kſßİé".encode(), "Straße".encode(), b"\xff", b"\xe9\xa0",
-          b"\xed\xa0\x80", b"\xe0\x80\x80", b"\xf4\xbf\xbf\xbf", b"\xc0\x80", b"\xc3", b"-_9",
-          "\u2028\u0085".encode(), LONG, b"\0"]  # fmt: skip
-REGEXES = ["word", "(?i)word", "(?i)k|s", "^", "$", "^$", "", "x*", "(word)?", "^.$", "^.{2}$", ".",
-           "^[^x]+$", r"\s$", r"\s", r"^\S*$", r"\bword\b", r"\B", r"\W", "海.{1,3}呢", "[海-风]",
-           "[^a-z]$", "word.word", r"[\s\S]{3}", "d$", "^w", "x{999}$", "(?i:WORD)$", "é",
-           "\ufeff", "^\ufeff", r"[^\n]$", r"\t|_", "[[:space:]]", "(?:a|word)-", "-+_?9",
-           "word$|^x"]  # fmt: skip
+PIECES = [
+    b"word",
+    b"WORD",
+    b" ",
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\n\n",
+    b"\t",
+    b"\xef\xbb\xbf",
+    b"\x0b",
+    "海风真呢".encode(),
+    "Kſßİé".encode(),
+    "Straße".encode(),
+    b"\xff",
+    b"\xe9\xa0",
+    b"\xed\xa0\x80",
+    b"\xe0\x80\x80",
+    b"\xf4\xbf\xbf\xbf",
+    b"\xc0\x80",
+    b"\xc3",
+    b"-_9",
+    "\u2028\u0085".encode(),
+    LONG,
+    b"\0",
+]
+REGEXES = [
+    "word",
+    "(?i)word",
+    "(?i)k|s",
+    "^",
+    "$",
+    "^$",
+    "",
+    "x*",
+    "(word)?",
+    "^.$",
+    "^.{2}$",
+    ".",
+    "^[^x]+$",
+    r"\s$",
+    r"\s",
+    r"^\S*$",
+    r"\bword\b",
+    r"\B",
+    r"\W",
+    "海.{1,3}呢",
+    "[海-风]",
+    "[^a-z]$",
+    "word.word",
+    r"[\s\S]{3}",
+    "d$",
+    "^w",
+    "x{999}$",
+    "(?i:WORD)$",
+    "é",
+    "\ufeff",
+    "^\ufeff",
+    r"[^\n]$",
+    r"\t|_",
+    "[[:space:]]",
+    "(?:a|word)-",
+    "-+_?9",
+    "word$|^x",
+]
 
 
 def found(root: Path, regex: str) -> list[Match]:
@@ -59,7 +115,7 @@ def same_with_and_without(root: Path, regex: str, patch: pytest.MonkeyPatch) -> 
 @given(
     st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map(b"".join), max_size=4),
     st.sampled_from([regex for regex in REGEXES if regex]),
-)  # fmt: skip
+)
 def test_any_text_gives_the_same_with_ripgrep_and_without(
     tmp_path_factory: pytest.TempPathFactory, texts: list[bytes], regex: str
 ) -> None:
@@ -73,8 +129,12 @@ def test_any_text_gives_the_same_with_ripgrep_and_without(
 def test_every_piece_gives_the_same_for_every_expression(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [before + piece + after for piece in PIECES for before in (b"", b"a\n", b"word ")
-             for after in (b"", b"\n", b"word\r\n", b"\nword")]  # fmt: skip
+    texts = [
+        before + piece + after
+        for piece in PIECES
+        for before in (b"", b"a\n", b"word ")
+        for after in (b"", b"\n", b"word\r\n", b"\nword")
+    ]
     put_texts(tmp_path, [*texts, *([b"word\n" * many for many in (19, 20, 21, 500)])])
     for regex in filter(None, REGEXES):
         same_with_and_without(tmp_path, regex, monkeypatch)
@@ -120,12 +180,28 @@ def test_a_text_without_what_a_match_needs_holds_none(text: bytes, regex: str) -
 
 def test_only_what_every_match_holds_is_needed() -> None:
     for regex, needed in [
-        (r"needle_\d+ = fooBar", "nedl_ =foBar"), ("海风.{1,4}呢", "海风呢"), ("a(bc|d)e", "ae"),
-        ("ab?c*d+e{0,2}f", "af"), ("a|b", ""), ("(?i)ab", ""), ("(?:a(?:b)c)d", "d"),
-        (r"\.\*[xy]z$", ".*z"), (r"\x41b", ""), (r"\Qab\E", ""), (r"a\tb", "ab"), ("^$", ""),
-        ("(?P<n>a)b", "b"), (r"\(a|b\)", ""), ("a{2}b", "b"), ("a{b", "{b"), ("[|]a", "a"),
-        (r"a\|b", "a|b"), ("(a)?(?:b)+c", "c"), ("(?-s)a", ""), ("()a", "a"),
-    ]:  # fmt: skip
+        (r"needle_\d+ = fooBar", "nedl_ =foBar"),
+        ("海风.{1,4}呢", "海风呢"),
+        ("a(bc|d)e", "ae"),
+        ("ab?c*d+e{0,2}f", "af"),
+        ("a|b", ""),
+        ("(?i)ab", ""),
+        ("(?:a(?:b)c)d", "d"),
+        (r"\.\*[xy]z$", ".*z"),
+        (r"\x41b", ""),
+        (r"\Qab\E", ""),
+        (r"a\tb", "ab"),
+        ("^$", ""),
+        ("(?P<n>a)b", "b"),
+        (r"\(a|b\)", ""),
+        ("a{2}b", "b"),
+        ("a{b", "{b"),
+        ("[|]a", "a"),
+        (r"a\|b", "a|b"),
+        ("(a)?(?:b)+c", "c"),
+        ("(?-s)a", ""),
+        ("()a", "a"),
+    ]:
         assert set(line_pattern(regex).needed) == set(needed.encode()), regex
 
 

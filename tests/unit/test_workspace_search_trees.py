@@ -22,12 +22,51 @@ from tests.support.file_watch import watching
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
 FORBIDDEN = (".git", "node_modules", ".env", "Secret Notes", "a[b]", "{x,y}", "ß!")
-DENIED = [".git", ".GIT", ".git.", ".git .", ".git:s", "git~1", "GIT~2.x", "Node_Modules", ".env",
-          ".env.local", ".ENV.x", "secret notes", "secret~1", "a[b]", "{x,y}",
-          ".continuity-0123456789abcdef.tmp"]  # fmt: skip
-ALLOWED = [".gitignore", ".gitx", ".git.x", "git", "a.git", "xgit~1", "node_modules2", ".envy",
-           "env", "secret", "ab", "a", "x", "y", "x,y", "#x", " x", "x\ny", "雪", "config",
-           "Con fig", ".continuity-1.tmp", "a-", "a.b", "z"]  # fmt: skip
+DENIED = [
+    ".git",
+    ".GIT",
+    ".git.",
+    ".git .",
+    ".git:s",
+    "git~1",
+    "GIT~2.x",
+    "Node_Modules",
+    ".env",
+    ".env.local",
+    ".ENV.x",
+    "secret notes",
+    "secret~1",
+    "a[b]",
+    "{x,y}",
+    ".continuity-0123456789abcdef.tmp",
+]
+ALLOWED = [
+    ".gitignore",
+    ".gitx",
+    ".git.x",
+    "git",
+    "a.git",
+    "xgit~1",
+    "node_modules2",
+    ".envy",
+    "env",
+    "secret",
+    "ab",
+    "a",
+    "x",
+    "y",
+    "x,y",
+    "#x",
+    " x",
+    "x\ny",
+    "雪",
+    "config",
+    "Con fig",
+    ".continuity-1.tmp",
+    "a-",
+    "a.b",
+    "z",
+]
 ONLY_JUDGED = [".g\u200bit", "SS!", "ß!", "\uff4e\uff4fde_modules", "aux.txt", "NUL", ".git..."]
 TEXTS = ["word", "none", "word\nno\na word", "\ufeffword", "word\0"]
 
@@ -77,16 +116,26 @@ def test_every_way_finds_what_is_allowed_and_nothing_else(way: str, tmp_path: Pa
     st.lists(
         st.tuples(
             st.lists(st.sampled_from(["a", "a-", "a.b", ".env", "雪"]), max_size=3),
-            st.sampled_from(["1", "2.txt", "a.txt", ".git.", "é"]), st.sampled_from(TEXTS),
-        ), max_size=12,
+            st.sampled_from(["1", "2.txt", "a.txt", ".git.", "é"]),
+            st.sampled_from(TEXTS),
+        ),
+        max_size=12,
     ),
-    st.integers(1, 6), st.sampled_from([None, "*.txt", "a/**", "**/a/*", "*"]),
-    st.integers(1, 3), st.sampled_from([1, 10**9]), st.sampled_from([0.5, 2.0]),
-)  # fmt: skip
+    st.integers(1, 6),
+    st.sampled_from([None, "*.txt", "a/**", "**/a/*", "*"]),
+    st.integers(1, 3),
+    st.sampled_from([1, 10**9]),
+    st.sampled_from([0.5, 2.0]),
+)
 def test_any_tree_gives_the_same_with_ripgrep_and_without(
-    tmp_path_factory: pytest.TempPathFactory, files: list[tuple[list[str], str, str]],
-    at_most: int, glob: str | None, first: int, in_order: int, many: float,
-) -> None:  # fmt: skip
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[tuple[list[str], str, str]],
+    at_most: int,
+    glob: str | None,
+    first: int,
+    in_order: int,
+    many: float,
+) -> None:
     root = tmp_path_factory.mktemp("tree")
     for above, name, text in files:
         put(root, "/".join([*above, name]), text)

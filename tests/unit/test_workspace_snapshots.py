@@ -182,9 +182,17 @@ def test_half_a_snapshot_is_none(here: Workspace) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["", "x", GONE.upper(), f"../{GONE}", f"{GONE}\n", f"{GONE}.txt",
-     "snap_２０２５1101T093210_ab12cd34", GONE.replace("ab12", "AB12")],
-)  # fmt: skip
+    [
+        "",
+        "x",
+        GONE.upper(),
+        f"../{GONE}",
+        f"{GONE}\n",
+        f"{GONE}.txt",
+        "snap_２０２５1101T093210_ab12cd34",
+        GONE.replace("ab12", "AB12"),
+    ],
+)
 def test_what_is_no_id_is_a_wrong_argument(here: Workspace, wrong: str) -> None:
     with pytest.raises(BadArguments):
         call(here, "restore_snapshot", {"snapshotId": wrong})

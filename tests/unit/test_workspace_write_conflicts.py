@@ -76,9 +76,15 @@ def test_what_a_dead_writer_left_tells_whether_it_wrote(
     if is_beside:
         (here.root / BESIDE).write_text("new")
     died = UnderWay(
-        str(here.root), "a.txt", digest_of(b"old"), digest_of(b"new"), 100, done.snapshot_id, key,
+        str(here.root),
+        "a.txt",
+        digest_of(b"old"),
+        digest_of(b"new"),
+        100,
+        done.snapshot_id,
+        key,
         BESIDE,
-    )  # fmt: skip
+    )
     finish(here.state, died)
     assert files_in(here.state / "keys") == ([key] if is_kept else [])
     assert bool(list_snapshots(here.state)) is is_kept

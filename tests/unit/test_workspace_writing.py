@@ -87,9 +87,11 @@ def test_a_write_that_nobody_previewed_is_refused(here: Workspace) -> None:
     preview_text(here, "b.txt", "y")
     somebody = replace(here, principal_id="token:other")
     for who, path, content, mode in (
-        (here, "a.txt", "y", "overwrite"), (here, "c.txt", "x", "overwrite"),
-        (here, "a.txt", "x", "append"), (somebody, "a.txt", "x", "overwrite"),
-    ):  # fmt: skip
+        (here, "a.txt", "y", "overwrite"),
+        (here, "c.txt", "x", "overwrite"),
+        (here, "a.txt", "x", "append"),
+        (somebody, "a.txt", "x", "overwrite"),
+    ):
         args = {"path": path, "content": content, "mode": mode, "dryRun": False}
         with pytest.raises(PolicyViolation) as refused:
             call(who, "write_to_file", args)
@@ -167,16 +169,26 @@ def test_a_key_ends_after_a_day(here: Workspace) -> None:
 @pytest.mark.parametrize(
     ("path", "refusal"),
     [
-        ("../x.txt", PathDenied), ("/etc/x", PathDenied), (".git/config", PathDenied),
-        (".env", PathDenied), ("link/x.txt", PathDenied), ("link", PathDenied),
-        ("dangling.txt", PathDenied), ("twice.txt", PathDenied), ("pipe", PathDenied),
+        ("../x.txt", PathDenied),
+        ("/etc/x", PathDenied),
+        (".git/config", PathDenied),
+        (".env", PathDenied),
+        ("link/x.txt", PathDenied),
+        ("link", PathDenied),
+        ("dangling.txt", PathDenied),
+        ("twice.txt", PathDenied),
+        ("pipe", PathDenied),
         ("continuity.workspace.json", PathDenied),
-        ("below/continuity.workspace.json", PathDenied), (".", BadArguments),
+        ("below/continuity.workspace.json", PathDenied),
+        (".", BadArguments),
         ("folder", BadArguments),
-        ("folder/", BadArguments), ("new/", BadArguments), ("a.txt/x", BadArguments),
-        ("a\0b", BadArguments), ("n" * 256, BadArguments),
+        ("folder/", BadArguments),
+        ("new/", BadArguments),
+        ("a.txt/x", BadArguments),
+        ("a\0b", BadArguments),
+        ("n" * 256, BadArguments),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("dry", [True, False])
 def test_what_may_not_be_written_is_not_previewed_either(
     here: Workspace, path: str, refusal: type[Exception], dry: bool
@@ -198,11 +210,15 @@ def test_only_text_that_has_room_is_written(tmp_path: Path) -> None:
     (here.root / "long").write_bytes(b"x" * 11)
     (here.root / "nine").write_bytes(b"x" * 9)
     for path, content, mode, refusal in (
-        ("a", "\ud800", "overwrite", NotText), ("a", "a\0b", "overwrite", NotText),
-        ("binary", "x", "overwrite", NotText), ("binary", "x", "append", NotText),
-        ("a", "x" * 11, "overwrite", TooLarge), ("a", "海" * 4, "overwrite", TooLarge),
-        ("long", "x", "overwrite", TooLarge), ("nine", "xx", "append", TooLarge),
-    ):  # fmt: skip
+        ("a", "\ud800", "overwrite", NotText),
+        ("a", "a\0b", "overwrite", NotText),
+        ("binary", "x", "overwrite", NotText),
+        ("binary", "x", "append", NotText),
+        ("a", "x" * 11, "overwrite", TooLarge),
+        ("a", "海" * 4, "overwrite", TooLarge),
+        ("long", "x", "overwrite", TooLarge),
+        ("nine", "xx", "append", TooLarge),
+    ):
         with pytest.raises(refusal):
             write_text(here, path, content, mode=mode)
     assert files_in(here.root) == ["binary", "long", "nine"]

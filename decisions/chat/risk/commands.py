@@ -53,9 +53,11 @@ _SECRETS = re.compile(
     r"|\bkubectl\s+get\s+secrets?\b.*-o\b|\bvault\s+(?:read|kv get)\b"
 )
 _RULES = (
-    (Class.DELETION, _DELETES), (Class.PRODUCTION, _PUBLISHES), (Class.RIGHTS, _OPENS),
+    (Class.DELETION, _DELETES),
+    (Class.PRODUCTION, _PUBLISHES),
+    (Class.RIGHTS, _OPENS),
     (Class.CREDENTIALS, _SECRETS),
-)  # fmt: skip
+)
 
 
 def commands(text: str) -> Iterator[tuple[Class, int]]:

@@ -31,8 +31,11 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
     meant = Pointed.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     async with task_tab(ctx, args.tab_id) as task:
         _, by_cdp, warnings = await by_strategy(
-            task, ctx, lambda hand: hand.press(meant), by_cdp=args.strategy == "cdp_mouse",
+            task,
+            ctx,
+            lambda hand: hand.press(meant),
+            by_cdp=args.strategy == "cdp_mouse",
             looking_ms=LOOKING_MS,
-        )  # fmt: skip
+        )
         warnings += notices_of(task, ctx)
     return Clicked(strategy="cdp_mouse" if by_cdp else "dom_click", warnings=warnings).as_output()

@@ -51,9 +51,11 @@ class CdpFingers:
         await self._try((MOUSE, {"type": "mouseMoved", "x": x, "y": y}))
         go_on(stays)
         await self._send(
-            [(MOUSE, {"type": "mousePressed", "buttons": 1, **at}),
-             (MOUSE, {"type": "mouseReleased", **at})]
-        )  # fmt: skip
+            [
+                (MOUSE, {"type": "mousePressed", "buttons": 1, **at}),
+                (MOUSE, {"type": "mouseReleased", **at}),
+            ]
+        )
 
     async def write(self, text: str, stays: Stays) -> None:
         """Write a text: what a keyboard has by its keys, the rest as an input method commits it."""

@@ -10,11 +10,18 @@ Key = Mapping[str, Any]
 SHIFT = 8
 _DIGITS = dict(zip("0123456789", ")!@#$%^&*(", strict=True))
 _MARKS = {
-    ";": (":", "Semicolon", 186), "=": ("+", "Equal", 187), ",": ("<", "Comma", 188),
-    "-": ("_", "Minus", 189), ".": (">", "Period", 190), "/": ("?", "Slash", 191),
-    "`": ("~", "Backquote", 192), "[": ("{", "BracketLeft", 219), "\\": ("|", "Backslash", 220),
-    "]": ("}", "BracketRight", 221), "'": ('"', "Quote", 222),
-}  # fmt: skip
+    ";": (":", "Semicolon", 186),
+    "=": ("+", "Equal", 187),
+    ",": ("<", "Comma", 188),
+    "-": ("_", "Minus", 189),
+    ".": (">", "Period", 190),
+    "/": ("?", "Slash", 191),
+    "`": ("~", "Backquote", 192),
+    "[": ("{", "BracketLeft", 219),
+    "\\": ("|", "Backslash", 220),
+    "]": ("}", "BracketRight", 221),
+    "'": ('"', "Quote", 222),
+}
 NAMED: Mapping[str, Key] = {
     "Enter": {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
     "Delete": {"key": "Delete", "code": "Delete", "windowsVirtualKeyCode": 46},
@@ -43,6 +50,9 @@ def _keys() -> Iterator[Key]:
 
 def _key(text: str, code: str, number: int, modifiers: int = 0) -> Key:
     return {
-        "key": text, "code": code, "windowsVirtualKeyCode": number, "text": text,
+        "key": text,
+        "code": code,
+        "windowsVirtualKeyCode": number,
+        "text": text,
         "modifiers": modifiers,
-    }  # fmt: skip
+    }

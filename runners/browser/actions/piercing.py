@@ -46,9 +46,15 @@ async def _keep_root(tab: Tab, host: str, world: int) -> None:
     node: dict[str, Any] = (await tab.line.send("DOM.describeNode", {"objectId": host}))["node"]
     for root in node.get("shadowRoots", []):
         if root["shadowRootType"] == "closed":
-            meant = {"backendNodeId": root["backendNodeId"], "executionContextId": world,
-                     "objectGroup": GROUP}  # fmt: skip
+            meant = {
+                "backendNodeId": root["backendNodeId"],
+                "executionContextId": world,
+                "objectGroup": GROUP,
+            }
             found = (await tab.line.send("DOM.resolveNode", meant))["object"]
-            call = {"objectId": host, "functionDeclaration": _KEEP,
-                    "arguments": [{"objectId": found["objectId"]}]}  # fmt: skip
+            call = {
+                "objectId": host,
+                "functionDeclaration": _KEEP,
+                "arguments": [{"objectId": found["objectId"]}],
+            }
             await tab.line.send("Runtime.callFunctionOn", call)

@@ -72,9 +72,12 @@ async def _open(
     if args.group_title is not None:
         warnings.append("This browser has no groups of tabs; groupTitle was not used.")
     started = TaskStarted(
-        tabId=task.tab_id, windowId=await _window_of(task), url=tab.page.url, title=title or None,
+        tabId=task.tab_id,
+        windowId=await _window_of(task),
+        url=tab.page.url,
+        title=title or None,
         warnings=warnings,
-    )  # fmt: skip
+    )
     return started.as_output()
 
 

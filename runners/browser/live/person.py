@@ -82,16 +82,30 @@ def _messages(event: Event) -> Iterator[Message]:
     """Return what the browser is told of one thing that a person did."""
     modifiers = event.get("modifiers", 0)
     if event["kind"] == "mouse":
-        yield MOUSE, {
-            "type": _MOUSE_TYPES[event["action"]], "x": event["x"], "y": event["y"],
-            "button": event.get("button", "none"), "buttons": event.get("buttons", 0),
-            "clickCount": event.get("clicks", 0), "modifiers": modifiers,
-        }  # fmt: skip
+        yield (
+            MOUSE,
+            {
+                "type": _MOUSE_TYPES[event["action"]],
+                "x": event["x"],
+                "y": event["y"],
+                "button": event.get("button", "none"),
+                "buttons": event.get("buttons", 0),
+                "clickCount": event.get("clicks", 0),
+                "modifiers": modifiers,
+            },
+        )
     elif event["kind"] == "wheel":
-        yield MOUSE, {
-            "type": "mouseWheel", "x": event["x"], "y": event["y"], "deltaX": event["deltaX"],
-            "deltaY": event["deltaY"], "modifiers": modifiers,
-        }  # fmt: skip
+        yield (
+            MOUSE,
+            {
+                "type": "mouseWheel",
+                "x": event["x"],
+                "y": event["y"],
+                "deltaX": event["deltaX"],
+                "deltaY": event["deltaY"],
+                "modifiers": modifiers,
+            },
+        )
     elif event["kind"] == "key":
         yield KEY, _key(event, modifiers)
     elif event["kind"] == "text":
@@ -100,9 +114,12 @@ def _messages(event: Event) -> Iterator[Message]:
 
 def _key(event: Event, modifiers: int) -> dict[str, Any]:
     told = {
-        "key": event["key"], "code": event.get("code", ""), "modifiers": modifiers,
-        "windowsVirtualKeyCode": event.get("keyCode", 0), "autoRepeat": event.get("repeat", False),
-    }  # fmt: skip
+        "key": event["key"],
+        "code": event.get("code", ""),
+        "modifiers": modifiers,
+        "windowsVirtualKeyCode": event.get("keyCode", 0),
+        "autoRepeat": event.get("repeat", False),
+    }
     if event["action"] == "up":
         return {"type": "keyUp", **told}
     text = "\r" if event["key"] == "Enter" else event["key"]

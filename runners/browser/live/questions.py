@@ -62,9 +62,11 @@ class Questions:
 
     def _tell(self, number: int, dialog: Dialog) -> None:
         asked = {
-            "number": number, "kind": dialog.type, "message": dialog.message[:1000],
+            "number": number,
+            "kind": dialog.type,
+            "message": dialog.message[:1000],
             "default": dialog.default_value[:1000],
-        }  # fmt: skip
+        }
         self._say({"type": "live_dialog", "dialog": asked})
 
 

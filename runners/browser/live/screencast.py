@@ -82,8 +82,12 @@ class Screencast:
 
     async def _begin(self) -> None:
         """Begin, or begin anew: the browser tells at once how the page looks."""
-        how = {"format": "jpeg", "quality": QUALITIES[self._quality], "maxWidth": WIDTH,
-               "maxHeight": HEIGHT}  # fmt: skip
+        how = {
+            "format": "jpeg",
+            "quality": QUALITIES[self._quality],
+            "maxWidth": WIDTH,
+            "maxHeight": HEIGHT,
+        }
         while True:  # until `stop`: a page that is gone is seen by its owner
             with contextlib.suppress(*browser_errors()):
                 await self._line.send("Page.enable")

@@ -74,20 +74,28 @@ class BubblewrapIsolation:
             Order(
                 argv=[self._bwrap, "--", *self._limited(command), self._shell, "-c", command.line],
                 env={},
-                hidden=[*self._world(), *_variables({**ENV, **command.env}),
-                        "--chdir", inside(command.folder)],
+                hidden=[
+                    *self._world(),
+                    *_variables({**ENV, **command.env}),
+                    "--chdir",
+                    inside(command.folder),
+                ],
                 filter=self._filter.hex(),
                 groups=self._groups.new() if self._groups is not None else {},
             )
-        )  # fmt: skip
+        )
 
     def _limited(self, command: Command) -> list[str]:
         """Return the program that sets the limits: within, where the processes are counted."""
         limits = self._place.limits
         wanted = {
-            "nproc": limits.processes, "as": limits.memory_bytes, "fsize": limits.file_bytes,
-            "cpu": limits.cpu_seconds(command.timeout_s), "core": 0, "nofile": OPEN_FILES,
-        }  # fmt: skip
+            "nproc": limits.processes,
+            "as": limits.memory_bytes,
+            "fsize": limits.file_bytes,
+            "cpu": limits.cpu_seconds(command.timeout_s),
+            "core": 0,
+            "nofile": OPEN_FILES,
+        }
         told = [f"--{name}={_allowed(name, most)}" for name, most in wanted.items()]
         return [self._prlimit, *told, "--"]
 

@@ -78,12 +78,18 @@ class ContainerIsolation:
         env = {**_ENV, **command.env}
         with _as_not_started():
             told = self._engine.create_container(
-                self._image, ["/bin/sh", "-c", command.line], user=user_of(self._place.root),
-                working_dir=inside(command.folder), environment=env, entrypoint="",
-                network_disabled=not self._place.allow_net, hostname="runner", tty=False,
+                self._image,
+                ["/bin/sh", "-c", command.line],
+                user=user_of(self._place.root),
+                working_dir=inside(command.folder),
+                environment=env,
+                entrypoint="",
+                network_disabled=not self._place.allow_net,
+                hostname="runner",
+                tty=False,
                 labels={LABEL: str(int(time.time() + command.timeout_s + GRACE_S))},
                 host_config=self._engine.create_host_config(**host_config(self._place, command)),
-            )  # fmt: skip
+            )
         return RunningContainer(self._engine, told["Id"])
 
     def _sweep(self) -> None:
@@ -139,18 +145,27 @@ def host_config(place: Place, command: Command) -> dict[str, Any]:
     return {
         "mounts": [Mount(INSIDE, str(place.root), type="bind", propagation="rprivate")],
         "network_mode": "bridge" if place.allow_net else "none",
-        "mem_limit": limits.memory_bytes, "memswap_limit": limits.memory_bytes,
-        "nano_cpus": int(limits.cpus * 1e9), "pids_limit": limits.processes,
-        "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"], "privileged": False,
-        "read_only": True, "tmpfs": {"/tmp": scratch}, "shm_size": limits.scratch_bytes,  # noqa: S108
-        "ipc_mode": "private", "init": True, "auto_remove": False,
+        "mem_limit": limits.memory_bytes,
+        "memswap_limit": limits.memory_bytes,
+        "nano_cpus": int(limits.cpus * 1e9),
+        "pids_limit": limits.processes,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "privileged": False,
+        "read_only": True,
+        "tmpfs": {"/tmp": scratch},  # noqa: S108
+        "shm_size": limits.scratch_bytes,
+        "ipc_mode": "private",
+        "init": True,
+        "auto_remove": False,
         "log_config": LogConfig(type=LogConfig.types.NONE),
         "ulimits": [
-            Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=4096, hard=4096),
+            Ulimit(name="core", soft=0, hard=0),
+            Ulimit(name="nofile", soft=4096, hard=4096),
             Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
             _cpu(limits.cpu_seconds(command.timeout_s)),
         ],
-    }  # fmt: skip
+    }
 
 
 def user_of(root: Path) -> str:

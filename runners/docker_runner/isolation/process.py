@@ -35,8 +35,10 @@ class ProcessIsolation:
                 env={"PATH": os.defpath, **ours, **command.env},
                 cwd=str(self._place.root / command.folder),
                 limits={
-                    "memory": limits.memory_bytes, "file": limits.file_bytes, "core": 0,
+                    "memory": limits.memory_bytes,
+                    "file": limits.file_bytes,
+                    "core": 0,
                     "cpu": limits.cpu_seconds(command.timeout_s),
                 },
             )
-        )  # fmt: skip
+        )

@@ -57,10 +57,17 @@ class SupervisedProgram:
         """
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-I", "-S", str(SUPERVISOR),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE, env={}, cwd="/", start_new_session=True,
-            )  # fmt: skip
+                sys.executable,
+                "-I",
+                "-S",
+                str(SUPERVISOR),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
         except OSError as error:
             raise CommandNotStarted(f"No process can be started: {error.strerror}.") from None
         made = cls(process)

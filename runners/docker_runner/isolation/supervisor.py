@@ -25,9 +25,11 @@ CANNOT_START = 127
 _SET_SUBREAPER = 36  # prctl
 _LOOK_EVERY_S = 0.005
 _LIMITS = {
-    "memory": resource.RLIMIT_AS, "cpu": resource.RLIMIT_CPU, "file": resource.RLIMIT_FSIZE,
+    "memory": resource.RLIMIT_AS,
+    "cpu": resource.RLIMIT_CPU,
+    "file": resource.RLIMIT_FSIZE,
     "core": resource.RLIMIT_CORE,
-}  # fmt: skip
+}
 
 
 def read_order() -> dict[str, Any]:

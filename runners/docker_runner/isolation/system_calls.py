@@ -41,14 +41,15 @@ class _Machine:
 
 _MACHINES = {
     "x86_64": _Machine(
-        0xC000003E, 41,
+        0xC000003E,
+        41,
         {2: 2, 85: 1, 90: 1, 91: 1, 133: 1, 257: 3, 259: 2, 268: 2, 452: 2},
         (437, 425, 248, 249, 250),
     ),
     "aarch64": _Machine(
         0xC00000B7, 198, {33: 2, 52: 1, 53: 2, 56: 3, 452: 2}, (437, 425, 217, 218, 219)
     ),
-}  # fmt: skip
+}
 
 
 def filter_of_calls(machine: str = platform.machine()) -> bytes | None:

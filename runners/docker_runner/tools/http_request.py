@@ -37,9 +37,19 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e]{0,8192}")
 # What belongs to the connection, which is ours.
 _OURS = {
-    "accept-encoding", "connection", "content-length", "expect", "host", "keep-alive",
-    "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-}  # fmt: skip
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
 _CHUNK = 64 * 1024
 
 
@@ -165,9 +175,11 @@ class _Exchange:
                 raise http.client.IncompleteRead(b"", answer.length)
             kept = bytes(data[: args.max_bytes])
             return {
-                "status": answer.status, "headers": _headers(answer), **_body(kept),
+                "status": answer.status,
+                "headers": _headers(answer),
+                **_body(kept),
                 "truncated": len(data) > args.max_bytes,
-            }  # fmt: skip
+            }
 
     def _close(self) -> None:
         if self._socket is not None:

@@ -44,11 +44,13 @@ class Globs:
     def among(self, state: State, names: list[str]) -> list[str]:
         """Return the names that are a match where the state was reached."""
         if state not in self._last:
-            self._last[state] = _one_of({
-                self._names[number][at]
-                for number, at in state
-                if at == len(self._globs[number]) - 1
-            })  # fmt: skip
+            self._last[state] = _one_of(
+                {
+                    self._names[number][at]
+                    for number, at in state
+                    if at == len(self._globs[number]) - 1
+                }
+            )
         last = self._last[state]
         return names if last is _anything else list(filter(last, names))
 

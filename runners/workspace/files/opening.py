@@ -93,9 +93,7 @@ def _how(flags: int) -> _OpenHow:
 def _syscall() -> Callable[..., int]:
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
-    call.argtypes = [
-        ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
-    ]  # fmt: skip
+    call.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]
     made: Callable[..., int] = call
     return made
 

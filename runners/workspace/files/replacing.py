@@ -66,9 +66,15 @@ def temporary_name() -> str:
 
 
 def replace_file(
-    folder: int, name: str, data: bytes, *, path: str, expect: Expected, mode: int | None,
+    folder: int,
+    name: str,
+    data: bytes,
+    *,
+    path: str,
+    expect: Expected,
+    mode: int | None,
     beside: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write beside the file and rename over it; see `Sandbox.replace`. Failures name `path`."""
     old = _look(folder, name, path, expect)
     _sweep(folder)

@@ -197,9 +197,14 @@ class Sandbox:
         return self._open(parts, _FOLDER, path)
 
     def replace(
-        self, path: str, data: bytes, *, expect: Expected = ..., mode: int | None = None,
+        self,
+        path: str,
+        data: bytes,
+        *,
+        expect: Expected = ...,
+        mode: int | None = None,
         beside: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Put new content in a file's place, whole or not at all; make it and its folders.
 
         It keeps its mode (a new one gets `mode`). With `expect`, only when the content is that now

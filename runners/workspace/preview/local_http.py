@@ -61,9 +61,12 @@ async def _connect(url: str) -> Stream:
     for address in loopback_addresses(parts.hostname or ""):
         try:
             return await asyncio.open_connection(
-                str(address), port, limit=MAX_HEAD_BYTES, ssl=is_tls or None,
+                str(address),
+                port,
+                limit=MAX_HEAD_BYTES,
+                ssl=is_tls or None,
                 server_hostname=parts.hostname if is_tls else None,
-            )  # fmt: skip
+            )
         except OSError:
             continue
     raise NobodyThere(f"Nothing answers at {_place(url)}.", details={"url": url})

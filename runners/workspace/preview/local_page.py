@@ -118,9 +118,12 @@ def shown_page(tab: Tab, workspace: Workspace) -> None:
     if not tab.page.url.startswith(("http://", "https://")):
         raise PreviewFailed(
             "No page is open.",
-            hint=hint(workspace, zh="请先用 action=open 打开页面。",
-                      en="Open a page first, with action open."),
-        )  # fmt: skip
+            hint=hint(
+                workspace,
+                zh="请先用 action=open 打开页面。",
+                en="Open a page first, with action open.",
+            ),
+        )
     local_url(tab.page.url, workspace)
 
 
@@ -153,7 +156,10 @@ def _not_local(workspace: Workspace, host: str = "") -> PolicyViolation:
     what = f"{host[:253]} is not a place" if host else "This address is not a place"
     return PolicyViolation(
         f"{what} on this machine that pages here may reach.",
-        hint=hint(workspace, zh=f"只允许 http(s)://{{{hosts}}}，且不得是本服务自身的端口。",
-                  en=f"Pages on {hosts} alone are opened, and not on this service's own ports."),
+        hint=hint(
+            workspace,
+            zh=f"只允许 http(s)://{{{hosts}}}，且不得是本服务自身的端口。",
+            en=f"Pages on {hosts} alone are opened, and not on this service's own ports.",
+        ),
         details={"host": host[:253]} if host else None,
-    )  # fmt: skip
+    )

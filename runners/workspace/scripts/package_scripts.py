@@ -71,19 +71,25 @@ def find_script(workspace: Workspace, name: str) -> list[Script]:
     if name not in allowed:
         raise PolicyViolation(
             f"The script {name[:64]!r} is not one that may be run.",
-            hint=hint(workspace, zh=f"允许的脚本：{', '.join(allowed) or '无'}。",
-                      en=f"Scripts that may be run: {', '.join(allowed) or 'none'}."),
+            hint=hint(
+                workspace,
+                zh=f"允许的脚本：{', '.join(allowed) or '无'}。",
+                en=f"Scripts that may be run: {', '.join(allowed) or 'none'}.",
+            ),
             details={"scriptName": name[:64], "allowedCommands": list(allowed)},
-        )  # fmt: skip
+        )
     told = _read(workspace)
     scripts = _texts(told.get("scripts"))
     if name not in scripts:
         raise PolicyViolation(
             f"{FILE} names no script {name!r}.",
-            hint=hint(workspace, zh=f"请先在 {FILE} 的 scripts 中写入该脚本。",
-                      en=f"Name the script under scripts in {FILE} first."),
+            hint=hint(
+                workspace,
+                zh=f"请先在 {FILE} 的 scripts 中写入该脚本。",
+                en=f"Name the script under scripts in {FILE} first.",
+            ),
             details={"scriptName": name, "scripts": [one[:64] for one in sorted(scripts)[:50]]},
-        )  # fmt: skip
+        )
     package = {key: value for key, value in _texts(told).items() if key in {"name", "version"}}
     events = (f"pre{name}", name, f"post{name}")
     return [Script(event, scripts[event], package) for event in events if event in scripts]
@@ -96,9 +102,12 @@ def _read(workspace: Workspace) -> Mapping[str, Any]:
         except NotThere:
             raise PolicyViolation(
                 f"The workspace has no {FILE}, so there is no script to run.",
-                hint=hint(workspace, zh=f"只能运行 {FILE} 中列出的脚本。",
-                          en=f"Only scripts that {FILE} lists can be run."),
-            ) from None  # fmt: skip
+                hint=hint(
+                    workspace,
+                    zh=f"只能运行 {FILE} 中列出的脚本。",
+                    en=f"Only scripts that {FILE} lists can be run.",
+                ),
+            ) from None
         except (ValueError, RecursionError):
             raise PolicyViolation(
                 f"{FILE} is no valid JSON, so there is no script to run.",

@@ -127,10 +127,19 @@ class ScriptProcess:
         os.set_blocking(self._printed, False)
         try:
             self._process = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", _WRAP, "sh", self._mark, *argv,
-                cwd=cwd, env=env, stdin=life, stdout=printing, stderr=printing,
+                "/bin/sh",
+                "-c",
+                _WRAP,
+                "sh",
+                self._mark,
+                *argv,
+                cwd=cwd,
+                env=env,
+                stdin=life,
+                stdout=printing,
+                stderr=printing,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         finally:
             os.close(life)
             os.close(printing)

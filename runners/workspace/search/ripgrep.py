@@ -27,10 +27,21 @@ _AT_ONCE = 64  # files that are handed on together, or each would be a turn of i
 _LINES = 20
 # Nothing of the caller's own settings, no ignore files; binary files are left at their first NUL.
 _ALWAYS = (
-    "--no-config", "--no-ignore", "--hidden", "--no-follow", "--no-messages", "--color=never",
-    "--no-mmap", "--with-filename", "--no-heading", "--null", "--byte-offset", "--no-line-number",
-    "--max-columns=1", f"--max-count={_LINES}",
-)  # fmt: skip
+    "--no-config",
+    "--no-ignore",
+    "--hidden",
+    "--no-follow",
+    "--no-messages",
+    "--color=never",
+    "--no-mmap",
+    "--with-filename",
+    "--no-heading",
+    "--null",
+    "--byte-offset",
+    "--no-line-number",
+    "--max-columns=1",
+    f"--max-count={_LINES}",
+)
 _LINE = re.compile(rb"([^\0]+)\0([0-9]+):[^\n]*\n")  # "./a.txt\0" "123:" "[Omitted long line]"
 # What follows the lines of a file that turns out to be binary, after its name.
 _BINARY = re.compile(rb": WARNING: stopped searching binary file after match [^\n]*\n")

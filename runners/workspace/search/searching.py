@@ -111,9 +111,13 @@ class _Hunt:
     def _asked(self, opened: int, expression: str) -> ripgrep.Asked:
         search = self._search
         return ripgrep.Asked(
-            opened, expression, search.file_glob, self._sieve.forbidden.glob(), search.limit,
+            opened,
+            expression,
+            search.file_glob,
+            self._sieve.forbidden.glob(),
+            search.limit,
             search.until,
-        )  # fmt: skip
+        )
 
     def _ask(self, asked: ripgrep.Asked, walk: Iterator[str], seen: Sequence[str]) -> None:
         """Look on after the first files, those that are seen, into what ripgrep tells of."""
@@ -145,9 +149,11 @@ class _Hunt:
         return max(_FIRST_FILES, 1.25 * seen * missing / len(self._found))
 
     def _look_into_told(
-        self, told: Generator[ripgrep.Places], wanted: Callable[[Iterable[str]], Iterable[str]],
+        self,
+        told: Generator[ripgrep.Places],
+        wanted: Callable[[Iterable[str]], Iterable[str]],
         otherwise: Iterator[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Look into the wanted ones of the files that ripgrep tells of; should it fail, into all
         the others.
         """

@@ -12,20 +12,65 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-COMMANDS = frozenset({
-    "say", "changeBg", "changeFigure", "bgm", "playVideo", "pixiPerform", "pixiInit", "intro",
-    "miniAvatar", "changeScene", "choose", "end", "setComplexAnimation", "setFilter", "label",
-    "jumpLabel", "chooseLabel", "setVar", "if", "callScene", "showVars", "unlockCg", "unlockBgm",
-    "filmMode", "setTextbox", "setAnimation", "playEffect", "setTempAnimation", "setTransform",
-    "setTransition", "getUserInput", "applyStyle", "wait", "callSteam",
-})  # fmt: skip
+COMMANDS = frozenset(
+    {
+        "say",
+        "changeBg",
+        "changeFigure",
+        "bgm",
+        "playVideo",
+        "pixiPerform",
+        "pixiInit",
+        "intro",
+        "miniAvatar",
+        "changeScene",
+        "choose",
+        "end",
+        "setComplexAnimation",
+        "setFilter",
+        "label",
+        "jumpLabel",
+        "chooseLabel",
+        "setVar",
+        "if",
+        "callScene",
+        "showVars",
+        "unlockCg",
+        "unlockBgm",
+        "filmMode",
+        "setTextbox",
+        "setAnimation",
+        "playEffect",
+        "setTempAnimation",
+        "setTransform",
+        "setTransition",
+        "getUserInput",
+        "applyStyle",
+        "wait",
+        "callSteam",
+    }
+)
 # Known to engines newer than the parser's last release on npm, which takes them for speakers.
 NEWER_COMMANDS = frozenset({"createFrame", "removeFrame"})
 # The engine goes on to the next statement by itself after these.
-_GOES_ON = frozenset({
-    "bgm", "pixiPerform", "pixiInit", "miniAvatar", "label", "if", "setVar", "unlockCg",
-    "unlockBgm", "filmMode", "playEffect", "setTransition", "applyStyle", "callSteam",
-})  # fmt: skip
+_GOES_ON = frozenset(
+    {
+        "bgm",
+        "pixiPerform",
+        "pixiInit",
+        "miniAvatar",
+        "label",
+        "if",
+        "setVar",
+        "unlockCg",
+        "unlockBgm",
+        "filmMode",
+        "playEffect",
+        "setTransition",
+        "applyStyle",
+        "callSteam",
+    }
+)
 # What trim() of JavaScript takes off: not the same as Python's strip().
 BLANKS = (
     "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -164,9 +209,7 @@ def _continuation(piece: str) -> str:
 def _statement(first: int, last: int, line: str) -> Statement:
     code, comment, is_ended = _without_comment(line)
     if not code or not code.strip(BLANKS):
-        return Statement(
-            first, last, "comment", None, comment, (("next", True),), "", is_ended
-        )  # fmt: skip
+        return Statement(first, last, "comment", None, comment, (("next", True),), "", is_ended)
     before, colon, body = code.partition(":")
     if not colon:
         body = before

@@ -36,9 +36,13 @@ class Project:
     """
 
     def __init__(
-        self, sandbox: Sandbox, script: str | None = None, until: float | None = None,
-        *, draft: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        sandbox: Sandbox,
+        script: str | None = None,
+        until: float | None = None,
+        *,
+        draft: str = "",
+    ) -> None:
         self._until = until
         self._sandbox = sandbox
         self._script = script

@@ -21,12 +21,17 @@ FOLDERS = {
     "scene": ("game/scene",),
 }
 _KINDS = {
-    "changeBg": "background", "unlockCg": "background",
-    "changeFigure": "figure", "miniAvatar": "figure",
-    "bgm": "bgm", "unlockBgm": "bgm",
-    "playEffect": "vocal", "playVideo": "video",
-    "changeScene": "scene", "callScene": "scene",
-}  # fmt: skip
+    "changeBg": "background",
+    "unlockCg": "background",
+    "changeFigure": "figure",
+    "miniAvatar": "figure",
+    "bgm": "bgm",
+    "unlockBgm": "bgm",
+    "playEffect": "vocal",
+    "playVideo": "video",
+    "changeScene": "scene",
+    "callScene": "scene",
+}
 COMPARED = 100_000  # names that one check compares for hints; beyond it, hints are general
 
 

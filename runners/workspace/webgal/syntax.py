@@ -34,9 +34,11 @@ def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnos
 def _check_json(one: Statement) -> Iterator[Diagnostic]:
     is_bare = one.head is None  # then the content is the command's own name
     named = [(one.command, one.content)] if one.command in _JSON_CONTENT and not is_bare else []
-    named += [(f"-{name}", value) for name, value in one.arguments
-              if name == "transform" and isinstance(value, str)
-              and one.command in _JSON_ARGUMENT]  # fmt: skip
+    named += [
+        (f"-{name}", value)
+        for name, value in one.arguments
+        if name == "transform" and isinstance(value, str) and one.command in _JSON_ARGUMENT
+    ]
     for where, value in named:
         at = _fault_of(value)
         if at is not None:

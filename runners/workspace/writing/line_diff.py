@@ -43,11 +43,15 @@ def diff_lines(old: str, new: str) -> list[Hunk]:
     a, b = old.split("\n"), new.split("\n")
     return [
         Hunk(
-            startOld=i1 + 1, lenOld=i2 - i1, startNew=j1 + 1, lenNew=j2 - j1,
-            linesOld=a[i1:i2], linesNew=b[j1:j2],
+            startOld=i1 + 1,
+            lenOld=i2 - i1,
+            startNew=j1 + 1,
+            lenNew=j2 - j1,
+            linesOld=a[i1:i2],
+            linesNew=b[j1:j2],
         )
         for i1, i2, j1, j2 in changed_parts(a, b)
-    ]  # fmt: skip
+    ]
 
 
 def apply_diff(old: str, hunks: Sequence[Hunk]) -> str:

@@ -60,9 +60,11 @@ class Snapshot:
     def as_s4(self) -> dict[str, Any]:
         """Return it as list_snapshots tells it."""
         told: dict[str, Any] = {
-            "id": self.id, "path": self.path, "timestamp": self.timestamp,
+            "id": self.id,
+            "path": self.path,
+            "timestamp": self.timestamp,
             "contentHash": self.content_hash,
-        }  # fmt: skip
+        }
         return (
             told
             if self.idempotency_key is None
@@ -114,9 +116,12 @@ def prune_snapshots(state: Path, path: str, *, keep: int) -> None:
 
 
 def list_snapshots(
-    state: Path, *, limit: float = DEFAULT_LIMIT, path: str | None = None,
+    state: Path,
+    *,
+    limit: float = DEFAULT_LIMIT,
+    path: str | None = None,
     forbidden: Collection[str] = (),
-) -> list[Snapshot]:  # fmt: skip
+) -> list[Snapshot]:
     """Return snapshots, newest first; broken ones are skipped.
 
     Args:
@@ -275,10 +280,12 @@ def _parsed(snapshot_id: str, meta: bytes) -> Snapshot | None:
         SNAPSHOT_ID.fullmatch(snapshot_id) is not None
         and told.get("id") == snapshot_id
         and isinstance(path, str)
-        and isinstance(at, int | float) and 0 <= at < _END_OF_TIME
-        and isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{8}", digest) is not None
+        and isinstance(at, int | float)
+        and 0 <= at < _END_OF_TIME
+        and isinstance(digest, str)
+        and re.fullmatch(r"[0-9a-f]{8}", digest) is not None
         and isinstance(key, str | None)
-    )  # fmt: skip
+    )
     return Snapshot(snapshot_id, path, int(at), digest, key, bool(existed)) if sound else None
 
 

@@ -137,9 +137,13 @@ def write_text(
 
 
 def change_text(
-    workspace: Workspace, path: str, change: Callable[[str], str | None], *, wait_s: float = WAIT_S,
+    workspace: Workspace,
+    path: str,
+    change: Callable[[str], str | None],
+    *,
+    wait_s: float = WAIT_S,
     missing: str | None = None,
-) -> Written | None:  # fmt: skip
+) -> Written | None:
     """Write what `change` makes of a file's text, while nobody else writes it; None: nothing.
 
     Args:
@@ -186,11 +190,15 @@ class _Change:
             state, path=self.name, content=self.was, idempotency_key=keyed.key if keyed else None
         )
         under_way = UnderWay(
-            root=str(self.workspace.root), path=self.name, was=digest_of(self.was),
-            becomes=digest_of(self.becomes), size_limit=policy.max_read_bytes,
-            snapshot_id=snapshot.id, key_file=keyed.file.name if keyed else "",
+            root=str(self.workspace.root),
+            path=self.name,
+            was=digest_of(self.was),
+            becomes=digest_of(self.becomes),
+            size_limit=policy.max_read_bytes,
+            snapshot_id=snapshot.id,
+            key_file=keyed.file.name if keyed else "",
             beside=temporary_name(),
-        )  # fmt: skip
+        )
         try:
             self.lock.tell(under_way.as_note())
             # All of ours is on the disk before the file is touched: the rename is the one moment.
@@ -286,8 +294,9 @@ def _encoded(content: str, path: str) -> bytes:
     try:
         data = content.encode()
     except UnicodeEncodeError:
-        raise NotText("The content is no Unicode text (half a surrogate pair).",
-                      details=about) from None  # fmt: skip
+        raise NotText(
+            "The content is no Unicode text (half a surrogate pair).", details=about
+        ) from None
     if b"\0" in data:
         raise NotText("The content holds NUL bytes.", details=about)
     return data

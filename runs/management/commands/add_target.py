@@ -31,9 +31,11 @@ class Command(BaseCommand):
         parser.add_argument("--name", help="how people tell it from others (default: its id)")
         kinds = [str(kind) for kind in TargetKind.values]
         parser.add_argument(
-            "--kind", choices=kinds, default=str(TargetKind.DOCKER_RUNNER),
+            "--kind",
+            choices=kinds,
+            default=str(TargetKind.DOCKER_RUNNER),
             help="(default: %(default)s)",
-        )  # fmt: skip
+        )
         parser.add_argument("--endpoint", help="where a docker-runner takes its POST")
         parser.add_argument(
             "--auth-token",
@@ -42,10 +44,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--config", default="{}", metavar="JSON", help='{"timeoutMs": 60000}')
         parser.add_argument(
-            "--allow", default="", metavar="TOOL,…|*",
+            "--allow",
+            default="",
+            metavar="TOOL,…|*",
             help="tools that may be called on it without a person; * is all of them, those of high"
             " risk too",
-        )  # fmt: skip
+        )
         parser.add_argument("--default", action="store_true", help="for calls that name no target")
         parser.add_argument("--disabled", action="store_true", help="calls of it are denied")
         parser.add_argument(
@@ -78,11 +82,16 @@ def _says(options: dict[str, Any]) -> TargetSays:
     if not isinstance(config, dict):
         raise CommandError("--config is no JSON object.")
     return TargetSays(
-        tenant_id=place.tenant_id, workspace_id=place.id, kind=options["kind"],
-        name=options["name"] or options["id"] or options["kind"], endpoint=options["endpoint"],
+        tenant_id=place.tenant_id,
+        workspace_id=place.id,
+        kind=options["kind"],
+        name=options["name"] or options["id"] or options["kind"],
+        endpoint=options["endpoint"],
         auth_token=_read(options["auth_token"]),
-        is_default=options["default"], enabled=not options["disabled"], config=config,
-    )  # fmt: skip
+        is_default=options["default"],
+        enabled=not options["disabled"],
+        config=config,
+    )
 
 
 def _read(given: str | None) -> str | None:

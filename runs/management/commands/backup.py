@@ -24,18 +24,25 @@ class Command(BaseCommand):
         """Declare where to, and what of it."""
         parser.add_argument("folder", metavar="DIR", help="an empty folder, or a new one")
         parser.add_argument(
-            "--with-keys", action="store_true",
+            "--with-keys",
+            action="store_true",
             help="put the secret keys in as well: whoever has the folder then can read it all",
-        )  # fmt: skip
+        )
         which = parser.add_mutually_exclusive_group()
         which.add_argument(
-            "--with-artifacts", action="store_true", default=None, dest="artifacts",
+            "--with-artifacts",
+            action="store_true",
+            default=None,
+            dest="artifacts",
             help="copy artifacts out of a bucket too (files are copied anyway)",
-        )  # fmt: skip
+        )
         which.add_argument(
-            "--without-artifacts", action="store_false", default=None, dest="artifacts",
+            "--without-artifacts",
+            action="store_false",
+            default=None,
+            dest="artifacts",
             help="leave artifacts out",
-        )  # fmt: skip
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make it, and say what is in it and what is not."""
@@ -44,9 +51,11 @@ class Command(BaseCommand):
         try:
             prepare_home()
             manifest = make_backup(
-                folder, with_keys=with_keys, say=self.stdout.write,
+                folder,
+                with_keys=with_keys,
+                say=self.stdout.write,
                 with_artifacts=has_artifact_files() if asked is None else asked,
-            )  # fmt: skip
+            )
         except StackProblem as problem:
             raise CommandError(str(problem)) from None
         if manifest.blobs is None:

@@ -48,7 +48,9 @@ class Command(BaseCommand):
         rows = within(AuditEntry.objects.filter(**equal), options["since"], options["before"])
         home = ensure_workspace()
         lines = export_audit(
-            rows, actor=f"command:{getpass.getuser()}", place=(home.tenant_id, home.id),
+            rows,
+            actor=f"command:{getpass.getuser()}",
+            place=(home.tenant_id, home.id),
             asked={**equal, **times},
-        )  # fmt: skip
+        )
         write_bundle(self, lines, options["output"])

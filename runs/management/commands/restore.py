@@ -21,23 +21,27 @@ class Command(BaseCommand):
         """Declare where from, and what may be lost for it."""
         parser.add_argument("folder", metavar="DIR", help="a folder that `manage.py backup` made")
         parser.add_argument(
-            "--force", action="store_true",
+            "--force",
+            action="store_true",
             help="replace what is here; the files of an embedded home are moved aside",
-        )  # fmt: skip
+        )
         parser.add_argument(
-            "--without-keys", action="store_true",
+            "--without-keys",
+            action="store_true",
             help="go on without the keys of the backup: its tokens, secrets and audit proofs are"
             " lost",
-        )  # fmt: skip
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Restore it, and say what comes next."""
         folder = Path(options["folder"]).absolute()
         try:
             restore_backup(
-                folder, force=options["force"], without_keys=options["without_keys"],
+                folder,
+                force=options["force"],
+                without_keys=options["without_keys"],
                 say=self.stdout.write,
-            )  # fmt: skip
+            )
         except StackProblem as problem:
             raise CommandError(str(problem)) from None
         self.stdout.write(

@@ -28,8 +28,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare what to check."""
-        parser.add_argument("--bundle", metavar="FILE", help="a file of export_audit or"
-                            " export_evidence to check instead, without a database")  # fmt: skip
+        parser.add_argument(
+            "--bundle",
+            metavar="FILE",
+            help="a file of export_audit or export_evidence to check instead, without a database",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Check and tell."""

@@ -47,10 +47,19 @@ class Command(BaseCommand):
         app: Any = import_string("config.celery.app")  # by name: nobody imports the wiring
         app.worker_main(
             [
-                "--quiet", "worker", "--pool", "threads",
-                "--concurrency", str(options["threads"]),
-                "--queues", f"{SHARED_QUEUE},{worker_queue(worker_id)}",
-                "--hostname", f"{worker_id}@%h", "--without-gossip", "--without-mingle",
-                "--loglevel", "WARNING",
+                "--quiet",
+                "worker",
+                "--pool",
+                "threads",
+                "--concurrency",
+                str(options["threads"]),
+                "--queues",
+                f"{SHARED_QUEUE},{worker_queue(worker_id)}",
+                "--hostname",
+                f"{worker_id}@%h",
+                "--without-gossip",
+                "--without-mingle",
+                "--loglevel",
+                "WARNING",
             ]
-        )  # fmt: skip
+        )

@@ -14,8 +14,13 @@ from django.db import DatabaseError, connection, connections
 from runs.stack.errors import BackupProblem
 
 NAME = "database.dump"
-_SERVER = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD",
-           "NAME": "PGDATABASE"}  # fmt: skip
+_SERVER = {
+    "HOST": "PGHOST",
+    "PORT": "PGPORT",
+    "USER": "PGUSER",
+    "PASSWORD": "PGPASSWORD",
+    "NAME": "PGDATABASE",
+}
 _OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword")
 _OTHERS = """
     SELECT count(*) FROM pg_stat_activity
@@ -63,10 +68,17 @@ def load(backup: Path) -> None:
     """Replace what the database holds, in one transaction: all of it or nothing."""
     connections.close_all()
     _run(
-        "pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges",
-        "--single-transaction", "--exit-on-error", "--dbname", _environment()["PGDATABASE"],
+        "pg_restore",
+        "--clean",
+        "--if-exists",
+        "--no-owner",
+        "--no-privileges",
+        "--single-transaction",
+        "--exit-on-error",
+        "--dbname",
+        _environment()["PGDATABASE"],
         str(backup / NAME),
-    )  # fmt: skip
+    )
 
 
 def _environment() -> dict[str, str]:
@@ -85,9 +97,14 @@ def _run(program: str, *arguments: str) -> None:
             " version or a newer one (Debian: `apt-get install postgresql-client`), then repeat."
         )
     done = subprocess.run(
-        [program, *arguments], env=_environment(), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, errors="replace", check=False,
-    )  # fmt: skip
+        [program, *arguments],
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         reason = (said or done.stderr.splitlines() or [f"exit {done.returncode}"])[0].strip()

@@ -38,8 +38,9 @@ class Obeying:
 
     def __call__(self, asked: Asked) -> Turn:
         """Return the next turn."""
-        told = [json.loads(one["content"]) for one in asked.body["messages"]
-                if one["role"] == "tool"]  # fmt: skip
+        told = [
+            json.loads(one["content"]) for one in asked.body["messages"] if one["role"] == "tool"
+        ]
         if not told:
             return Turn("I read it.", [self._first])
         texts = list(_strings(told))

@@ -30,17 +30,39 @@ from tests.support.pages import Answer, PageServer
 
 # Where a run leaves its traces; every other table is as it was.
 TRACES = {
-    "artifacts_artifact", "decisions_auditentry", "decisions_auditseal", "decisions_confirmation",
-    "decisions_decision", "django_session", "runners_browsersession", "runs_opencall",
-    "runs_outboxentry", "runs_run", "runs_runevent", "runs_runstep", "runs_runtotal",
-    "runs_runtotalchange", "runs_slot", "runs_worker",
-}  # fmt: skip
+    "artifacts_artifact",
+    "decisions_auditentry",
+    "decisions_auditseal",
+    "decisions_confirmation",
+    "decisions_decision",
+    "django_session",
+    "runners_browsersession",
+    "runs_opencall",
+    "runs_outboxentry",
+    "runs_run",
+    "runs_runevent",
+    "runs_runstep",
+    "runs_runtotal",
+    "runs_runtotalchange",
+    "runs_slot",
+    "runs_worker",
+}
 KEPT = ("artifacts_artifact", "decisions_confirmation", "decisions_decision")  # and not changed
 DEEDS = {
-    "access.refused", "address.refused", "confirmation.opened", "confirmation.tried",
-    "decision.opened", "policy.denied", "run.started", "run.submitted", "run.succeeded",
-    "run.waiting", "tool.called", "tool.failed", "tool.succeeded",
-}  # fmt: skip
+    "access.refused",
+    "address.refused",
+    "confirmation.opened",
+    "confirmation.tried",
+    "decision.opened",
+    "policy.denied",
+    "run.started",
+    "run.submitted",
+    "run.succeeded",
+    "run.waiting",
+    "tool.called",
+    "tool.failed",
+    "tool.succeeded",
+}
 
 
 @dataclass
@@ -107,10 +129,13 @@ def places_of(waiting: Run, artifact_id: str, target_id: str) -> dict[str, str]:
     """Return the words for what belongs to others."""
     confirmation = Confirmation.objects.get()
     return {
-        "decision": str(confirmation.decision_id), "link": link_to_confirm(confirmation),
-        "other_run": waiting.id, "other_artifact": artifact_id, "other_target": target_id,
+        "decision": str(confirmation.decision_id),
+        "link": link_to_confirm(confirmation),
+        "other_run": waiting.id,
+        "other_artifact": artifact_id,
+        "other_target": target_id,
         "other_tab": "424242",
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)

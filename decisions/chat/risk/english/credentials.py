@@ -15,7 +15,7 @@ EXPOSE = verbs(
     " retrieve decrypt hardcode embed set add tell enter type use"
     " switch_off skip slack roll import overwrite provide unlock crack update include transfer",
     nouns="rotation reset revocation",
-)  # fmt: skip
+)
 _SECRET = re.compile(
     r"\b(?:passwords?|passwd|passphrases?|passcodes?|credentials?|creds|api[ -]?keys?"
     r"|secret keys?|private keys?|ssh keys?|access keys?"

@@ -12,13 +12,13 @@ DELETE = verbs(
     " vaporize"
     " annihilate",
     nouns="deletion wipe purge erasure destruction truncation wiping wipeout",
-)  # fmt: skip
+)
 REMOVE = verbs(
     "remove drop clear clear_out empty clean_out clean_up tear_down terminate kill deprovision"
     " decommission overwrite zap ditch scrap prune trash discard flush scrub dump burn burn_down"
     " eliminate format reformat reset reinitialize unlink cancel close shut_down",
     nouns="removal teardown termination decommissioning cleanup",
-)  # fmt: skip
+)
 GONE = re.compile(r"\b(?P<gone>disappear|vanish|gone|go away|cease to exist|trace of|traces of)\b")
 _DATA = (
     r"databases?|dbs?|tables?|schemas?|collections?|index(?:es)?|indices|rows?|records?|data"

@@ -10,19 +10,64 @@ from __future__ import annotations
 import re
 from functools import cache
 
-_DOUBLED = {"drop", "zap", "scrap", "scrub", "ship", "trash", "format", "transfer", "cc", "bcc",
-            "flip", "tip", "submit", "strip", "plug", "bet", "ban", "pin", "top", "rip",
-            "remit", "wrap", "shut", "swap"}  # fmt: skip
+_DOUBLED = {
+    "drop",
+    "zap",
+    "scrap",
+    "scrub",
+    "ship",
+    "trash",
+    "format",
+    "transfer",
+    "cc",
+    "bcc",
+    "flip",
+    "tip",
+    "submit",
+    "strip",
+    "plug",
+    "bet",
+    "ban",
+    "pin",
+    "top",
+    "rip",
+    "remit",
+    "wrap",
+    "shut",
+    "swap",
+}
 _IRREGULAR = {
-    "pay": ("paid",), "send": ("sent",), "buy": ("bought",), "sell": ("sold",),
-    "spend": ("spent",), "give": ("gave", "given"), "make": ("made",), "put": (), "get": ("got",),
-    "throw": ("threw", "thrown"), "blow": ("blew", "blown"), "tear": ("tore", "torn"),
-    "overwrite": ("overwrote", "overwritten"), "take": ("took", "taken"), "let": (),
-    "tell": ("told",), "hand": ("handed",), "cut": (), "set": (), "shut": (), "lend": ("lent",),
-    "bring": ("brought",), "write": ("wrote", "written"), "do": ("did", "done"), "bet": (),
-    "rebuild": ("rebuilt",), "reset": (), "leave": ("left",), "go": ("went", "gone"),
+    "pay": ("paid",),
+    "send": ("sent",),
+    "buy": ("bought",),
+    "sell": ("sold",),
+    "spend": ("spent",),
+    "give": ("gave", "given"),
+    "make": ("made",),
+    "put": (),
+    "get": ("got",),
+    "throw": ("threw", "thrown"),
+    "blow": ("blew", "blown"),
+    "tear": ("tore", "torn"),
+    "overwrite": ("overwrote", "overwritten"),
+    "take": ("took", "taken"),
+    "let": (),
+    "tell": ("told",),
+    "hand": ("handed",),
+    "cut": (),
+    "set": (),
+    "shut": (),
+    "lend": ("lent",),
+    "bring": ("brought",),
+    "write": ("wrote", "written"),
+    "do": ("did", "done"),
+    "bet": (),
+    "rebuild": ("rebuilt",),
+    "reset": (),
+    "leave": ("left",),
+    "go": ("went", "gone"),
     "text": ("texted",),
-}  # fmt: skip
+}
 
 
 _PARTICLES = {"down", "away", "out", "off", "up", "have", "over"}
@@ -161,9 +206,12 @@ _GOING_ON = re.compile(
 
 # What has to stand before a form that asks for nothing by itself.
 _GOVERNED_BY = {
-    "gone": _WISHED, "third": _STANDING_ORDER, "past": _PASSIVE, "ing": _GOING_ON,
+    "gone": _WISHED,
+    "third": _STANDING_ORDER,
+    "past": _PASSIVE,
+    "ing": _GOING_ON,
     "noun": _GOING_ON,
-}  # fmt: skip
+}
 
 
 def is_asked_for(clause: str, found: re.Match[str]) -> bool:

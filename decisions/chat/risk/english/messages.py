@@ -13,7 +13,7 @@ SEND = verbs(
     " fire_off"
     " shoot schedule slack page cc",
     nouns="announcement blast newsletter broadcast mailing notification campaign",
-)  # fmt: skip
+)
 _CROWD = re.compile(
     r"\b(?:all|every|each)(?: (?:of )?(?:the|our|my|single|active|registered|existing|paying"
     r"|past|\d[\d,.k]*|of|one of))* (?:\w+ )?(?:users?|customers?|clients?|subscribers?"

@@ -11,7 +11,7 @@ PAY = verbs(
     " overpay prepay"
     " repay cash_out check_out",
     nouns="payment refund payout purchase disbursement reimbursement donation wire remittance",
-)  # fmt: skip
+)
 MOVE = verbs(
     "transfer send move deposit withdraw invest charge settle spend tip lend loan top_up"
     " advance sell"
@@ -20,7 +20,7 @@ MOVE = verbs(
     " let_have credit cut upgrade hand place wager sign_up forward contribute convert liquidate"
     " execute process set_up make issue",
     nouns="transfer withdrawal deposit payment payout refund trade order",
-)  # fmt: skip
+)
 _AMOUNT = (
     r"(?:[$€£¥]\s?\d|\b\d[\d,.]*\s?(?:k|m|mm|million|thousand|grand)?\s?(?:dollars?|bucks|usd"
     r"|eur|euros?|gbp|pounds"

@@ -21,7 +21,7 @@ CHANGE = verbs(
     " halt",
     nouns="deployment deploy release rollout migration rollback restart cutover failover"
     " hotfix upgrade launch patch",
-)  # fmt: skip
+)
 _PRODUCTION = re.compile(
     r"\b(?:prod|production|live (?:site|server|servers|system|database|db|environment|env"
     r"|traffic|cluster|service|customers|users|site's|website|config|api)"

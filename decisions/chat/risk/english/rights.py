@@ -14,7 +14,7 @@ GRANT = verbs(
     " block whitelist allowlist publish create bump flip turn lift loosen relax hand_over"
     " deactivate suspend provide",
     nouns="access grant",
-)  # fmt: skip
+)
 _RIGHT = re.compile(
     r"\b(?:admin(?:istrator)?s?|super ?users?|superadmin|root|sudo(?:ers?)?|owners?(?:hip)?"
     r"|(?:write|full|read|edit|editor|root|admin|prod\w*|database|db|shell|ssh|vpn|"
