@@ -13,7 +13,7 @@ def main() -> None:
     """Run a management command."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if sys.argv[1:2] == ["mcp_stdio"]:
-        from mcp_server.wire import claim_wire
+        from mcp_server.stdio.descriptors import claim_wire
 
         claim_wire()  # before any library is loaded that might print
         gc.disable()  # what is imported now stays; the door collects from its first answer on

@@ -231,8 +231,10 @@ def install_fonts() -> None:
 
 
 def ask_product(call: str) -> subprocess.CompletedProcess[str]:
-    """Call a function of runners.browser.chromium in .venv; its last line is the browser's path."""
-    return run(PYTHON, "-c", f"from runners.browser.chromium import *; print({call}.path)")
+    """Call a function of runners.browser.pool.chromium in .venv; its last line is the browser's
+    path.
+    """
+    return run(PYTHON, "-c", f"from runners.browser.pool.chromium import *; print({call}.path)")
 
 
 def can_apt() -> bool:

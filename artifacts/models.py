@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+RESULT = "result"  # kind of the artifact with a run's whole result; listed first on its run
+
 
 class Artifact(models.Model):
     """A named piece of a run's output. The row outlives its bytes as a tombstone (`expired_at`)."""

@@ -10,11 +10,10 @@ from typing import IO, Any
 from django.db.models import Case, When, Window
 from django.db.models.functions import RowNumber
 
-from artifacts.blobs import open_blob
-from artifacts.models import Artifact
-from artifacts.services import RESULT
+from artifacts.models import RESULT, Artifact
+from artifacts.storage.blobs import open_blob
 from decisions.errors import ArtifactExpired, ArtifactNotFound, InvalidInput
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 
 CHUNK_MAX = 262_144  # bytes (S0 §4.5 artifactMaxChunkSize)
 _TEXT_TYPES = frozenset(

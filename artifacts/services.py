@@ -11,14 +11,12 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from artifacts.blobs import blob_name, delete_file, list_old_files, write_blob
 from artifacts.models import Artifact
-from artifacts.upload_places import open_upload_names
-from decisions.audit import Deed, record_all
-from decisions.ids import new_id
-from decisions.storable import storable_text
-
-RESULT = "result"  # kind of the whole result; it is named first on its run
+from artifacts.storage.blobs import blob_name, delete_file, list_old_files, write_blob
+from artifacts.storage.staging import open_upload_names
+from decisions.audit.record import Deed, record_all
+from decisions.infra.ids import new_id
+from decisions.validation.storable import storable_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,19 @@ from django.conf import settings
 from django.core.files.base import File
 from django.db import transaction
 
-from artifacts.blobs import blob_name, blob_storage
 from artifacts.models import Artifact, ArtifactUpload
 from artifacts.selectors import describe
-from artifacts.upload_places import Ticket, make_ticket, place_of
-from decisions.audit import Deed, record
-from decisions.deeds import admit_call, begin, use_of
+from artifacts.storage.blobs import blob_name, blob_storage
+from artifacts.storage.staging import Ticket, make_ticket, place_of
+from decisions.audit.record import Deed, record
+from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
-from decisions.ids import new_id
+from decisions.identity.principals import Principal
+from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.ids import new_id
+from decisions.infra.threads import in_long_thread, in_thread, to_its_end
 from decisions.models import Confirmation
-from decisions.portions import AT_ONCE, until_done
-from decisions.principals import Principal
-from decisions.storable import storable_text
-from decisions.threads import in_long_thread, in_thread, to_its_end
+from decisions.validation.storable import storable_text
 
 KIND = "upload"
 OPEN_MAX = 100  # uploads of a workspace that are announced and not complete

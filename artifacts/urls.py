@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from artifacts import upload_views, views
+from artifacts.api import artifacts, uploads
 
 urlpatterns = [
-    path("artifacts/uploads", upload_views.UploadsView.as_view()),
-    path("artifacts/uploads/<id:uploadId>/complete", upload_views.CompleteView.as_view()),
-    path("artifacts/upload/<id:ticket>", upload_views.DoorView.as_view()),
-    path("artifacts/<id:artifactId>", views.ChunkView.as_view()),
-    path("artifacts/<id:artifactId>/content", views.ContentView.as_view()),
+    path("artifacts/uploads", uploads.UploadsView.as_view()),
+    path("artifacts/uploads/<id:uploadId>/complete", uploads.CompleteView.as_view()),
+    path("artifacts/upload/<id:ticket>", uploads.DoorView.as_view()),
+    path("artifacts/<id:artifactId>", artifacts.ChunkView.as_view()),
+    path("artifacts/<id:artifactId>/content", artifacts.ContentView.as_view()),
 ]

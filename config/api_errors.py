@@ -17,7 +17,8 @@ from django.http.response import HttpResponseBase
 from django.views import defaults
 from rest_framework.exceptions import APIException, MethodNotAllowed
 
-from decisions.api_view import ApiView, json_answer
+from decisions.api.drf import bearer_of
+from decisions.api.view import ApiView, json_answer
 from decisions.errors import (
     InvalidInput,
     NotAuthenticated,
@@ -26,8 +27,7 @@ from decisions.errors import (
     TooManyRequests,
     as_told,
 )
-from decisions.ids import new_id
-from decisions.rest import bearer_of
+from decisions.infra.ids import new_id
 
 ADMIN = "/admin"  # its pages are for people; everything else answers programs
 log = logging.getLogger(__name__)

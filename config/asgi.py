@@ -23,18 +23,18 @@ from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
 
-from artifacts.upload_places import read_ticket  # noqa: E402
-from artifacts.upload_views import DOOR  # noqa: E402
+from artifacts.api.uploads import DOOR  # noqa: E402
+from artifacts.storage.staging import read_ticket  # noqa: E402
 from config.api_errors import answer  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
-from decisions.gate import CALL_LIMIT  # noqa: E402
-from mcp_server.http.late import PATHS, McpOverHttp  # noqa: E402
-from runners.remote import close_connections  # noqa: E402
-from runs.conversations.socket import PATH, serve_task  # noqa: E402
-from runs.live.socket import is_live, serve_live  # noqa: E402
-from runs.published import Publisher  # noqa: E402
-from runs.stack.idle import WebUse  # noqa: E402
-from runs.stack.places import places  # noqa: E402
+from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
+from mcp_server.http.lazy_loading import PATHS, McpOverHttp  # noqa: E402
+from runners.targets.runner_endpoint import close_connections  # noqa: E402
+from runs.installation.health.publisher import Publisher  # noqa: E402
+from runs.installation.home.paths import places  # noqa: E402
+from runs.installation.supervision.idle import WebUse  # noqa: E402
+from runs.websockets.conversation import PATH, serve_task  # noqa: E402
+from runs.websockets.live import is_live, serve_live  # noqa: E402
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -11,7 +11,7 @@ from celery import Celery
 from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from kombu.transport.redis import Channel
 
-from runs import unheard_bell
+from runs.queue import wakeup_dedup
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -41,10 +41,10 @@ def ring(queue: str, run_id: str) -> None:
     """Ring once, unless a bell is under way already; raises what the broker
     raises, and the sweeper rings again for what was not heard.
     """
-    if not unheard_bell.is_first(queue):
+    if not wakeup_dedup.is_first(queue):
         return
     try:
         app.send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
     except BaseException:
-        unheard_bell.heard()  # or others would count on it
+        wakeup_dedup.heard()  # or others would count on it
         raise

@@ -13,10 +13,10 @@ from django.http import HttpResponse
 from redis.asyncio import Redis
 from rest_framework.request import Request
 
-from decisions.api_view import OpenView, json_answer
-from decisions.openapi import operation
-from decisions.threads import in_thread
-from runs.health import count_living_workers
+from decisions.api.openapi import operation
+from decisions.api.view import OpenView, json_answer
+from decisions.infra.threads import in_thread
+from runs.installation.health.status import count_living_workers
 
 CHECK_S = 3.0
 HEALTH = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}

@@ -98,10 +98,10 @@ def artifact_storage(url: str, continuity_home: Path) -> dict[str, Any]:
             "signature_version": "s3v4",
             "addressing_style": "path" if endpoint else "auto",
         }
-        return {"BACKEND": "artifacts.s3.BlobS3Storage", "OPTIONS": options}
+        return {"BACKEND": "artifacts.storage.s3.BlobS3Storage", "OPTIONS": options}
     location = parts.path if parts.scheme == "file" else url
     return {
-        "BACKEND": "artifacts.storage.BlobFileStorage",
+        "BACKEND": "artifacts.storage.files.BlobFileStorage",
         "OPTIONS": {"location": location or str(continuity_home / "artifacts")},
     }
 

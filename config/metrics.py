@@ -1,7 +1,7 @@
 """GET /metrics: figures of the whole installation for Prometheus (docs/operations.md).
 
 Every web process tells the same: what is in the database, and what the processes published
-(`runs.published`). A part that is away takes its figures with it and says so in
+(`runs.installation.health.publisher`). A part that is away takes its figures with it and says so in
 `continuity_database_up` or `continuity_redis_up`; a scrape never fails over it.
 """
 
@@ -26,17 +26,18 @@ from prometheus_client.registry import Collector
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from decisions.api_view import ApiView
-from decisions.openapi import operation
-from decisions.rest import HasScope, is_local_call
-from runners.figures import FIGURES, SUM, Figure, Series
-from runs.health import Backlog, Census, take_census
+from decisions.api.drf import HasScope, is_local_call
+from decisions.api.openapi import operation
+from decisions.api.view import ApiView
+from runners.metrics import FIGURES, SUM, Figure, Series
+from runs.installation.health.publisher import publish, read_published
+from runs.installation.health.status import Backlog, Census, take_census
 from runs.models import TERMINAL, RunStatus
-from runs.published import publish, read_published
 from runs.task_templates.registry import list_templates
 
 log = logging.getLogger(__name__)
-# What a worker says of itself as it is now, by the name it has in `runs.published`.
+# What a worker says of itself as it is now, by the name it has in
+# `runs.installation.health.publisher`.
 NOW = {
     "browser_pages": "Pages that workers have open.",
     "browser_sessions": "Named browser sessions that workers hold open between runs.",

@@ -13,9 +13,9 @@ from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerView
 from rest_framework.request import Request
 
-from decisions.api_view import OpenView
-from decisions.openapi import components
-from decisions.rest import JSONRenderer
+from decisions.api.drf import JSONRenderer
+from decisions.api.openapi import components
+from decisions.api.view import OpenView
 
 
 @cache

@@ -16,8 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import home
 from config.model import llm_settings, most_dollars
-from runners.browser.allowed import parse_places
-from runners.workspace.place import WorkspacePolicy
+from runners.network.allowlist import parse_places
+from runners.workspace.workspace import WorkspacePolicy
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -290,11 +290,11 @@ LOGIN_URL = "/admin/login/"
 ONE_TIME_LOGIN = env.bool("CONTINUITY_ONE_TIME_LOGIN", EMBEDDED)
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["decisions.rest.TokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["decisions.rest.HasScope"],
-    "DEFAULT_RENDERER_CLASSES": ["decisions.rest.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["decisions.rest.GatedJSONParser"],
-    "DEFAULT_THROTTLE_CLASSES": ["decisions.rest.TokenThrottle"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["decisions.api.drf.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["decisions.api.drf.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["decisions.api.drf.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["decisions.api.drf.GatedJSONParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["decisions.api.drf.TokenThrottle"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "config.api_errors.handle",
     "UNAUTHENTICATED_USER": None,
@@ -350,8 +350,8 @@ LOG_LEVEL = env.str("CONTINUITY_LOG_LEVEL", "WARNING" if STDIO_DOOR else "INFO")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"redact": {"()": "decisions.logs.RedactSecrets"}},
-    "formatters": {"json": {"()": "decisions.logs.JSONLines"}},
+    "filters": {"redact": {"()": "decisions.security.logs.RedactSecrets"}},
+    "formatters": {"json": {"()": "decisions.security.logs.JSONLines"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",

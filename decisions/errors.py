@@ -34,7 +34,8 @@
     ├── PolicyDenied          a policy rule, or a person, said no
     └── ConfirmationRequired  a person has to say yes first
 
-A door maps these to its own words (config/api_errors.py, mcp_server/answers.py); codes are S0's.
+Each API maps these to its own form (config/api_errors.py, mcp_server/protocol/results.py); the
+codes are S0's.
 """
 
 from __future__ import annotations

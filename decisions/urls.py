@@ -7,23 +7,23 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
-from decisions import confirm_views, outcome_views, user_views
-from decisions.audit_views import AuditView
-from decisions.chat import views as chat_views
-from decisions.confirm_page import confirm_page
-from decisions.one_time_login import one_time_login
+from decisions.identity.one_time_login import one_time_login
+from decisions.views import chat as chat_views
+from decisions.views import confirmation, outcomes, users
+from decisions.views.audit import AuditView
+from decisions.views.confirmation_page import confirm_page
 
 _USER = "api/v1/user/<id:user_id>"
 
 urlpatterns: list[URLPattern] = [
     path("api/v1/chat", chat_views.ChatView.as_view()),
-    path("api/v1/decision/<id:decision_id>/confirm", confirm_views.ConfirmView.as_view()),
-    path("api/v1/decision/<id:decision_id>/outcome", outcome_views.OutcomeView.as_view()),
-    path(f"{_USER}/state", user_views.StateView.as_view()),
-    path(f"{_USER}/objects", user_views.ObjectsView.as_view()),
-    path(f"{_USER}/objects/shell", user_views.ShellView.as_view()),
-    path(f"{_USER}/objects/shell/latest", user_views.LatestShellView.as_view()),
-    path(f"{_USER}/objects/success-path", user_views.SuccessPathView.as_view()),
+    path("api/v1/decision/<id:decision_id>/confirm", confirmation.ConfirmView.as_view()),
+    path("api/v1/decision/<id:decision_id>/outcome", outcomes.OutcomeView.as_view()),
+    path(f"{_USER}/state", users.StateView.as_view()),
+    path(f"{_USER}/objects", users.ObjectsView.as_view()),
+    path(f"{_USER}/objects/shell", users.ShellView.as_view()),
+    path(f"{_USER}/objects/shell/latest", users.LatestShellView.as_view()),
+    path(f"{_USER}/objects/success-path", users.SuccessPathView.as_view()),
     path("confirm/<str:confirmation_id>/<str:signature>", confirm_page, name="confirm_link"),
     path("api/v1/audit", AuditView.as_view()),
     path("admin", RedirectView.as_view(url="/admin/", query_string=True)),

@@ -18,26 +18,26 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
-from decisions.audit import is_about_access
+from decisions.audit.record import is_about_access
 from decisions.errors import Refused, ToolNotFound
-from decisions.schemas import check, whole_numbers
-from decisions.threads import in_thread
-from decisions.trace import brought
-from mcp_server import resources
-from mcp_server.answers import (
+from decisions.infra.threads import in_thread
+from decisions.infra.trace_context import brought
+from decisions.validation.json_schema import check, whole_numbers
+from mcp_server.protocol import resources
+from mcp_server.protocol.progress import Reporter
+from mcp_server.protocol.request_context import Incoming, incoming_of, traceparent_of
+from mcp_server.protocol.results import (
     malfunction,
     refusal,
     resource_error,
     resource_malfunction,
     success,
 )
-from mcp_server.door import Door
-from mcp_server.incoming import Incoming, incoming_of, traceparent_of
-from mcp_server.offers import ListWatch, Offers
-from mcp_server.progress import Reporter
-from mcp_server.tools import Call, Tool, load_offers, load_toolsets
+from mcp_server.protocol.transport import Door
+from mcp_server.tools.list_changes import ListWatch, Offers
+from mcp_server.tools.registry import Call, Tool, load_offers, load_toolsets
 from runners.product import NAME, VERSION
-from runs.tools.refusals import record_refusal
+from runs.direct_calls.refusals import record_refusal
 
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
 _RUNTIME = (

@@ -1,0 +1,1 @@
+"""Tools and where they run: browser, workspace, language models, docker-runner, targets."""

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from decisions.ids import new_id
+from decisions.infra.ids import new_id
 
 
 class BrowserSession(models.Model):
@@ -94,7 +94,8 @@ class ExecutionTarget(models.Model):
         probed_at, probe_error: when its runner was asked for its health last, and why it gave no
             answer; None: it gave one.
         last_seen_at: when it gave one last.
-        catalogue: the tools that its runner published when it was probed last (`runners.offers`).
+        catalogue: the tools that its runner published when it was probed last
+        (`runners.targets.published_tools`).
         catalogue_at, catalogue_error: when it did, and why the last probe could not learn them.
     """
 

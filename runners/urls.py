@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runners import target_views as views
+from runners.targets import views
 
 urlpatterns = [
     path("targets", views.TargetsView.as_view()),

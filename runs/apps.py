@@ -8,8 +8,8 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
 from decisions.signals import confirmation_opened, decision_resolved
+from runs.queries.totals import keep_totals
 from runs.signals import run_of_task_answered, run_of_task_changed
-from runs.totals import keep_totals
 
 
 class RunsConfig(AppConfig):
@@ -34,24 +34,24 @@ class RunsConfig(AppConfig):
 
 
 def _go_on(**signal: Any) -> bool:
-    from runs.resuming import go_on
+    from runs.submission.resume import go_on
 
     return go_on(**signal)
 
 
 def _tell_of(**signal: Any) -> None:
-    from runs.webhooks.asking import tell_of
+    from runs.webhooks.confirmation_messages import tell_of
 
     tell_of(**signal)
 
 
 def _follow(**signal: Any) -> None:
-    from runs.conversations.following import follow
+    from runs.conversations.run_follower import follow
 
     follow(**signal)
 
 
 def _note_answer(**signal: Any) -> None:
-    from runs.conversations.said import note_answer
+    from runs.conversations.messages import note_answer
 
     note_answer(**signal)

@@ -1,5 +1,5 @@
-"""What Celery runs: a doorbell was heard. Ids in, one call; the rules are in runs.worker and
-runs.engine.
+"""What Celery runs: a doorbell was heard. Ids in, one call; the rules are in runs.worker.worker and
+runs.execution.engine.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from runs import outbox, unheard_bell
-from runs.worker import WorkerPlace
+from runs.queue import outbox, wakeup_dedup
+from runs.worker.worker import WorkerPlace
 
 DRAIN_S = 6.0
 _consumers: list[Any] = []  # Celery's own, once it is up
@@ -33,9 +33,9 @@ def work(run_id: str = "", **ignored: Any) -> None:
     arguments.
     """
     _place.open()
-    unheard_bell.heard()
+    wakeup_dedup.heard()
     if _place.draining:
-        outbox.ring(unheard_bell.SHARED_QUEUE, run_id)  # nobody looks here: whoever hears it does
+        outbox.ring(wakeup_dedup.SHARED_QUEUE, run_id)  # nobody looks here: whoever hears it does
     _place.work()
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import Field
 
-from runners.base import Closed, Effect, ToolContext
 from runners.errors import ToolFailed
-from runners.registry import tool
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
 from runs.models import RunStatus
 from runs.task_templates.registry import (
     Conclusion,

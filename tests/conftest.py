@@ -14,11 +14,11 @@ from django.conf import settings
 
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, keep_blob
-from decisions.ids import new_id
-from decisions.principals import Principal, create_token, ensure_workspace, local_principal
+from decisions.identity.principals import Principal, create_token, ensure_workspace, local_principal
+from decisions.infra.ids import new_id
+from runs.lifecycle.slots import ensure_slots
 from runs.models import TERMINAL, Run, RunStatus
-from runs.services import submit_run
-from runs.slots import ensure_slots
+from runs.submission.services import submit_run
 
 # The same examples in every run, or a change would be refused for what another one brought in;
 # HYPOTHESIS_PROFILE=explore looks further. Large inputs are wanted: many rules are about size.

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from django.db.backends.base.operations import BaseDatabaseOperations
 from django.test import TransactionTestCase
 
-from runs.totals import missing_triggers
+from runs.queries.totals import missing_triggers
 
 STANDING = ("auth_permission", "django_content_type")
 # SQLite has no TRUNCATE: removing the runs is counted here, so its lines go after the runs do.

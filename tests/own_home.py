@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from runs.stack.places import Places
-from runs.stack.state import StackInfo, is_up, stack_info
+from runs.installation.home.paths import Places
+from runs.installation.home.state import StackInfo, is_up, stack_info
 
 ROOT = Path(__file__).parent.parent
 _URL = re.compile(r"http://127\.0\.0\.1:\d+")

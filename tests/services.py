@@ -23,7 +23,7 @@ from typing import ClassVar, TypeVar
 
 import psycopg
 
-from runs.stack.redis_server import find_binary
+from runs.installation.home.redis_server import find_binary
 
 START_TIMEOUT_S = 20.0
 # Ends the server with us however we end: read returns when our end of the pipe is gone.

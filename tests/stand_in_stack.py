@@ -10,11 +10,11 @@ import signal
 import sys
 from pathlib import Path
 
-from runs.stack.errors import StackProblem
-from runs.stack.locks import try_lock
-from runs.stack.parts import Part
-from runs.stack.places import Places
-from runs.stack.supervisor import Supervisor
+from runs.installation.home.errors import StackProblem
+from runs.installation.home.locks import try_lock
+from runs.installation.home.paths import Places
+from runs.installation.supervision.services import Part
+from runs.installation.supervision.supervisor import Supervisor
 
 # `worker` leaves a child in a session of its own behind, as Playwright does with Chromium.
 PARTS = {

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runners.base import Closed
 from runners.errors import ToolFailed
+from runners.tools.base import Closed
 from runs.models import RunStatus
 from runs.task_templates.registry import (
     Conclusion,

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field
 
-from runners.base import Closed, Effect
 from runners.errors import NavigationTimeout, ToolFailed
+from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.registry import (
     Conclusion,

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
-from artifacts.downloads import PIECE_BYTES, Pieces, Span, headers_of, safe_name
+from artifacts.api.downloads import PIECE_BYTES, Pieces, Span, headers_of, safe_name
 from artifacts.models import Artifact
 
 INLINE_MAX = 20 * 1024 * 1024  # bytes of a picture that is shown in a page

@@ -26,9 +26,9 @@ from artifacts.selectors import is_text, open_content
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
-from decisions.labels import link_to, moment, pill
-from decisions.principals import admin_principal
-from decisions.wording import shorten, size
+from decisions.identity.principals import admin_principal
+from decisions.presentation.formatting import shorten, size
+from decisions.presentation.html import link_to, moment, pill
 
 PREVIEW_BYTES = 64 * 1024
 

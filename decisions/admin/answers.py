@@ -8,7 +8,7 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
-from decisions.bundles import file_headers, in_portions
+from decisions.audit.bundle import file_headers, in_portions
 
 
 def bundle_file(request: HttpRequest, lines: Iterator[bytes], name: str) -> StreamingHttpResponse:

@@ -19,13 +19,13 @@ from django.utils.safestring import SafeString
 from decisions.admin.answers import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.audit import is_genuine
-from decisions.audit_log import TOOL_IN_SQL, about_tool, export_audit, within
-from decisions.chain import head_of_chain
-from decisions.labels import code, link_about, link_to, moment, pill
+from decisions.audit.chain import head_of_chain
+from decisions.audit.query import TOOL_IN_SQL, about_tool, export_audit, within
+from decisions.audit.record import is_genuine
+from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry, AuditSeal
-from decisions.principals import ensure_workspace
-from decisions.wording import one_line, pretty_json
+from decisions.presentation.formatting import one_line, pretty_json
+from decisions.presentation.html import code, link_about, link_to, moment, pill
 
 # Every distinct value by hops through its index: a DISTINCT would read the whole log.
 _HOPS = """

@@ -16,11 +16,11 @@ from django.utils.safestring import SafeString
 
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.labels import code, link_to, moment, pill
+from decisions.continuity.owner import Owner
+from decisions.continuity.state import AXES, state_of
 from decisions.models import Evidence, Outcome, OutcomeStatus, User, UserObject
-from decisions.owner import Owner
-from decisions.user_state import AXES, state_of
-from decisions.wording import one_line, pretty_json, shorten
+from decisions.presentation.formatting import one_line, pretty_json, shorten
+from decisions.presentation.html import code, link_to, moment, pill
 
 VERSIONS_SHOWN = 50
 NOTHING = SafeString("–")

@@ -19,11 +19,18 @@ from django.utils.safestring import SafeString
 
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.confirmations import confirm, refuse
+from decisions.authorization.confirmations import confirm, refuse
 from decisions.errors import Refused
-from decisions.labels import code, link_to, moment, pill
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
-from decisions.wording import duration, exact_json, one_line, pretty_json, short_id, shorten
+from decisions.presentation.formatting import (
+    duration,
+    exact_json,
+    one_line,
+    pretty_json,
+    short_id,
+    shorten,
+)
+from decisions.presentation.html import code, link_to, moment, pill
 
 _TONES = {
     "waiting": "waiting",

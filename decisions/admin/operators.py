@@ -16,8 +16,8 @@ from django.http.response import HttpResponseBase
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from decisions.audit import Deed, record, record_all
-from decisions.principals import ensure_workspace
+from decisions.audit.record import Deed, record, record_all
+from decisions.identity.principals import ensure_workspace
 
 admin.site.unregister(Account)
 admin.site.unregister(Group)

@@ -17,11 +17,17 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.authorization.policy_rules import (
+    RuleSays,
+    change_rule,
+    list_versions,
+    make_rule,
+    retire_rule,
+)
 from decisions.errors import Refused
-from decisions.labels import TONES, code, link_to, moment, pill
 from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, Workspace
-from decisions.policy_rules import RuleSays, change_rule, list_versions, make_rule, retire_rule
-from decisions.wording import shorten
+from decisions.presentation.formatting import shorten
+from decisions.presentation.html import TONES, code, link_to, moment, pill
 
 _LIST = "admin:decisions_policyrule_changelist"
 

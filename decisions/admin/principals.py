@@ -16,11 +16,11 @@ from django.utils.safestring import SafeString
 from decisions.admin.continuity import kept_of, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.audit import Deed, record
+from decisions.audit.record import Deed, record
 from decisions.errors import InvalidInput
-from decisions.labels import code, link_to, moment
+from decisions.identity.principals import checked_user_id, ensure_workspace
 from decisions.models import Tenant, User, Workspace
-from decisions.principals import checked_user_id, ensure_workspace
+from decisions.presentation.html import code, link_to, moment
 
 
 class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
-from decisions.labels import page_of
+from decisions.presentation.html import page_of
 
 DEEPEST_PAGE = 2000  # further back, a filter finds it faster than a page number
 

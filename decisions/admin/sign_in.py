@@ -9,9 +9,9 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from decisions.audit import Deed, record
-from decisions.one_time_login import one_time_login_allowed
-from decisions.principals import ensure_workspace
+from decisions.audit.record import Deed, record
+from decisions.identity.one_time_login import one_time_login_allowed
+from decisions.identity.principals import ensure_workspace
 
 admin.site.login_template = "admin/decisions/login.html"
 

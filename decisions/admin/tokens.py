@@ -24,12 +24,10 @@ from unfold.widgets import (
 )
 
 from decisions.admin.filters import WorkspaceFilter, workspace_label
-from decisions.admin.making import MakingAdmin
 from decisions.admin.read_only import plain_id
+from decisions.admin.secret_creation import MakingAdmin
 from decisions.errors import Refused
-from decisions.labels import code, link_to, moment, page_of, pill
-from decisions.models import Token
-from decisions.principals import (
+from decisions.identity.principals import (
     DEFAULT_SCOPES,
     LOCAL,
     SCOPES,
@@ -37,8 +35,10 @@ from decisions.principals import (
     create_token,
     default_scopes,
 )
-from decisions.tokens import let_act_for, revoke_token
-from decisions.wording import shorten
+from decisions.identity.tokens import let_act_for, revoke_token
+from decisions.models import Token
+from decisions.presentation.formatting import shorten
+from decisions.presentation.html import code, link_to, moment, page_of, pill
 
 _ACTS_FOR = "decisions_token_acts_for"
 _NAME = r"\A[\w .@:+-]{1,128}\Z"

@@ -16,12 +16,12 @@ import orjson
 from django.db.models import QuerySet
 
 from decisions.chat.responder import TIMEOUT_S
+from decisions.continuity.owner import Owner
 from decisions.errors import IdempotencyConflict
-from decisions.keys import macs
+from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.threads import in_thread
 from decisions.models import ChatAnswer
-from decisions.owner import Owner
-from decisions.portions import AT_ONCE, until_done
-from decisions.threads import in_thread
+from decisions.security.keys import macs
 
 KEY_LIFE = timedelta(hours=24)
 _LOOK_EVERY_S = 0.1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.continuity import USER_ID
-from decisions.contract import BOOL, NUMBER, OBJECT, TEXT, answer
-from decisions.schemas import closed
+from decisions.continuity.contract import BOOL, NUMBER, OBJECT, TEXT, answer
+from decisions.continuity.shared import USER_ID
+from decisions.validation.json_schema import closed
 
 Schema = dict[str, Any]
 MESSAGE_BYTES = 64 * 1024

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from decisions.chat.gate import Gate, added_class
-from decisions.chat.intake import (
+from decisions.chat.analysis.gate import Gate, added_class
+from decisions.chat.analysis.intake import (
     REQUIRED,
     TaskType,
     answers_in,
@@ -17,14 +17,14 @@ from decisions.chat.intake import (
     slots_in,
     task_type_of,
 )
-from decisions.chat.language import Language, language_of
-from decisions.chat.reality_first import has_had_enough
+from decisions.chat.analysis.language import Language, language_of
+from decisions.chat.analysis.reality_first import has_had_enough
 from decisions.chat.risk.judge import Finding, judge
-from decisions.ids import new_id
-from decisions.logs import redact
+from decisions.continuity.owner import Owner
+from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
-from decisions.owner import Owner
-from decisions.portions import AT_ONCE, until_done
+from decisions.security.logs import redact
 
 REMEMBERED = 4000  # characters of the last message that the next one may be about
 LIFE = timedelta(days=30)  # of a conversation, from its last message

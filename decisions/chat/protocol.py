@@ -11,19 +11,19 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from decisions.audit import Deed, record
+from decisions.audit.record import Deed, record
+from decisions.authorization.confirmations import Opened, open_confirmation
+from decisions.chat.analysis.intake import questions_for
+from decisions.chat.analysis.reality_first import RealityCheck, check_reality
 from decisions.chat.conversation import Turn
-from decisions.chat.draft import Judged
-from decisions.chat.intake import questions_for
-from decisions.chat.reality_first import RealityCheck, check_reality
+from decisions.chat.evaluation import Judged
 from decisions.chat.responder import Composed, Decided
-from decisions.confirmations import Opened, open_confirmation
-from decisions.ids import new_id
-from decisions.learning import Forecast
+from decisions.continuity.learning import Forecast
+from decisions.continuity.outcomes import open_outcome
+from decisions.continuity.owner import Owner
+from decisions.identity.principals import Principal
+from decisions.infra.ids import new_id
 from decisions.models import Decision, DecisionKind, Event
-from decisions.outcomes import open_outcome
-from decisions.owner import Owner
-from decisions.principals import Principal
 
 INTENT = 500  # characters of a request that later ones are told of it
 

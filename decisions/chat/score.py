@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from decisions.chat.retrieval import Past, PastEvent, recency
+from decisions.chat.history.retrieval import Past, PastEvent, recency
 
 _WEIGHT_OF_LAYER = {"L1": 0.0, "L2": 0.1, "L3": 0.3, "L4": 0.6}
 _EVENTS, _MOST = 5, 3.0

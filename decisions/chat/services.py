@@ -14,7 +14,9 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.audit import Deed, record
+from decisions.audit.record import Deed, record
+from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.chat.analysis.intake import MAX_QUESTIONS
 from decisions.chat.answers import (
     Call,
     call_of,
@@ -24,18 +26,16 @@ from decisions.chat.answers import (
     once_worded,
     put_wording,
 )
+from decisions.chat.concurrent_changes import look_since
 from decisions.chat.contract import MESSAGE_BYTES
-from decisions.chat.draft import Draft, draft_of, with_what_came_since
-from decisions.chat.intake import MAX_QUESTIONS
+from decisions.chat.evaluation import Draft, draft_of, with_what_came_since
 from decisions.chat.protocol import Answer, ask_back, decide
 from decisions.chat.responder import is_built_in, reply_of
-from decisions.chat.since import look_since
-from decisions.deeds import admit_call, begin, use_of
+from decisions.continuity.owner import Owner, owner_of
 from decisions.errors import IdempotencyConflict, InvalidInput
+from decisions.identity.principals import Principal
+from decisions.infra.threads import in_thread, to_its_end
 from decisions.models import ChatAnswer, Confirmation
-from decisions.owner import Owner, owner_of
-from decisions.principals import Principal
-from decisions.threads import in_thread, to_its_end
 
 
 async def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.db import models
 
 
 class AuditEntry(models.Model):
-    """One deed or refusal, written by `decisions.audit` alone, in the transaction
+    """One deed or refusal, written by `decisions.audit.record` alone, in the transaction
     of what it tells.
     """
 
@@ -40,7 +40,8 @@ class AuditEntry(models.Model):
 
 
 class AuditSeal(models.Model):
-    """One link of the chain beside the log, written by `decisions.sealer` alone (mechanisms 14).
+    """One link of the chain beside the log, written by `decisions.audit.sealer` alone (mechanisms
+    14).
 
     An entry is named by its id and its MAC, which covers the rest of it: so a seal still tells what
     was there after its entry is gone.

@@ -53,7 +53,7 @@ class Event(models.Model):
 
     Attributes:
         id: `entry_id` on every surface.
-        signature: 64 bytes of `decisions.chat.similarity`.
+        signature: 64 bytes of `decisions.chat.history.similarity`.
         impact: Δ by axis, -1..1, as it was expected.
         cost: 0..10.
         layer: of memory, L1..L4.

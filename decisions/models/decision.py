@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from decisions.ids import new_id
+from decisions.infra.ids import new_id
 
 
 def new_confirmation_id() -> str:
@@ -104,7 +104,8 @@ class Delivery(models.TextChoices):
 
 
 class Confirmation(models.Model):
-    """What a decision waits for. `decisions.confirmations` is the sole writer; its status leaves
+    """What a decision waits for. `decisions.authorization.confirmations` is the sole writer; its
+    status leaves
     `waiting` once.
 
     Attributes:

@@ -18,7 +18,9 @@ class Axis(models.TextChoices):
 
 
 class AxisValue(models.Model):
-    """One axis of one user; `decisions.user_state` alone writes it, with a row of evidence."""
+    """One axis of one user; `decisions.continuity.state` alone writes it, with a row of
+    evidence.
+    """
 
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)

@@ -1,16 +1,18 @@
-"""Filters of the admin's pages; what they do: `decisions.wording` and `decisions.labels`."""
+"""Filters of the admin's pages; what they do: `decisions.presentation.formatting` and
+`decisions.presentation.html`.
+"""
 
 from __future__ import annotations
 
 from django import template
 
-from decisions import labels, wording
+from decisions.presentation import formatting, html
 
 register = template.Library()
-register.filter("duration", wording.duration)
-register.filter("size", wording.size)
-register.filter("short_id", wording.short_id)
-register.filter("pretty_json", wording.pretty_json)
-register.filter("one_line", wording.one_line)
-register.filter("moment", labels.moment)
-register.filter("status_pill", labels.status_pill)
+register.filter("duration", formatting.duration)
+register.filter("size", formatting.size)
+register.filter("short_id", formatting.short_id)
+register.filter("pretty_json", formatting.pretty_json)
+register.filter("one_line", formatting.one_line)
+register.filter("moment", html.moment)
+register.filter("status_pill", html.status_pill)

@@ -16,8 +16,8 @@ from mcp_types.jsonrpc import (
 )
 
 from decisions.errors import Refused, TooManyRequests
-from decisions.gate import CALL_LIMIT, load_json
-from mcp_server.gate import judge
+from decisions.validation.json_input import CALL_LIMIT, load_json
+from mcp_server.protocol.input_gate import judge
 
 REVISION = "2025-03-26"
 MAX_MESSAGES = 50

@@ -17,12 +17,12 @@ from mcp_types.jsonrpc import JSONRPCError
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.settings import api_settings
 
-from decisions.arguments import check_content_type, check_encoding
+from decisions.api.arguments import check_content_type, check_encoding
 from decisions.errors import InvalidInput
-from decisions.principals import Principal
-from decisions.threads import in_thread
-from mcp_server.gate import judge
-from mcp_server.http.admission import admit
+from decisions.identity.principals import Principal
+from decisions.infra.threads import in_thread
+from mcp_server.http.access import admit
+from mcp_server.protocol.input_gate import judge
 
 _translated: Callable[..., HttpResponse] = api_settings.EXCEPTION_HANDLER  # type: ignore[assignment]
 AT_ONCE_BYTES = 64 * 1024  # a larger body is judged on a thread

@@ -18,8 +18,8 @@ from mcp_types.jsonrpc import JSONRPCError
 
 from decisions.errors import NotFound
 from mcp_server.http.exchange import Exchange, as_error, judged
-from mcp_server.incoming import Incoming, incoming_of
-from mcp_server.messages import encode
+from mcp_server.protocol.encoding import encode
+from mcp_server.protocol.request_context import Incoming, incoming_of
 from mcp_server.server import ContinuityServer
 
 MESSAGES = "/messages/"

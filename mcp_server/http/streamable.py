@@ -17,15 +17,15 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
-from decisions.gate import CALL_LIMIT
-from decisions.one_line import one_line
-from decisions.rest import count_call
+from decisions.api.drf import count_call
+from decisions.infra.json_line import one_line
+from decisions.validation.json_input import CALL_LIMIT
 from mcp_server.http.batch import Answers, may_be_batch, messages_of
 from mcp_server.http.exchange import BOTH_TYPES, Exchange, as_error, judged
-from mcp_server.http.labels import HEADER as LABEL
-from mcp_server.http.labels import checked, new_label
-from mcp_server.incoming import SCOPE_KEY, Incoming, incoming_of
-from mcp_server.messages import encode
+from mcp_server.http.session_ids import HEADER as LABEL
+from mcp_server.http.session_ids import checked, new_label
+from mcp_server.protocol.encoding import encode
+from mcp_server.protocol.request_context import SCOPE_KEY, Incoming, incoming_of
 from mcp_server.server import ContinuityServer
 
 CallName = tuple[str, str, str | int]  # principal, label, request id

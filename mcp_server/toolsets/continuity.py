@@ -8,16 +8,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from decisions import contract
+from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
 from decisions.chat.services import chat
-from decisions.confirm_tokens import confirm_decision
-from decisions.continuity import told_in_s2
-from decisions.objects import list_objects, put_shell, put_success_path
-from decisions.outcomes import report_outcome
-from decisions.threads import in_thread
-from decisions.user_state import get_state
-from mcp_server.tools import Call, Tool
+from decisions.continuity import contract
+from decisions.continuity.objects import list_objects, put_shell, put_success_path
+from decisions.continuity.outcomes import report_outcome
+from decisions.continuity.shared import told_in_s2
+from decisions.continuity.state import get_state
+from decisions.infra.threads import in_thread
+from mcp_server.tools.registry import Call, Tool
 
 Service = Callable[..., dict[str, Any]]
 _OBJECT_TYPE = {"type": "object_type"}

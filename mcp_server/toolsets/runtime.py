@@ -8,13 +8,16 @@ from typing import Any
 
 from django.conf import settings
 
-from artifacts.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
+from artifacts.api.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.selectors import read_chunk
-from decisions.threads import in_thread
-from mcp_server.tools import Call, Tool
-from runs import contract, selectors, services, waiting
-from runs.answering import answer_run
-from runs.pages import reading as page_reading
+from decisions.infra.threads import in_thread
+from mcp_server.tools.registry import Call, Tool
+from runs.api import contract
+from runs.queries import page_reader, runs
+from runs.streaming import long_poll
+from runs.streaming.long_poll import WAIT_MAX_MS
+from runs.submission import services
+from runs.submission.answer import answer_run
 
 TEMPLATE_FILTER = {"templateId": "template_id"}
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
@@ -22,28 +25,26 @@ SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
 
 async def list_task_templates(call: Call) -> dict[str, Any]:
     """Return every template."""
-    return await in_thread(selectors.list_task_templates, principal=call.principal)
+    return await in_thread(runs.list_task_templates, principal=call.principal)
 
 
 async def run_task_template(call: Call) -> dict[str, Any]:
     """Submit a run and answer as its mode wants."""
-    return await waiting.submit_and_wait(
+    return await long_poll.submit_and_wait(
         principal=call.principal, call=call.arguments, progress=call.progress
     )
 
 
 async def get_task_run(call: Call) -> dict[str, Any]:
     """Return a run as it is."""
-    return await in_thread(
-        selectors.get_run, principal=call.principal, run_id=call.arguments["runId"]
-    )
+    return await in_thread(runs.get_run, principal=call.principal, run_id=call.arguments["runId"])
 
 
 async def list_task_runs(call: Call) -> dict[str, Any]:
     """Return a page of the workspace's runs."""
     asked = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
     return await in_thread(
-        selectors.list_runs,
+        runs.list_runs,
         principal=call.principal,
         max_bytes=settings.MCP_ANSWER_BYTES,
         **asked,
@@ -66,7 +67,7 @@ async def get_artifact(call: Call) -> dict[str, Any]:
 
 async def get_runtime_profile(call: Call) -> dict[str, Any]:
     """Return the limits."""
-    return selectors.get_runtime_profile(principal=call.principal)
+    return runs.get_runtime_profile(principal=call.principal)
 
 
 async def subscribe_task_run_events(call: Call) -> dict[str, Any]:
@@ -75,10 +76,10 @@ async def subscribe_task_run_events(call: Call) -> dict[str, Any]:
     run_id = asked["runId"]
 
     async def tell_steps(_done: int, _total: int, message: str) -> None:
-        run = await in_thread(selectors.get_run, principal=call.principal, run_id=run_id)
+        run = await in_thread(runs.get_run, principal=call.principal, run_id=run_id)
         await call.progress(run["progress"]["doneSteps"], run["progress"]["totalSteps"], message)
 
-    return await waiting.wait_events(
+    return await long_poll.wait_events(
         principal=call.principal,
         run_id=run_id,
         after=asked["after"],
@@ -91,10 +92,10 @@ async def subscribe_task_run_events(call: Call) -> dict[str, Any]:
 
 async def wait_task_run(call: Call) -> dict[str, Any]:
     """Return a run once it is terminal or waits for a person."""
-    return await waiting.wait_run(
+    return await long_poll.wait_run(
         principal=call.principal,
         run_id=call.arguments["runId"],
-        wait_s=_wait_s(call, contract.WAIT_MAX_MS),
+        wait_s=_wait_s(call, WAIT_MAX_MS),
         progress=call.progress,
     )
 
@@ -112,7 +113,7 @@ async def answer_task_run(call: Call) -> dict[str, Any]:
 async def read_page_content(call: Call) -> dict[str, Any]:
     """Return the parts of a kept result that were asked for."""
     return await in_thread(
-        page_reading.read_page_content, principal=call.principal, call=call.arguments
+        page_reader.read_page_content, principal=call.principal, call=call.arguments
     )
 
 
@@ -218,8 +219,8 @@ TOOLS = (
             " grep (RE2 pattern; answers matches) choose; maxChars bounds the answer. While"
             " nextOffset is no null, go on with offset = nextOffset."
         ),
-        input_schema=page_reading.READ_PAGE_CONTENT_INPUT,
-        output_schema=page_reading.READ_PAGE_CONTENT_OUTPUT,
+        input_schema=page_reader.READ_PAGE_CONTENT_INPUT,
+        output_schema=page_reader.READ_PAGE_CONTENT_OUTPUT,
         handler=read_page_content,
         read_only=True,
         idempotent=True,

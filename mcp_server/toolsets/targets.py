@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_server.target_tools import tools_of_targets
+from mcp_server.tools.runner_tools import tools_of_targets
 
 TOOLS = ()
 OFFERED = tools_of_targets

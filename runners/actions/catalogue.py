@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from runners.actions import parameters as given
-from runners.actions import results as told
-from runners.base import Effect
+from runners.actions import parameters as params
+from runners.actions import results
+from runners.tools.base import Effect
 
 ACK_MS = 1500  # until a browser elsewhere has acknowledged an action
 UNHEALTHY_AFTER = 2  # of its timeouts in a row
@@ -24,7 +24,7 @@ class Action:
 
     name: str
     parameters: type[BaseModel]
-    result: type[told.Told]
+    result: type[results.Told]
     effect: Effect
     timeout_ms: int
 
@@ -37,35 +37,41 @@ class Action:
         return self.effect != Effect.ONCE
 
 
-TASK_START = Action("task_start", given.TaskStart, told.TaskStarted, Effect.READ, 20_000)
+TASK_START = Action("task_start", params.TaskStart, results.TaskStarted, Effect.READ, 20_000)
 DEBUGGER_ATTACH = Action(
     "browser_debugger_attach",
-    given.BrowserDebuggerAttach,
-    told.DebuggerAttached,
+    params.BrowserDebuggerAttach,
+    results.DebuggerAttached,
     Effect.READ,
     5_000,
 )
-TASK_STOP = Action("task_stop", given.TaskStop, told.TaskStopped, Effect.AT_LEAST_ONCE, 5_000)
+TASK_STOP = Action("task_stop", params.TaskStop, results.TaskStopped, Effect.AT_LEAST_ONCE, 5_000)
 WAIT_FOR_LOADED = Action(
-    "browser_wait_for_loaded", given.BrowserWaitForLoaded, told.Loaded, Effect.READ, 20_000
+    "browser_wait_for_loaded",
+    params.BrowserWaitForLoaded,
+    results.Loaded,
+    Effect.READ,
+    20_000,
 )
 SCREENSHOT = Action(
-    "browser_screenshot", given.BrowserScreenshot, told.Pictured, Effect.READ, 10_000
+    "browser_screenshot", params.BrowserScreenshot, results.Pictured, Effect.READ, 10_000
 )
 READABILITY = Action(
     "browser_readability_extract",
-    given.BrowserReadabilityExtract,
-    told.PageText,
+    params.BrowserReadabilityExtract,
+    results.PageText,
     Effect.READ,
     10_000,
 )
-DOM_INDEX = Action("browser_dom_index", given.BrowserDomIndex, told.DomIndex, Effect.READ, 10_000)
-XPATH_SCAN = Action(
-    "browser_xpath_scan", given.BrowserXpathScan, told.XpathScan, Effect.READ, 10_000
+DOM_INDEX = Action(
+    "browser_dom_index", params.BrowserDomIndex, results.DomIndex, Effect.READ, 10_000
 )
-CLICK = Action("browser_click", given.BrowserClick, told.Clicked, Effect.ONCE, 5_000)
-TYPE = Action("browser_type", given.BrowserType, told.Typed, Effect.ONCE, 10_000)
-GET_HTML = Action("browser_get_html", given.BrowserGetHtml, told.HtmlKept, Effect.READ, 10_000)
+XPATH_SCAN = Action(
+    "browser_xpath_scan", params.BrowserXpathScan, results.XpathScan, Effect.READ, 10_000
+)
+CLICK = Action("browser_click", params.BrowserClick, results.Clicked, Effect.ONCE, 5_000)
+TYPE = Action("browser_type", params.BrowserType, results.Typed, Effect.ONCE, 10_000)
+GET_HTML = Action("browser_get_html", params.BrowserGetHtml, results.HtmlKept, Effect.READ, 10_000)
 
 ACTIONS: Mapping[str, Action] = {
     action.name: action

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
-from runners.base import Closed, Whole
+from runners.tools.base import Closed, Whole
 
 LONGEST_TEXT = 50_000
 LONGEST_XPATH = 2000

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from runners.actions.parameters import ClickStrategy, TypeStrategy
-from runners.base import Closed
+from runners.tools.base import Closed
 
 
 class Told(Closed):

@@ -20,15 +20,15 @@ from django.urls import reverse
 
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
-from decisions.principals import Principal, admin_principal
+from decisions.identity.principals import Principal, admin_principal
+from runners.admin.side_by_side import rows_of
 from runners.models import ExecutionTarget, TargetKind
-from runners.side_by_side import rows_of
-from runners.snapshots import Compared, compare_with_now, preview_restore, restore
-from runners.targets import Caller
+from runners.targets.snapshots import Compared, compare_with_now, preview_restore, restore
+from runners.targets.targets import Caller
+from runners.targets.workspaces import open_workspace
 from runners.workspace.errors import NotThere, PathDenied, WorkspaceFailed
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 from runners.workspace.writing.snapshots import MOST, list_snapshots
-from runners.workspaces import open_workspace
 
 SHOWN = 200  # snapshots on a page
 ROWS = 3000  # of the table that compares

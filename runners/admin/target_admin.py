@@ -13,11 +13,11 @@ from django.utils.safestring import SafeString
 
 from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
-from decisions.labels import code, link_to, moment, pill
+from decisions.presentation.html import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
 from runners.admin.target_pages import TargetPages, shown_offers, versions_of
 from runners.models import ExecutionTarget, TargetKind
-from runners.remote import endpoint_of
+from runners.targets.runner_endpoint import endpoint_of
 
 
 class KindFilter(admin.SimpleListFilter):

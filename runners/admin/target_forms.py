@@ -15,10 +15,10 @@ from unfold.widgets import (
 
 from decisions.admin.filters import workspace_label
 from decisions.models import Tenant, Workspace
-from runners.gateway.wanted import TIMEOUT_MAX_MS, TIMEOUT_MS
+from runners.gateway.request import TIMEOUT_MAX_MS, TIMEOUT_MS
 from runners.models import ExecutionTarget, TargetKind
-from runners.runner_says import ON_UNREACHABLE
-from runners.targets import TargetSays
+from runners.targets.runner_config import ON_UNREACHABLE
+from runners.targets.targets import TargetSays
 
 
 class TargetForm(forms.Form):

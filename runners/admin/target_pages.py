@@ -15,16 +15,16 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.authorization.policy import policy_for
 from decisions.errors import Refused
-from decisions.labels import TONES, pill
 from decisions.models import AuditEntry, PolicyRule
-from decisions.policy import policy_for
+from decisions.presentation.html import TONES, pill
 from runners.admin.target_forms import FORMS, FolderForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
-from runners.offered_tools import offers_of
-from runners.offers import named_offers
-from runners.remote import probe_target
-from runners.targets import change_target, make_target
+from runners.remote_tools.catalogue import offers_of
+from runners.targets.published_tools import named_offers
+from runners.targets.runner_endpoint import probe_target
+from runners.targets.targets import change_target, make_target
 
 VERSIONS = 50
 VERDICTS = {"allow": "allowed", "deny": "denied", "confirm": "asks a person"}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
 from pydantic.config import JsonDict
 
-from runners.base import Closed, Whole
+from runners.tools.base import Closed, Whole
 
 # Of a caller's time, kept back from waits, so that a page that never rests is still read.
 RESERVE_SECONDS = 2.0

@@ -15,21 +15,21 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from runners.docker_runner.access import Gatekeeper, check_content, check_head
 from runners.docker_runner.catalogue import TOOLS, published
 from runners.docker_runner.envelope import Envelope, read_envelope, wrong_in
 from runners.docker_runner.errors import RunnerBroken, ToolUnknown, WrongArguments, error_of
-from runners.docker_runner.gatekeeper import Gatekeeper, check_content, check_head
-from runners.docker_runner.incoming import Incoming, Receive
 from runners.docker_runner.isolation.base import Isolation, IsolationName, Place
-from runners.docker_runner.offered import MAX_TIMEOUT_MS, Hands
-from runners.docker_runner.progress import Progress, ProgressiveAnswer, Send, send_json
+from runners.docker_runner.load import usage
 from runners.docker_runner.refusals import (
     Busy,
     NoSuchPath,
     Refusal,
     WrongMethod,
 )
-from runners.docker_runner.usage import usage
+from runners.docker_runner.request_body import Incoming, Receive
+from runners.docker_runner.response_stream import Progress, ProgressiveAnswer, Send, send_json
+from runners.docker_runner.tool import MAX_TIMEOUT_MS, Hands
 from runners.errors import ToolFailed
 
 SERVICE = "continuity-docker-runner"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from runners.docker_runner.offered import Offered
+from runners.docker_runner.tool import Offered
 from runners.docker_runner.tools.bash import bash_exec
 from runners.docker_runner.tools.files import file_list, file_read, file_write
 from runners.docker_runner.tools.http_request import http_request

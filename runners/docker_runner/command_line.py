@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from decisions.loopback import is_loopback
-from runners.browser.allowed import allowed_places
+from decisions.security.loopback import is_loopback
+from runners.docker_runner.access import Gatekeeper
 from runners.docker_runner.app import RunnerApp
 from runners.docker_runner.errors import CannotStart
-from runners.docker_runner.gatekeeper import Gatekeeper
 from runners.docker_runner.isolation.base import MIB, Isolation, Limits, Place
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 from runners.docker_runner.isolation.process import ProcessIsolation
-from runners.docker_runner.serving import listen, serve
+from runners.docker_runner.server import listen, serve
+from runners.network.allowlist import allowed_places
 
 HELP = "Execute tools that a gateway sends, in one folder (S3). See docs/docker-runner.md."
 PORT = 18081

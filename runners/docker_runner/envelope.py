@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from decisions.errors import BodyTooLarge as TooManyBytes
 from decisions.errors import MalformedBody
-from decisions.gate import CALL_LIMIT, load_json
+from decisions.validation.json_input import CALL_LIMIT, load_json
 from runners.docker_runner.refusals import BodyTooLarge, InvalidRequest
 
 MAX_BYTES = CALL_LIMIT

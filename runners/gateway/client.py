@@ -10,17 +10,7 @@ from typing import Any
 import httpcore2
 import orjson
 
-from runners.base import ToolCall, ToolResult
 from runners.errors import RunnerFailed, ToolFailed
-from runners.gateway.answer import (
-    Said,
-    WrongAnswer,
-    check_number,
-    code_in,
-    cut_update,
-    failure_of,
-    read_answer,
-)
 from runners.gateway.connections import (
     MAX_WIRE_BYTES,
     TROUBLES,
@@ -31,8 +21,18 @@ from runners.gateway.connections import (
     why_broken,
 )
 from runners.gateway.endpoint import checked_endpoint, host_of, place_of
-from runners.gateway.updates import UpdateCutter
-from runners.gateway.wanted import CallContext, RunnerTarget
+from runners.gateway.request import CallContext, RunnerTarget
+from runners.gateway.response_parser import (
+    Said,
+    WrongAnswer,
+    check_number,
+    code_in,
+    cut_update,
+    failure_of,
+    read_answer,
+)
+from runners.gateway.stream_parser import UpdateCutter
+from runners.tools.base import ToolCall, ToolResult
 
 _REFUSAL_MAX_BYTES = 64 * 1024
 _REFUSAL_S = 2.0  # for the body of an answer that is a failure whatever its body says

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpcore2
 
-from runners.browser.egress import Egress, NameUnknown, NotPublic
+from runners.network.egress import Egress, NameUnknown, NotPublic
 
 MAX_WIRE_BYTES = 8 * 1024 * 1024
 _MAX_CONNECTIONS = 256

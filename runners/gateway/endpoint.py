@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from runners.browser.address import DEFAULT_PORTS, check_address
+from runners.network.address import DEFAULT_PORTS, check_address
 
 
 def checked_endpoint(text: str) -> str:

@@ -11,7 +11,7 @@ import httpcore2
 from runners.errors import ToolFailed
 from runners.gateway.connections import TROUBLES, Exchange, pool, under_way, why_broken
 from runners.gateway.endpoint import checked_endpoint, host_of, place_of
-from runners.gateway.wanted import CATALOGUE_MAX_BYTES, PROBE_S
+from runners.gateway.request import CATALOGUE_MAX_BYTES, PROBE_S
 
 HEALTH = "/health"
 TOOLS = "/tools"

@@ -10,9 +10,9 @@ import anthropic
 import httpx2
 
 from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
-from runners.llm.calls import CallsInMaking, count_of
-from runners.llm.failures import judge
-from runners.llm.signals import Closed, Request
+from runners.llm.provider_errors import judge
+from runners.llm.stream_events import Closed, Request
+from runners.llm.tool_calls import CallsInMaking, count_of
 
 _OWN = "https://api.anthropic.com"
 MAX_TOKENS = 8192  # of one answer, where no setting says: the API wants a number

@@ -21,8 +21,8 @@ from runners.llm.base import (
     ToolSpec,
     Usage,
 )
-from runners.llm.calls import MAX_TEXT
-from runners.llm.signals import Busy, Closed, Cut, Provider, Request
+from runners.llm.stream_events import Busy, Closed, Cut, Provider, Request
+from runners.llm.tool_calls import MAX_TEXT
 
 MAX_TRIES = 4  # of a turn that the server has no time for
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0

@@ -12,9 +12,9 @@ import openai
 import orjson
 
 from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
-from runners.llm.calls import CallsInMaking, count_of
-from runners.llm.failures import judge
-from runners.llm.signals import Closed, Request
+from runners.llm.provider_errors import judge
+from runners.llm.stream_events import Closed, Request
+from runners.llm.tool_calls import CallsInMaking, count_of
 
 _STOPS: Mapping[str, Stop] = {"length": "length", "content_filter": "refusal"}
 _FAILURES = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, AttributeError, KeyError)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, Valida
 from runners.workspace.errors import NotThere, PolicyViolation, WorkspaceFailed
 from runners.workspace.files.paths import POLICY_FILE, shown
 from runners.workspace.files.sandbox import Sandbox, text_of
-from runners.workspace.place import WorkspacePolicy
+from runners.workspace.workspace import WorkspacePolicy
 
 FILE_BYTES = 65_536
 VERSION = r"^1\.0\.(0|[1-9][0-9]*)$"  # a second number that rises means other rules (S4 §0.1)

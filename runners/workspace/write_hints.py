@@ -18,7 +18,7 @@ from runners.workspace.errors import (
     WorkspaceFailed,
     WriteConflict,
 )
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 
 Hints = Mapping[type[WorkspaceFailed], tuple[str, str]]
 _HINTS: Hints = {

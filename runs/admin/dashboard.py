@@ -15,11 +15,11 @@ from django.views.decorators.cache import never_cache
 
 from decisions.admin.decisions import time_left, title_of
 from decisions.models import Confirmation, ConfirmationStatus
-from decisions.wording import duration
-from runs.admin.beats import beats
+from decisions.presentation.formatting import duration
+from runs.admin.heartbeats import beats
 from runs.admin.last_day import last_day
-from runs.admin.questions import question_of
-from runs.admin.run_columns import state_pill, took_ms, waiting
+from runs.admin.runs.columns import state_pill, took_ms, waiting
+from runs.admin.runs.questions import question_of
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
 
 LIVE_MS = 2000

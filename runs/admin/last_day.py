@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import CharField, Count, Sum
 from django.db.models.functions import Cast, Substr
 
-from decisions.wording import duration
+from decisions.presentation.formatting import duration
 from runs.models import ACTIVE, TERMINAL, Run, RunStatus
 
 KEPT_S = 15.0  # at least; a count that took long is kept a hundred times as long

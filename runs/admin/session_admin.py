@@ -19,8 +19,8 @@ from django.utils.safestring import SafeString
 from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
-from decisions.labels import code, link_to, moment, pill
-from decisions.principals import admin_principal
+from decisions.identity.principals import admin_principal
+from decisions.presentation.html import code, link_to, moment, pill
 from runners.models import BrowserSession
 from runs.models import Run, RunStatus, Worker
 from runs.sessions.services import close_session

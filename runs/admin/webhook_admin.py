@@ -17,11 +17,11 @@ from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from decisions.admin.filters import WorkspaceFilter
-from decisions.admin.making import MakingAdmin
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.admin.secret_creation import MakingAdmin
 from decisions.errors import Refused
-from decisions.labels import code, link_to, moment, pill
-from decisions.principals import LOCAL, Principal, admin_principal, ensure_workspace
+from decisions.identity.principals import LOCAL, Principal, admin_principal, ensure_workspace
+from decisions.presentation.html import code, link_to, moment, pill
 from runs.models import UNDER_WAY, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 

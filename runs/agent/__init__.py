@@ -2,5 +2,5 @@
 
 `loop` says what comes next and does it; `context` makes of the journal what the model is told;
 `tools` are those that it sees; `verify` judges its answer. The template is
-`runs.task_templates.agent_task`.
+`runs.task_templates.builtin.agent_task`.
 """

@@ -18,21 +18,34 @@ from typing import Any
 
 from django.conf import settings
 
-from decisions.storable import storable, storable_text
+from decisions.validation.storable import storable, storable_text
 from runners.actions.catalogue import ACTIONS
-from runners.base import Effect
 from runners.errors import ToolFailed
-from runners.figures import model_turn
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
-from runners.registry import get_tool
+from runners.metrics import model_turn
+from runners.tools.base import Effect
+from runners.tools.registry import get_tool
+from runs.agent.answer_check import completion_of
 from runs.agent.budget import is_over, spent
-from runs.agent.context import LAST, error_told, messages_of, room_beside
-from runs.agent.elsewhere import arguments_of, told_elsewhere
-from runs.agent.judging import judged
-from runs.agent.page import act, held_up, look, tab_to_look_at
-from runs.agent.planned import planned_call, told_end, told_start
+from runs.agent.call_validation import judged
+from runs.agent.first_call import planned_call, told_end, told_start
+from runs.agent.history import times_given_back
+from runs.agent.page_state import act, held_up, look, tab_to_look_at
+from runs.agent.prompt import LAST, error_told, messages_of, room_beside
+from runs.agent.redaction import unsplit
+from runs.agent.remote_tools import arguments_of, told_elsewhere
 from runs.agent.results import fitted, read_on
-from runs.agent.seen import (
+from runs.agent.tools import (
+    ASK,
+    COMPLETE,
+    OWN,
+    READ_ON,
+    our_names,
+    own_specs,
+    specs,
+    suggestions_of,
+)
+from runs.agent.view import (
     CALL,
     GIVEN_BACK,
     PAGE,
@@ -45,19 +58,6 @@ from runs.agent.seen import (
     pages_of,
     turns_of,
 )
-from runs.agent.tools import (
-    ASK,
-    COMPLETE,
-    OWN,
-    READ_ON,
-    our_names,
-    own_specs,
-    specs,
-    suggestions_of,
-)
-from runs.agent.verify import completion_of
-from runs.agent.words import unsplit
-from runs.conversations.history import times_given_back
 
 MAX_STEPS = 30  # turns of the model, unless the inputs say
 

@@ -10,17 +10,17 @@ from functools import cache
 from typing import Any
 
 from decisions.errors import InvalidInput
-from decisions.principals import Principal
-from runners.arguments import input_schema, scope_of
-from runners.base import Tool
+from decisions.identity.principals import Principal
 from runners.errors import ToolFailed
+from runners.invocation.arguments import input_schema, scope_of
 from runners.llm.base import ToolSpec
-from runners.registry import list_actions, list_tools
-from runners.targets import Caller
-from runners.told_tools import ToldTool
-from runners.workspaces import check_may_use, open_workspace
-from runs.agent.elsewhere import Offered, specs_elsewhere
-from runs.agent.verify import moved
+from runners.remote_tools.model_facing import ToldTool
+from runners.targets.targets import Caller
+from runners.targets.workspaces import check_may_use, open_workspace
+from runners.tools.base import Tool
+from runners.tools.registry import list_actions, list_tools
+from runs.agent.answer_check import moved
+from runs.agent.remote_tools import Offered, specs_elsewhere
 
 ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
 OWN = frozenset({ASK, COMPLETE, READ_ON})

@@ -9,10 +9,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from runs.changes import NewEvent
-from runs.events.wakeups import announce
+from runs.events.notify import announce
+from runs.lifecycle.changes import NewEvent
+from runs.lifecycle.returning import not_before, update_returning
 from runs.models import Task, TaskEvent
-from runs.rows import not_before, update_returning
 
 
 @transaction.atomic(savepoint=False)  # a number that is seen before its event is never read

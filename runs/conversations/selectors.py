@@ -6,13 +6,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from decisions.principals import Principal
-from decisions.storable import storable_text
+from decisions.identity.principals import Principal
+from decisions.validation.storable import storable_text
 from runs.conversations.errors import TaskNotFound
-from runs.conversations.turns import is_under_way, unfinished_runs
+from runs.conversations.turn_queue import is_under_way, unfinished_runs
 from runs.events.types import EventType
 from runs.models import Run, RunStatus, Task, TaskEvent, TaskMessage, TaskStatus
-from runs.selectors import event_object, first_ones, to_ms
+from runs.queries.runs import event_object, first_ones, to_ms
 
 MESSAGES_SHOWN = 100
 
@@ -28,6 +28,11 @@ def visible_task(principal: Principal, task_id: str) -> Task:
     if task is None:
         raise TaskNotFound(f"There is no task {task_id[:64]}.")
     return task
+
+
+def is_taken_over(task_id: str) -> bool:
+    """Tell whether a person has taken over the page of a task."""
+    return Task.objects.is_taken_over(task_id)
 
 
 def get_task(

@@ -9,18 +9,16 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from decisions.audit import Deed, record
-from decisions.deeds import admit_call, begin, use_of
+from decisions.audit.record import Deed, record
+from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput
-from decisions.ids import new_id
+from decisions.identity.principals import Principal
+from decisions.infra.ids import new_id
 from decisions.models import Confirmation
-from decisions.principals import Principal
-from runs import services
-from runs.answering import answer_run
-from runs.conversations.said import TEMPLATE, OnBusy, Said, SaidAlready, title_of, write_new
+from runs.conversations.messages import TEMPLATE, OnBusy, Said, SaidAlready, title_of, write_new
 from runs.conversations.selectors import message_object, task_object, visible_task
 from runs.conversations.state import at_rest, move_task
-from runs.conversations.turns import (
+from runs.conversations.turn_queue import (
     begin_next,
     hold,
     ids_to_end,
@@ -30,7 +28,9 @@ from runs.conversations.turns import (
     unfinished_runs,
 )
 from runs.models import Run, RunStatus, Task, TaskMessage, TaskStatus
-from runs.resuming import give_back
+from runs.submission import services
+from runs.submission.answer import answer_run
+from runs.submission.resume import give_back
 
 _NEW_TASK = "A task"  # the title of one that nothing was said in yet
 

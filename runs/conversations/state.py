@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from decisions.audit import Deed, record
-from runs.changes import NewEvent
+from decisions.audit.record import Deed, record
 from runs.conversations.log import append
 from runs.events.types import EventType
+from runs.lifecycle.changes import NewEvent
 from runs.models import Run, RunStatus, Task, TaskStatus
 
 _BUT_CREATED = frozenset(TaskStatus) - {TaskStatus.CREATED}

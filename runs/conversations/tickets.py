@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from decisions.errors import NotAuthenticated
-from decisions.keys import mac, macs
-from decisions.principals import Principal, still_may
+from decisions.identity.principals import Principal, still_may
+from decisions.security.keys import mac, macs
 from runs.conversations.selectors import visible_task
 from runs.models import TaskTicket
-from runs.selectors import to_ms
+from runs.queries.runs import to_ms
 
 LIFETIME = timedelta(seconds=60)
 _PREFIX = "tkt_"

@@ -42,7 +42,8 @@ FINAL = frozenset(
     }
 )
 EVENT_TYPES = frozenset(EventType)
-# Those that come by the hundred a second, and the field that is their text (runs.events.pending).
+# Those that come by the hundred a second, and the field that is their text
+# (runs.execution.event_buffer).
 PIECES: dict[str, str] = {EventType.CHAT_DELTA: "content", EventType.TOOL_UPDATE: "delta"}
 
 # What a task's log tells beside the events of its runs: something was said; how things are now;

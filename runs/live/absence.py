@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from runs.models import Run, RunStatus, RunStep, StepStatus
-from runs.step_rulings import is_taken_over
+from runs.models import Run, RunStatus, RunStep, StepStatus, Task
 
 NONE_YET = "The agent has no page open now."
 NOBODY_WORKS = "No page is open: the agent opens one when it works."
@@ -26,7 +25,7 @@ def why_no_page(task_id: str) -> str:
         return _ended(run)
     if run.waiting_for and _had_page(run):
         what = LOST if run.pinned_worker is None else CLOSED
-        return f"{what} {GIVE_BACK if is_taken_over(task_id) else OPENED_ANEW}"
+        return f"{what} {GIVE_BACK if Task.objects.is_taken_over(task_id) else OPENED_ANEW}"
     return NONE_YET
 
 

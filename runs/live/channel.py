@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from django.conf import settings
 
-from decisions.keys import seal, unseal
+from decisions.security.keys import seal, unseal
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

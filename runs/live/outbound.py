@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from decisions.ending import ended
-from runs.live.backlog import Backlog, Message
+from decisions.infra.cancellation import ended
+from runs.live.viewer_queue import Backlog, Message
 
 CLOSE_S = 2.0
 

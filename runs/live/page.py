@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import Error
 
-from decisions.ending import ended
-from decisions.threads import in_thread
-from runners.browser.failures import browser_errors
-from runners.browser.live.person import act
-from runners.browser.live.questions import Questions
+from decisions.infra.cancellation import ended
+from decisions.infra.threads import in_thread
+from runners.browser.errors import browser_errors
+from runners.browser.live.dialogs import Questions
+from runners.browser.live.person_input import act
 from runners.browser.live.screencast import Picture, Screencast
 from runners.errors import ToolFailed
+from runs.live.activity import Doings, tell
 from runs.live.channel import GONE_S
-from runs.live.doings import Doings, tell
 from runs.live.outbound import Outbound
 from runs.live.pages import session_of
-from runs.step_rulings import is_taken_over
+from runs.models import Task
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
-    from runners.browser.tab import Tab
+    from runners.browser.session.tab import Tab
 
 TEND_S = 0.5
 TELL_S = 5.0  # what a person did is told this often
@@ -115,7 +115,7 @@ class LivePage:
             await asyncio.sleep(TEND_S)
 
     async def _look_who_has_it(self) -> None:
-        is_taken = await in_thread(is_taken_over, self.task_id)
+        is_taken = await in_thread(Task.objects.is_taken_over, self.task_id)
         if is_taken != self._is_taken:
             self._is_taken = is_taken
             if self._tab is not None:
@@ -181,7 +181,7 @@ class LivePage:
         self._tell_state()
 
     def _window_wanted(self, told: Mapping[str, Any]) -> None:
-        if self._is_taken:  # it is closed at once (runners.browser.trouble)
+        if self._is_taken:  # it is closed at once (runners.browser.session.crashes)
             self._out.say({"type": "live_tab", "url": str(told.get("url", ""))[:2000]})
 
     # --- what comes in ----------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class LivePage:
 
     async def _is_still_taken(self) -> bool:
         try:
-            return await in_thread(is_taken_over, self.task_id)
+            return await in_thread(Task.objects.is_taken_over, self.task_id)
         except Error as error:
             log.warning("nothing is done on a page while nobody knows who has it: %s", error)
             return False

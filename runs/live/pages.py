@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from runners.browser.session import BrowserSession
+from runners.browser.session.session import BrowserSession
 
 _open: dict[tuple[int, str], tuple[str, BrowserSession]] = {}
 

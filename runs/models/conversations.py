@@ -27,6 +27,14 @@ class MessageRole(models.TextChoices):
     TOOL = "tool"
 
 
+class TaskManager(models.Manager["Task"]):
+    """Queries on tasks that several parts make."""
+
+    def is_taken_over(self, task_id: str) -> bool:
+        """Tell whether a person has the page of a task."""
+        return self.filter(id=task_id, status=TaskStatus.TAKEOVER).exists()
+
+
 class Task(models.Model):
     """A conversation: each message of its user is one run, one after the other.
 
@@ -56,6 +64,8 @@ class Task(models.Model):
     times_given_back = models.IntegerField(default=0)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
+
+    objects = TaskManager()
 
     class Meta:
         constraints = [

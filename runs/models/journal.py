@@ -28,7 +28,7 @@ class RunStep(models.Model):
 
     Attributes:
         paused: what a step had done when it stopped for a person: the calls that it made, with
-            what they answered, and whether a page was open (`runs.pausing`).
+            what they answered, and whether a page was open (`runs.execution.suspension`).
     """
 
     run = models.ForeignKey(
@@ -83,12 +83,12 @@ class RunEvent(models.Model):
 
 class OpenCall(models.Model):
     """A call that the audit log has told the beginning of and not yet the end: whoever deletes the
-    row tells it (`runs.open_calls`).
+    row tells it (`runs.lifecycle.in_flight_calls`).
 
     Attributes:
         opening: the audit row that told its beginning.
         run_id, epoch: of a call of a run: the lease under which it began.
-        process: where it is made (`runs.processes`).
+        process: where it is made (`decisions.infra.processes`).
     """
 
     id = models.CharField(primary_key=True, max_length=64)

@@ -29,7 +29,7 @@ class RunKey(models.Model):
 
 class KeyedCall(models.Model):
     """A direct call's idempotency key: one call per (principal, workspace, tool, key) while it
-    lives (`runs.tools.keyed`).
+    lives (`runs.direct_calls.idempotency`).
 
     Attributes:
         call_id: what the audit log names the call.

@@ -1,4 +1,4 @@
-"""The run itself. `runs.state` is the sole writer of Run.status."""
+"""The run itself. `runs.lifecycle.status` is the sole writer of Run.status."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class Run(models.Model):
     # The task whose message made it (runs/conversations): its runs take turns.
     task_id = models.CharField(max_length=64, null=True)
     owns_session = models.BooleanField(default=True)
-    # Other workers may take steps of this run while its own worker is at it (runs/portions.py).
+    # Other workers may take steps of this run while its own worker is at it
+    # (runs/worker/work_sharing.py).
     shared = models.BooleanField(default=False)
     # Credentials came with it (RunSecret), which are not kept: it cannot be retried.
     holds_secrets = models.BooleanField(default=False, db_default=False)
@@ -139,7 +140,7 @@ class Run(models.Model):
                 name="run_of_task",
                 condition=Q(task_id__isnull=False),
             ),
-            # For whose turn it is (runs/turn.py): the first of each workspace is one probe.
+            # For whose turn it is (runs/queue/order.py): the first of each workspace is one probe.
             models.Index(
                 fields=["workspace_id", "-status", "created_at", "id"],
                 name="run_waiting",

@@ -1,4 +1,4 @@
-"""How many runs there are (`runs.totals`)."""
+"""How many runs there are (`runs.queries.totals`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db import models
 
 class RunTotal(models.Model):
     """How many runs of a workspace are not hidden, by template and status, as far as
-    `RunTotalChange` was folded (`runs.totals`).
+    `RunTotalChange` was folded (`runs.queries.totals`).
 
     Attributes:
         entered: how many ever came into the status; it only grows.
@@ -31,7 +31,9 @@ class RunTotal(models.Model):
 
 
 class RunTotalChange(models.Model):
-    """A run that came into sight, changed its status, or went out of sight (`runs.totals`)."""
+    """A run that came into sight, changed its status, or went out of sight
+    (`runs.queries.totals`).
+    """
 
     workspace_id = models.CharField(max_length=64)
     template_id = models.CharField(max_length=128)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.schemas import PART_ASKED, Schema, closed, list_of
-from runners.sessions import NAME_MAX
+from decisions.validation.json_schema import PART_ASKED, Schema, closed, list_of
+from runners.browser_sessions import NAME_MAX
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _NAME: Schema = {

@@ -9,10 +9,10 @@ from typing import Any
 
 from django.conf import settings
 
-from runners.browser.kept import KeptSessions, get_kept
-from runners.loop import get_loop
-from runners.sessions import held_by, save_state
-from runs.sessions.lease import let_go, user_of
+from runners.browser.pool.pooled_sessions import KeptSessions, get_kept
+from runners.browser_sessions import held_by, save_state
+from runners.invocation.event_loop import get_loop
+from runs.lifecycle.session_lease import let_go, user_of
 
 ANSWER_S = 8.0
 log = logging.getLogger(__name__)

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from decisions.errors import SessionNotFound
-from runners.browser.kept import Lent, get_kept
-from runners.browser.session import BrowserSession
-from runners.loop import get_loop
+from runners.browser.pool.pooled_sessions import Lent, get_kept
+from runners.browser.session.session import BrowserSession
+from runners.browser_sessions import SavedState, StateUnreadable, read_state, save_state
+from runners.invocation.event_loop import get_loop
 from runners.models import BrowserSession as SessionRow
-from runners.sessions import SavedState, StateUnreadable, read_state, save_state
 from runners.trust import TrustLevel
+from runs.lifecycle.session_lease import hand_over
 from runs.models import Run
-from runs.parked import take
-from runs.sessions.lease import hand_over
+from runs.sessions.parked import take
 
 SAVE_S = 8.0  # a state that takes longer to read is left as it was saved before
 CLOSE_S = 5.0

@@ -8,15 +8,15 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from decisions.audit import Deed, record
-from decisions.deeds import admit_call, begin, use_of
+from decisions.audit.record import Deed, record
+from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
-from decisions.ids import new_id
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
+from decisions.infra.ids import new_id
+from runners.browser_sessions import NAME_MAX, find_session, new_session
 from runners.models import BrowserSession
-from runners.sessions import NAME_MAX, find_session, new_session
+from runs.lifecycle.session_lease import locked_row, user_of, users_of
 from runs.models import ACTIVE, Run, Worker
-from runs.sessions.lease import locked_row, user_of, users_of
 
 NAMELESS = "session"
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from decisions.storable import storable
-from runners.registry import get_tool
-from runs.shortening import RESULT_BYTES, shorten
+from decisions.validation.storable import storable
+from runners.tools.registry import get_tool
+from runs.task_templates.truncation import RESULT_BYTES, shorten
 
 
 class Keeper(Protocol):

@@ -12,22 +12,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from django.conf import settings
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
 
-from decisions.masking import MASK
-from decisions.principals import Principal
-from decisions.schemas import compile_schema, marks_secrets, schema_of, secret_paths
-from runners.base import Effect, ToolResult
-from runners.fallback import Elsewhere
-from runs.conversations.history import Told
+from decisions.identity.principals import Principal
+from decisions.security.masking import MASK
+from decisions.validation.json_schema import compile_schema, marks_secrets, schema_of, secret_paths
+from runners.invocation.fallback import Elsewhere
+from runners.invocation.step_call import StepCall
+from runners.tools.base import Effect, ToolResult
+from runs.agent.history import Told
 from runs.models import Run, RunStatus
-from runs.planned import StepCall
-from runs.shortening import answer_schema
+from runs.task_templates import builtin
+from runs.task_templates.truncation import answer_schema
 
 Found = TypeVar("Found")
 
@@ -298,8 +298,8 @@ def template(made: type[TaskTemplate]) -> type[TaskTemplate]:
 
 @cache
 def _templates() -> dict[str, TaskTemplate]:
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        importlib.import_module(f"{__package__}.{module.name}")
+    for module in pkgutil.iter_modules(builtin.__path__):
+        importlib.import_module(f"{builtin.__name__}.{module.name}")
     for name in settings.CONTINUITY_TEMPLATE_MODULES:
         importlib.import_module(name)
     return _found

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from decisions.errors import InvalidInput, Refused, TargetNotFound
-from decisions.principals import Principal
-from runners.arguments import check_args, scope_of
-from runners.base import Tool
+from decisions.identity.principals import Principal
 from runners.errors import ToolFailed
-from runners.fallback import local_tool
-from runners.gateway.wanted import TIMEOUT_MAX_MS
-from runners.registry import get_tool
-from runners.remote import find_runner
-from runners.remote_tools import KIND, find_tool, runner_for
-from runners.targets import Caller
-from runners.workspaces import check_may_use, open_workspace
+from runners.gateway.request import TIMEOUT_MAX_MS
+from runners.invocation.arguments import check_args, scope_of
+from runners.invocation.fallback import local_tool
+from runners.remote_tools.lookup import KIND, find_tool, runner_for
+from runners.targets.runner_endpoint import find_runner
+from runners.targets.targets import Caller
+from runners.targets.workspaces import check_may_use, open_workspace
+from runners.tools.base import Tool
+from runners.tools.registry import get_tool
 from runs.task_templates.registry import StepPlan, TaskTemplate
 
 OWN_TAB = "read_page"  # the one tool of a browser that leaves nothing on the page that steps share

@@ -11,13 +11,13 @@ import time
 
 from django.db import Error
 
-from decisions.outages import Outage
-from decisions.threads import in_thread
-from runs.unchanged import Watch
+from decisions.infra.outages import Outage
+from decisions.infra.staleness import Watch
+from decisions.infra.threads import in_thread
 from runs.webhooks import deliveries
 from runs.webhooks.deliveries import Claim
-from runs.webhooks.sending import Answer, post
 from runs.webhooks.signing import headers
+from runs.webhooks.transport import Answer, post
 
 AT_ONCE = 16
 LOOK_EVERY_S = 1.0

@@ -20,14 +20,14 @@ from django.db import transaction
 from django.db.models import F
 
 from artifacts.selectors import artifact_ids_of
-from decisions.audit import Deed, record
-from decisions.keys import unseal
+from decisions.audit.record import Deed, record
+from decisions.infra.staleness import Watch
+from decisions.security.keys import unseal
 from runners.trust import TrustLevel
 from runs.models import UNDER_WAY, DeliveryStatus, Run, Webhook, WebhookDelivery
-from runs.selectors import run_object
-from runs.unchanged import Watch
-from runs.webhooks.asking import body_of_decision
-from runs.webhooks.sending import Answer
+from runs.queries.runs import run_object
+from runs.webhooks.confirmation_messages import body_of_decision
+from runs.webhooks.transport import Answer
 
 MAX_TRIES = 8
 FIRST_PAUSE_S = 15.0  # times four after each try: the eighth is 23 hours after the first

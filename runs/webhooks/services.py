@@ -8,16 +8,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from decisions.audit import Deed, record
-from decisions.deeds import admit_call, begin, use_of
+from decisions.audit.record import Deed, record
+from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
-from decisions.ids import new_id
-from decisions.keys import seal
-from decisions.principals import Principal
-from runners.browser.address import check_address
+from decisions.identity.principals import Principal
+from decisions.infra.ids import new_id
+from decisions.security.keys import seal
 from runners.errors import AddressNotAllowed, InvalidTarget
+from runners.network.address import check_address
 from runs.models import UNDER_WAY, DeliveryStatus, Webhook, WebhookDelivery
-from runs.selectors import to_ms
+from runs.queries.runs import to_ms
 from runs.webhooks import deliveries
 from runs.webhooks.signing import new_secret
 

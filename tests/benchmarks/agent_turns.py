@@ -66,8 +66,8 @@ def heard_after(said_at: list[float], heard: Mapping[int, float]) -> list[float]
 
 def ours(model: ModelServer, web: str, token: str) -> tuple[list[float], list[float]]:
     """Have an agent do it; return the periods of its turns, and when its words were heard."""
-    from decisions.principals import local_principal
-    from runs.services import submit_run
+    from decisions.identity.principals import local_principal
+    from runs.submission.services import submit_run
 
     model.answer = thinking = Thinking()
     run_id = submit_run(
@@ -156,7 +156,7 @@ def main() -> None:
         import django  # only now the environment says where everything is
 
         django.setup()
-        from decisions.principals import create_token
+        from decisions.identity.principals import create_token
 
         port = free_port()
         for command in (["serve", "--port", str(port)], ["worker"], ["scheduler"]):

@@ -40,8 +40,8 @@ def kept(data: bytes) -> tuple[str, str]:
     django.setup()
     from artifacts.models import Artifact
     from artifacts.services import artifact_rows, keep_blob
-    from decisions.ids import new_id
-    from decisions.principals import create_token, local_principal
+    from decisions.identity.principals import create_token, local_principal
+    from decisions.infra.ids import new_id
 
     principal = local_principal()
     blob = keep_blob(data, name="result.json", mime_type="application/json")

@@ -33,7 +33,7 @@ WHERE s.position > %s AND s.position <= %s ORDER BY s.position"""
 
 def write(rows: int) -> None:
     """Write audit rows as a run's way leaves them."""
-    from decisions.audit import Deed, record_all
+    from decisions.audit.record import Deed, record_all
 
     told = {"from": "queued", "to": "running", "workerId": "wrk_01kb3x5j2e6s9w1z4b7f0h3k5m"}
     place = "ten_01kb3x5j2e6s9w1z4b7f0h3k5m", "ws_01kb3x5j2e6s9w1z4b7f0h3k5m"
@@ -55,7 +55,7 @@ def write(rows: int) -> None:
 
 def sealed_per_s() -> float:
     """Return how many rows of a backlog are sealed in a second."""
-    from decisions.sealer import Sealer
+    from decisions.audit.sealer import Sealer
 
     write(ROWS)
     began = time.perf_counter()
@@ -87,7 +87,7 @@ def inserted_per_s() -> float:
 
 def checked_per_s() -> float:
     """Return how many rows are checked in a second."""
-    from decisions.audit_check import check_audit_log
+    from decisions.audit.verify import check_audit_log
 
     began = time.perf_counter()
     found = check_audit_log(processes=os.cpu_count() or 1)
@@ -99,8 +99,8 @@ def read_per_s() -> float:
     """Return how many rows are read and hashed once in a second."""
     from django.db import connection
 
-    from decisions.audit_check import PORTION as PAGE
-    from decisions.chain import head_of_chain
+    from decisions.audit.chain import head_of_chain
+    from decisions.audit.verify import PORTION as PAGE
 
     last = head_of_chain().position
     began = time.perf_counter()
@@ -114,8 +114,8 @@ def read_per_s() -> float:
 
 def lateness_ms() -> list[float]:
     """Return, portion by portion, how long after its commit its last row was sealed."""
+    from decisions.audit.sealer import Sealer
     from decisions.models import AuditEntry, AuditSeal
-    from decisions.sealer import Sealer
 
     sealer, over, late = Sealer(), threading.Event(), []
     sealer.start()

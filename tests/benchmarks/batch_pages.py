@@ -32,12 +32,12 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from playwright.async_api import Browser, Page, async_playwright  # noqa: E402
 
-from decisions.principals import local_principal  # noqa: E402
-from runners.browser.chromium import find_chromium, launch_args  # noqa: E402
-from runners.loop import get_loop  # noqa: E402
-from runs.selectors import get_run  # noqa: E402
-from runs.services import submit_run  # noqa: E402
-from runs.worker import WorkerPlace  # noqa: E402
+from decisions.identity.principals import local_principal  # noqa: E402
+from runners.browser.pool.chromium import find_chromium, launch_args  # noqa: E402
+from runners.invocation.event_loop import get_loop  # noqa: E402
+from runs.queries.runs import get_run  # noqa: E402
+from runs.submission.services import submit_run  # noqa: E402
+from runs.worker.worker import WorkerPlace  # noqa: E402
 from tests.benchmarks.page_server import pages  # noqa: E402
 from tests.benchmarks.rounds import alternate, ratio, report, spread  # noqa: E402
 

@@ -19,13 +19,13 @@ from typing import Any
 
 from playwright.async_api import Page
 
-from runners.base import ToolCall, ToolContext
 from runners.browser.actions.browser_readability_extract import WHOLE_TEXT
 from runners.browser.page_scripts import actor_script, cover_script, reader_script
-from runners.browser.runtime import get_runtime
-from runners.browser.session import BrowserSession
-from runners.invoke import invoke
-from runners.loop import get_loop
+from runners.browser.pool.runtime import get_runtime
+from runners.browser.session.session import BrowserSession
+from runners.invocation.event_loop import get_loop
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolContext
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.pages import serve_pages
 

@@ -33,7 +33,7 @@ _number = count()
 
 def fill(owner: Any) -> None:
     """Give a user a past of messages that differ, one in twenty of them grave."""
-    from decisions.chat.similarity import signature
+    from decisions.chat.history.similarity import signature
     from decisions.models import Decision, Event
 
     texts = [one.text for one in own_set()]
@@ -99,10 +99,10 @@ def write(owner: Any) -> None:
     """Write the rows of one decision, and nothing else."""
     from django.db import transaction
 
-    from decisions.audit import Deed, record
-    from decisions.learning import Forecast
+    from decisions.audit.record import Deed, record
+    from decisions.continuity.learning import Forecast
+    from decisions.continuity.outcomes import open_outcome
     from decisions.models import ChatAnswer, Conversation, Decision, Event
-    from decisions.outcomes import open_outcome
 
     number, now = next(_number), datetime.now(UTC)
     with transaction.atomic():
@@ -173,8 +173,8 @@ def measure(database: str) -> None:
     from django.core.management import call_command
     from django.db import connection
 
-    from decisions.owner import Owner
-    from decisions.principals import local_principal
+    from decisions.continuity.owner import Owner
+    from decisions.identity.principals import local_principal
 
     call_command("migrate", verbosity=0)
     me = local_principal()

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from runners.workspace.place import Workspace, WorkspacePolicy
+from runners.workspace.workspace import Workspace, WorkspacePolicy
 from runners.workspace.writing.line_diff import apply_diff, diff_lines, undo_diff
-from runners.workspace.writing.writing import preview_text
+from runners.workspace.writing.write_text import preview_text
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 WORDS = ["changeBg", "setVar", "jumpScene", "choose", "label", "bgm", "end", "intro", "say"]

@@ -93,12 +93,12 @@ class Side:
 
 def our_side(url: str) -> Side:
     """Return our server's side: an event is written to the rows, and told after the commit."""
-    from decisions.principals import create_token, local_principal
-    from runs.changes import NewEvent, Transition
-    from runs.events import wakeups
+    from decisions.identity.principals import create_token, local_principal
+    from runs.events import notify
+    from runs.lifecycle.changes import NewEvent, Transition
+    from runs.lifecycle.transition import apply
     from runs.models import Run
-    from runs.services import submit_run
-    from runs.transition import apply
+    from runs.submission.services import submit_run
 
     run_id = submit_run(
         principal=local_principal(),
@@ -108,13 +108,13 @@ def our_side(url: str) -> Side:
     ).run_id
     run = Run.objects.get(id=run_id)
     went_out: list[float] = []
-    publish = wakeups._bell.publish
+    publish = notify._bell.publish
 
     def noting(message: str) -> None:
         went_out.append(time.perf_counter())
         publish(message)
 
-    wakeups._bell.publish = noting  # type: ignore[method-assign]
+    notify._bell.publish = noting  # type: ignore[method-assign]
 
     def tell() -> float:
         event = NewEvent("tool.update", {"text": TEXT})

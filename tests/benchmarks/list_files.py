@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.place import WorkspacePolicy
+from runners.workspace.workspace import WorkspacePolicy
 from tests.benchmarks.big_tree import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 

@@ -5,7 +5,7 @@ PostgreSQL with fsync. Three workspaces share the runs: one that has most of the
 are all older than anybody else's, one that has a few among the newest. A list is `list_runs` as the
 doors call it: a page, here of 10 so that a thousand runs fill it too, the exact total, every
 filter. A whole run's writes are those of submit, claim, step and end, with the triggers of
-runs/totals.py and without.
+runs/queries/totals.py and without.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fill(rows: int) -> None:
     """Make the table of runs hold just these rows, counted."""
     from django.db import connection
 
-    from runs.totals import fold_totals, mend_totals
+    from runs.queries.totals import fold_totals, mend_totals
 
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE runs_run, runs_runtotal, runs_runtotalchange CASCADE")
@@ -65,7 +65,7 @@ def fill(rows: int) -> None:
 
 def caller(workspace_id: str) -> Any:
     """Return a caller of a workspace."""
-    from decisions.principals import DEFAULT_SCOPES, Principal
+    from decisions.identity.principals import DEFAULT_SCOPES, Principal
 
     return Principal("token:bench", "ten_bench", workspace_id, DEFAULT_SCOPES, "local")
 
@@ -90,7 +90,7 @@ def use(database: str) -> None:
 
 def lists(workspace: str, filters: dict[str, Any]) -> dict[str, Any]:
     """Return the p95 in ms with few runs and with many, measured in turn."""
-    from runs.selectors import list_runs
+    from runs.queries.runs import list_runs
 
     principal = caller(f"ws_{workspace}")
 
@@ -107,7 +107,7 @@ def lists(workspace: str, filters: dict[str, Any]) -> dict[str, Any]:
 
 def deep_ms() -> dict[str, float]:
     """Return the median time of a page deep in the list, by its offset."""
-    from runs.selectors import list_runs
+    from runs.queries.runs import list_runs
 
     principal = caller("ws_big")
     total = list_runs(principal=principal, limit=1)["total"]
@@ -145,11 +145,11 @@ def write_cost() -> dict[str, Any]:
 
 def one_whole_run() -> None:
     """Write what a run of one step writes from its submit to its end, in the product's own ways."""
-    from runs import claims
-    from runs.changes import NewEvent, Plus, StepChange, Transition
+    from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
+    from runs.lifecycle.status import move
     from runs.models import RunStatus, StepStatus
-    from runs.services import submit_run
-    from runs.state import move
+    from runs.queue import leases
+    from runs.submission.services import submit_run
 
     submit_run(
         principal=caller("ws_write"),
@@ -157,7 +157,7 @@ def one_whole_run() -> None:
         inputs={"urls": ["https://pages.example/1"]},
         options={"mode": "async"},
     )
-    held = claims.claim("wrk_bench", lambda run: claims.Opening(claims.read_journal(run), []))
+    held = leases.claim("wrk_bench", lambda run: leases.Opening(leases.read_journal(run), []))
     assert held is not None
     step = StepChange(0, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"index": 0})], {})
     guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": held.epoch}
@@ -200,7 +200,7 @@ def measure() -> None:
     from django.core.management import call_command
     from django.db import connection
 
-    from runs.slots import ensure_slots
+    from runs.lifecycle.slots import ensure_slots
 
     settings.CONTINUITY_DOORBELL = f"{__name__}.be_quiet"
     with connection.cursor() as cursor:

@@ -93,8 +93,8 @@ def fill() -> Asked:
 
     from artifacts.models import Artifact
     from artifacts.services import artifact_rows, keep_blob
-    from decisions.ids import new_id
-    from decisions.principals import local_principal
+    from decisions.identity.principals import local_principal
+    from decisions.infra.ids import new_id
     from runs.models import Run
 
     call_command("migrate", verbosity=0)

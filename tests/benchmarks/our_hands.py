@@ -16,10 +16,10 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
 django.setup()
 
-from decisions.principals import Principal, local_principal  # noqa: E402
-from runners.targets import TargetSays, allow_on_target, make_target  # noqa: E402
+from decisions.identity.principals import Principal, local_principal  # noqa: E402
+from runners.targets.targets import TargetSays, allow_on_target, make_target  # noqa: E402
 from runs.models import ACTIVE, Run, RunStatus, RunStep  # noqa: E402
-from runs.services import submit_run  # noqa: E402
+from runs.submission.services import submit_run  # noqa: E402
 from tests.benchmarks.rounds import shape  # noqa: E402
 
 DRAIN_S = 120.0

@@ -16,11 +16,11 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
 django.setup()
 
-from decisions.principals import Principal, local_principal  # noqa: E402
-from decisions.threads import in_thread  # noqa: E402
+from decisions.identity.principals import Principal, local_principal  # noqa: E402
+from decisions.infra.threads import in_thread  # noqa: E402
 from runs.models import ACTIVE, Run  # noqa: E402
-from runs.services import submit_run  # noqa: E402
-from runs.waiting import wait_run  # noqa: E402
+from runs.streaming.long_poll import wait_run  # noqa: E402
+from runs.submission.services import submit_run  # noqa: E402
 
 
 def submit(principal: Principal) -> str:

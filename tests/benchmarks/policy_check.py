@@ -26,9 +26,9 @@ def _ms_each(call: Callable[[], object]) -> float:
 def _measure() -> dict[str, list[float]]:
     from django.db import connection
 
-    from decisions.policy import judge
-    from decisions.policy_rules import RuleSays, make_rule
-    from decisions.principals import local_principal
+    from decisions.authorization.policy import judge
+    from decisions.authorization.policy_rules import RuleSays, make_rule
+    from decisions.identity.principals import local_principal
 
     me = local_principal()
 

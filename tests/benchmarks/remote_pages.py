@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from runners.base import ToolContext
-from runners.browser.read_page import ReadPage, read_page
-from runners.browser.runtime import get_runtime
-from runners.browser.session import BrowserSession
-from runners.loop import get_loop
+from runners.browser.pool.runtime import get_runtime
+from runners.browser.session.session import BrowserSession
+from runners.browser.tools.read_page import ReadPage, read_page
+from runners.invocation.event_loop import get_loop
+from runners.tools.base import ToolContext
 from runners.trust import TrustLevel
 from tests.benchmarks.page_server import pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 import httpx
 import orjson
 
-from runners.base import ToolCall
 from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool
-from runners.gateway.wanted import CallContext, RunnerTarget
+from runners.gateway.request import CallContext, RunnerTarget
+from runners.tools.base import ToolCall
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 CALLS = 300

@@ -25,10 +25,10 @@ from typing import Any
 import httpx
 import psutil
 
-from runners.base import ToolCall
 from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool
-from runners.gateway.wanted import CallContext, RunnerTarget
+from runners.gateway.request import CallContext, RunnerTarget
+from runners.tools.base import ToolCall
 from tests.benchmarks.durable_runs import ROOT, environment, worker
 from tests.benchmarks.rounds import report, shape
 from tests.benchmarks.runner_calls import running

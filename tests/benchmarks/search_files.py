@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.place import WorkspacePolicy
-from runners.workspace.search import ripgrep, searching
+from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
+from runners.workspace.workspace import WorkspacePolicy
 from tests.benchmarks.big_tree import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
@@ -53,7 +53,7 @@ def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> 
     found = shutil.which("rg") if with_ripgrep else None
     ripgrep.find_ripgrep = lambda: found  # type: ignore[assignment]
     policy = WorkspacePolicy()
-    search = searching.Search(
+    search = file_search.Search(
         ".",
         line_pattern(regex),
         None,
@@ -62,7 +62,7 @@ def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> 
         time.monotonic() + 60,
     )
     with Sandbox(root, policy.forbidden) as box:
-        searching.search_below(box, search)
+        file_search.search_below(box, search)
 
 
 def bare_ripgrep(root: Path, regex: str) -> list[tuple[str, int, str]]:

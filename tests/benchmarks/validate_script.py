@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.place import Workspace
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import Project
+from runners.workspace.workspace import Workspace
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.webgal import sample_game
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection, connections
 
-from decisions import threads
-from decisions.principals import Principal, create_token
-from runs.worker import WorkerPlace
+from decisions.identity.principals import Principal, create_token
+from decisions.infra import threads
+from runs.worker.worker import WorkerPlace
 from tests.contract.mcp_host import Host, OpenDoor, StdioHost
 from tests.contract.mcp_web_host import SseHost, WebHost
 

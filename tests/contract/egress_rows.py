@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from decisions.models import AuditEntry
-from runners.browser.runtime import get_runtime
+from runners.browser.pool.runtime import get_runtime
 from tests.contract.bad_inputs import Row
 from tests.support.forbidden import ForbiddenPlace, egress_open_to, forbidden_place
 from tests.support.pages import Answer, serve_pages

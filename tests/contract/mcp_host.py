@@ -15,13 +15,13 @@ from typing import Any
 
 from django.conf import settings
 
-from decisions.principals import Principal
-from mcp_server.door import Door
-from mcp_server.incoming import Incoming
+from decisions.identity.principals import Principal
+from mcp_server.protocol.request_context import Incoming
+from mcp_server.protocol.transport import Door
 from mcp_server.server import ContinuityServer
-from mcp_server.stdio import gated_stdio
-from mcp_server.wire import Wire
-from runners.remote import close_connections
+from mcp_server.stdio.descriptors import Wire
+from mcp_server.stdio.transport import gated_stdio
+from runners.targets.runner_endpoint import close_connections
 from tests.support.rest import SHAPE
 
 PATIENCE_S = 60.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import httpx
 
-from decisions.principals import authenticate
+from decisions.identity.principals import authenticate
 from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host
 from tests.support.rest import NO_TLS, bearer
 

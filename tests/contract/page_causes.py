@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runners.browser.runtime import get_runtime
-from runners.loop import get_loop
+from runners.browser.pool.runtime import get_runtime
+from runners.invocation.event_loop import get_loop
 from tests.contract.surface import Answer, Surface
 from tests.support.login_site import PASSWORD, USERNAME
 from tests.support.pages import PageServer, html

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.contract.bad_inputs import Row, rows
 from tests.support.agent_goals import results
 from tests.support.canaries import every_file, every_row, seen

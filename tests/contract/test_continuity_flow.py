@@ -9,8 +9,8 @@ import httpx
 import pytest
 from mcp import Client
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, Evidence, Outcome
-from decisions.principals import Principal
 from mcp_server.server import ContinuityServer
 from tests.contract.continuity_calls import CALLS, Ask, over_mcp, over_rest
 from tests.contract.mcp_host import Host, OpenDoor

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.confirmations import open_confirmation
+from decisions.authorization.confirmations import open_confirmation
+from decisions.continuity.outcomes import open_outcome
+from decisions.identity.principals import Principal
 from decisions.models import Outcome
-from decisions.outcomes import open_outcome
-from decisions.principals import Principal
 from tests.contract.bad_inputs import Row, rows
 from tests.contract.continuity_calls import Ask, cannot_be_said_over_rest, over_mcp, over_rest
 from tests.contract.mcp_host import Host

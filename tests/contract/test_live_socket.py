@@ -13,10 +13,10 @@ import redis
 from django.conf import settings
 from websockets.exceptions import InvalidStatus
 
-from decisions.principals import Principal, create_token
+from decisions.identity.principals import Principal, create_token
 from runs.conversations.services import take_over_task
-from runs.live import socket
 from runs.live.channel import UP, down, pack, unpack
+from runs.websockets import live as websockets_live
 from tests.support.rest import told
 from tests.support.sockets import Frame, Page, page
 
@@ -191,7 +191,7 @@ def test_input_that_is_no_good_is_answered_and_tells_nothing_of_what_was_typed(
 def test_where_no_worker_has_the_page_it_is_said_why(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socket, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(websockets_live, "PATIENCE_S", 0.5)
     with live(web, make_task("say hi"), token=token) as line:
         frame = line.get()
     assert (frame["type"], frame["page"]) == ("live_state", False)

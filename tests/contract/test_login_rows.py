@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run, RunSecret
 from tests.contract import rest_calls
 from tests.contract.bad_inputs import HERE, Row, encode, rows

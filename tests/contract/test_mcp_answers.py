@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from decisions.errors import NotReady
-from decisions.principals import Principal
-from mcp_server.incoming import Incoming
-from mcp_server.tools import Call, Tool
-from runs.contract import NO_INPUT, RUN_ID_INPUT
+from decisions.identity.principals import Principal
+from mcp_server.protocol.request_context import Incoming
+from mcp_server.tools.registry import Call, Tool
+from runs.api.contract import NO_INPUT, RUN_ID_INPUT
 from tests.contract.mcp_host import (
     Host,
     OpenDoor,

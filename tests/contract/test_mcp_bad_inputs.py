@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from artifacts.models import Artifact
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runners.models import BrowserSession
 from runs.models import Run
 from tests.contract.bad_inputs import Row, encode, raw_line, rows

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from decisions.confirmations import confirm, refuse
-from decisions.policy_rules import RuleSays, make_rule
+from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from runs.models import Run
 from tests.contract.mcp_host import Host, error_of, structured
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_server.tools import Tool, load_toolsets
+from mcp_server.tools.registry import Tool, load_toolsets
 from tests.contract.mcp_host import Host, error_in_s2, error_of, structured
 from tests.support.continuity import PATH, SHELL
 

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from django.conf import settings
 
+from decisions.api.throttle import CallCounter
 from decisions.errors import TooManyRequests
-from decisions.gate import CALL_LIMIT
+from decisions.identity.principals import create_token
 from decisions.models import Token
-from decisions.principals import create_token
-from decisions.throttle import CallCounter
+from decisions.validation.json_input import CALL_LIMIT
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest import NO_TLS, bearer, refusal

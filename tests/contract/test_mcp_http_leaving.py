@@ -9,8 +9,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from runs.events import hub
 from runs.models import Run
+from runs.streaming import hub
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest import bearer

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from django.db import DatabaseError
 
-from decisions.principals import Principal, create_token
-from mcp_server import offers
-from runners.targets import TargetSays, allow_on_target, make_target
+from decisions.identity.principals import Principal, create_token
+from mcp_server.tools import list_changes
+from runners.targets.targets import TargetSays, allow_on_target, make_target
 from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host, OpenDoor, StdioHost
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, data_of
 from tests.support.rest import bearer
@@ -28,7 +28,7 @@ LISTEN = {"notifications": {"toolsListChanged": True, "promptsListChanged": True
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have lists looked at without waiting."""
-    monkeypatch.setattr(offers, "LOOK_S", 0.05)
+    monkeypatch.setattr(list_changes, "LOOK_S", 0.05)
 
 
 @pytest.fixture

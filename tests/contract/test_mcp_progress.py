@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_server import progress
+from mcp_server.protocol import progress
 from runs.models import Run
 from tests.contract.mcp_host import Host, structured
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, OpenDoor, StdioHost, structured
 from tests.support.rest import SHAPE

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
-from decisions.principals import Principal
-from decisions.schemas import compile_schema
+from decisions.validation.json_schema import compile_schema
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetSays, allow_on_target, make_target
 from tests.contract.mcp_host import INITIALIZE, Host, error_of, structured
 from tests.contract.mcp_web_host import SseHost, WebHost
 from tests.support.stub_runner import Line, StubRunner, saying, stub_runner

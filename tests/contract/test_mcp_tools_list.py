@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from decisions.schemas import compile_schema
-from mcp_server.tools import Tool, UnknownToolset, check_toolsets, load_toolsets
+from decisions.validation.json_schema import compile_schema
+from mcp_server.tools.registry import Tool, UnknownToolset, check_toolsets, load_toolsets
 from tests.contract.mcp_host import Host
 
 pytest_plugins = ["tests.support.rest_fixtures"]

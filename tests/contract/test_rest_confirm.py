@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.confirmations import Opened, open_confirmation
+from decisions.authorization.confirmations import Opened, open_confirmation
+from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from decisions.models import Confirmation, Decision
-from decisions.principals import DEFAULT_SCOPES, Principal, create_token
 from tests.integration.racing import at_once
 from tests.support.rest import bearer
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
-from runs import selectors
+from runs.queries import runs
 from tests.contract.bad_inputs import Row
 from tests.contract.rest_calls import rest_rows
 from tests.support.rest import code_of, refusal
@@ -108,7 +108,7 @@ def test_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str,
         raise RuntimeError(f'{row.input["exception"]} in File "/srv/x.py": SELECT 1')
 
     for read in ("get_run", "get_run_and_seq"):
-        monkeypatch.setattr(selectors, read, fail)
+        monkeypatch.setattr(runs, read, fail)
     response = api.get(path)
     check(response, row)
     assert response.json()["errorCode"] == "EXECUTION_ERROR"

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from decisions.api_view import ApiView, OpenView
-from decisions.continuity_view import ContinuityView
-from decisions.principals import SCOPES
+from decisions.api.view import ApiView, OpenView
+from decisions.identity.principals import SCOPES
+from decisions.views.base import ContinuityView
 from tests.support.rest import refusal, refusal_in_s2
 
 pytest_plugins = ["tests.support.rest_fixtures"]

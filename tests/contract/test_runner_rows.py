@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
-from decisions.storable import storable
-from runners.gateway import wanted
+from decisions.validation.storable import storable
+from runners.gateway import request
 from tests.contract.bad_inputs import Row, encode, rows
 from tests.services import free_port
 from tests.support.own_certificate import self_signed
@@ -86,7 +86,7 @@ def test_what_a_runner_answers_is_taken_as_its_row_says(
     told = row.input
     endless = {"hang", "trickle_bytes_per_s", "slow_ms"} & told.keys()
     if "target_timeoutMs" in told:  # the clamp is what ends the call
-        monkeypatch.setattr(wanted, "TIMEOUT_MAX_MS", SHORT_MS)
+        monkeypatch.setattr(request, "TIMEOUT_MAX_MS", SHORT_MS)
     own_ms = SHORT_MS if endless else PATIENT_MS
     with runner_of(told, tmp_path) as runner:
         elsewhere = f"http://127.0.0.1:{free_port()}/" if "refuse" in told else None

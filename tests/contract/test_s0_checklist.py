@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from artifacts.models import Artifact
-from decisions.principals import TrustLevel, create_token
+from decisions.identity.principals import TrustLevel, create_token
 from runs.models import Run, Slot
 from tests.contract.page_causes import PAGE_CAUSES, PageCause, Pages
 from tests.contract.surface import Answer, Refusal, Surface

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.schemas import check, compile_schema
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.integration.conftest import place  # noqa: F401  (a fixture)
 from tests.support.rest import refusal, told
 

@@ -13,14 +13,14 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError
 
 from decisions.errors import NotAuthenticated
+from decisions.identity.principals import Principal, admin_principal
 from decisions.models import Token
-from decisions.principals import Principal, admin_principal
-from runs.changes import NewEvent
-from runs.conversations import socket
 from runs.conversations.log import append
 from runs.conversations.tickets import make_ticket, use_ticket
-from runs.events import stream
+from runs.lifecycle.changes import NewEvent
 from runs.models import TaskTicket
+from runs.streaming import sse
+from runs.websockets import conversation
 from tests.support.rest import told
 from tests.support.sockets import is_event, page
 
@@ -71,7 +71,7 @@ def test_thousands_of_events_are_read_in_order_over_readers_that_go_and_come_bac
 def test_a_stream_ends_for_a_token_that_was_revoked(
     api: httpx.Client, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "CHECK_S", 0.0)
+    monkeypatch.setattr(sse, "CHECK_S", 0.0)
     task_id = make_task()
     fill(task_id, 500)
     with follow(api, task_id) as response:
@@ -85,7 +85,7 @@ def test_a_stream_ends_for_a_token_that_was_revoked(
 def test_a_line_that_is_never_quiet_ends_for_a_token_that_was_revoked(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socket, "CHECK_S", 0.01)
+    monkeypatch.setattr(conversation, "CHECK_S", 0.01)
     task_id = make_task()
     fill(task_id, 10_000)
     with page(web, task_id, token=token, query="?after=0") as line:
@@ -136,6 +136,6 @@ def test_a_database_that_is_away_ends_a_line_so_that_it_comes_back(
     def away(*given: object) -> None:
         raise OperationalError("away")
 
-    monkeypatch.setattr(socket, "read_task_page", away)
+    monkeypatch.setattr(conversation, "read_task_page", away)
     with page(web, task_id, token=token, query="?after=0") as line:
         assert line.closed() == 1001

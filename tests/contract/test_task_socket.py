@@ -12,13 +12,13 @@ from django.conf import settings
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from decisions.identity.principals import create_token
 from decisions.models import Token
-from decisions.principals import create_token
-from decisions.schemas import check, compile_schema
-from runs.conversations import contract, socket
-from runs.conversations import line as lines
+from decisions.validation.json_schema import check, compile_schema
+from runs.conversations import contract
 from runs.models import Run, Task, TaskMessage, TaskTicket
-from runs.worker import WorkerPlace
+from runs.websockets import connection, conversation
+from runs.worker.worker import WorkerPlace
 from tests.integration.conftest import place  # noqa: F401  (a fixture)
 from tests.support.rest import bearer, told
 from tests.support.sockets import Page, is_event, page
@@ -106,12 +106,12 @@ def test_a_token_in_the_first_frame_is_as_good_as_one_in_the_header(
 def test_without_a_credential_nothing_is_told(
     web: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "AUTH_S", 0.1)
+    monkeypatch.setattr(connection, "AUTH_S", 0.1)
     task_id = make_task("say one")
     with page(web, task_id) as line:
         assert line.closed() == 4401
     for frame in ({"type": "ping"}, {"type": "auth"}, "no json", {"type": "auth", "ticket": 1}):
-        monkeypatch.setattr(lines, "AUTH_S", 30)
+        monkeypatch.setattr(connection, "AUTH_S", 30)
         with page(web, task_id) as line:
             assert line.ask(frame)["ok"] is False
             assert line.closed() == 4401
@@ -188,7 +188,7 @@ def test_a_revoked_token_says_nothing_more_and_is_sent_away(
         assert line.say("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
     assert not Run.objects.exists()
     Token.objects.update(revoked_at=None)
-    monkeypatch.setattr(socket, "CHECK_S", 0.05)
+    monkeypatch.setattr(conversation, "CHECK_S", 0.05)
     with page(web, task_id, token=token) as line:
         state(line)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from decisions.objects import put_success_path
-from decisions.principals import Principal
+from decisions.continuity.objects import put_success_path
+from decisions.identity.principals import Principal
 from tests.contract.surface import Answer, Surface
 from tests.support.continuity import PATH
 from tests.support.login_site import PASSWORD, USERNAME

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from runners.browser.runtime import get_runtime
-from runners.loop import get_loop
-from runners.s4 import CODES, STATUS
-from runners.workspaces import state_of
+from runners.browser.pool.runtime import get_runtime
+from runners.invocation.event_loop import get_loop
+from runners.invocation.workspace_errors import CODES, STATUS
+from runners.targets.workspaces import state_of
 from tests.contract.workspace_scenery import preview  # noqa: F401  (a fixture)
 from tests.support.pages import PageServer
 from tests.support.tool_door import ToolDoor

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runners.workspace.write_to_file import RESPONSE
+from runners.workspace.tools.write_to_file import RESPONSE
 from tests.contract.bad_inputs import Row, rows
 from tests.contract.workspace_scenery import (
     hang,

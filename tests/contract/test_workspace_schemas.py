@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.schemas import compile_schema
-from mcp_server.tools import Tool, load_toolsets
-from runners.arguments import input_schema
-from runners.registry import list_tools
-from runs.tools import contract
+from decisions.validation.json_schema import compile_schema
+from mcp_server.tools.registry import Tool, load_toolsets
+from runners.invocation.arguments import input_schema
+from runners.tools.registry import list_tools
+from runs.direct_calls import contract
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 

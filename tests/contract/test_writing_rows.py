@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runners.workspaces import state_of
+from runners.targets.workspaces import state_of
 from tests.contract.bad_inputs import HERE, SHARED
 from tests.support.tool_door import ToolDoor
 from tests.support.writing import files_in

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runners.workspaces import state_of
+from runners.targets.workspaces import state_of
 from tests.support.pages import Answer, PageServer, html, serve_pages
 
 BROKEN = "snap_20251101T093210_badc0de0"

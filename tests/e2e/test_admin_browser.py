@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from decisions.bundle_check import check_bundle
-from decisions.confirm_links import link_to_confirm
-from decisions.confirmations import open_confirmation
+from decisions.audit.verify_bundle import check_bundle
+from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.authorization.confirmations import open_confirmation
+from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision
-from decisions.principals import Principal
 from runs.models import Run, RunStep
 from tests.support.visiting import Visitor
 

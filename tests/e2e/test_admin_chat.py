@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from decisions.principals import Principal
-from runs.changes import NewEvent
+from decisions.identity.principals import Principal
 from runs.conversations.log import append
 from runs.conversations.services import take_over_task
+from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskMessage
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.visiting import Visitor
 

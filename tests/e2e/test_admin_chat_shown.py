@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runs.changes import NewEvent
 from runs.conversations.log import append
+from runs.lifecycle.changes import NewEvent
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.e2e.test_admin_chat import open_task, show
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.visiting import Visitor

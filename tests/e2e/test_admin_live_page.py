@@ -9,10 +9,10 @@ from typing import Any
 
 from django.apps import apps
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runs.models import Run, Task, TaskEvent
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.live_pages import (
     SECRET,

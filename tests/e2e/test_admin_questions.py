@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from decisions.principals import Principal
-from runs.answering import answer_run
+from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.submission.answer import answer_run
+from runs.worker.worker import WorkerPlace
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.visiting import Visitor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runners.models import ExecutionTarget
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 from tests.support.visiting import Visitor
 from tests.support.writing import FIRST, SCENE
 

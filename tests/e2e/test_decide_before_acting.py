@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.contract.mcp_web_host import WebHost
 from tests.support.pages import PageServer, html
 from tests.support.visiting import Visitor

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runners.offers import published_offers
+from runners.targets.published_tools import published_offers
 from tests.support.hands import Hands, envelope, hands_at, make_nap, sleepers
 from tests.support.waiting import until
 

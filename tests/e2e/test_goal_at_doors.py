@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run, Task
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.integration.conftest import in_background  # noqa: F401  (a fixture)
 from tests.support.agent_goals import SCHEMA

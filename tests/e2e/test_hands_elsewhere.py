@@ -15,7 +15,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from runners.loop import LoopThread
+from runners.invocation.event_loop import LoopThread
 from tests.integration.mcp_process import call, connected
 from tests.own_home import OwnHome, own_home
 from tests.support.hands import PATIENCE_S, best_isolation, hands_at

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from decisions.principals import Principal
-from runners.loop import get_loop
-from runs.conversations.duties import end_takeovers
-from runs.live import caster
+from decisions.identity.principals import Principal
+from runners.invocation.event_loop import get_loop
+from runs.conversations.maintenance import end_takeovers
+from runs.live import broadcaster
 from runs.live.pages import are_open, session_of
 from runs.models import Run, Task
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.live_pages import Signing, begin, click_at, give_back, show, take_over
 from tests.support.model_server import ModelServer
@@ -60,7 +60,7 @@ def taken(
 def check_over(task_id: str, status: str) -> None:
     """Make sure that the page is closed, and nobody looks after it."""
     until(lambda: not are_open())
-    until(lambda: all(one.done() for one in caster._serving.values()))
+    until(lambda: all(one.done() for one in broadcaster._serving.values()))
     assert Task.objects.get(id=task_id).status == status
 
 

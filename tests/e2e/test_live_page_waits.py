@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from decisions.confirmations import confirm
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
+from decisions.authorization.confirmations import confirm
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from runs.models import Run, Task, TaskEvent
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.live_pages import FORM, INSIDE, Stopping, begin, click_at, show, take_over
 from tests.support.model_server import ModelServer

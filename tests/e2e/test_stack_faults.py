@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runs.stack.state import is_up
+from runs.installation.home.state import is_up
 from tests.own_home import ROOT, OwnHome, left_of, own_home, status_of
 from tests.support.waiting import eventually
 
@@ -104,7 +104,7 @@ def test_redis_comes_back_after_it_was_killed(home: OwnHome) -> None:
 def test_a_door_gets_its_stack_once_and_for_all(home: OwnHome) -> None:
     code = (
         "import os, time, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
-        "from runs.stack import ensure_stack, Membership\n"
+        "from runs.installation import ensure_stack, Membership\n"
         "with Membership():\n"
         "    one = ensure_stack(60); began = time.monotonic(); two = ensure_stack(60)\n"
         "    print(one.pid == two.pid, time.monotonic() - began < 0.1, one.url)\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.stack.locks import Membership
-from runs.stack.state import is_up
+from runs.installation.home.locks import Membership
+from runs.installation.home.state import is_up
 from tests.own_home import OwnHome, left_of, own_home, status_of
 from tests.support.waiting import eventually
 

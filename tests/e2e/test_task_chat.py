@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run, Task, TaskEvent
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.browsing_model import Browsing, catalogue
 from tests.support.goal_story import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer

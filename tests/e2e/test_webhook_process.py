@@ -14,7 +14,7 @@ from tests.support.receiver import receiving
 from tests.support.waiting import eventually
 
 MAKE = (
-    "from decisions.principals import local_principal;"
+    "from decisions.identity.principals import local_principal;"
     "from runs.webhooks.services import create_webhook;"
     "create_webhook(principal=local_principal(), url={url!r})"
 )

@@ -10,9 +10,9 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Q
 
-from artifacts.blobs import blob_name
 from artifacts.models import Artifact
-from decisions.audit import is_genuine
+from artifacts.storage.blobs import blob_name
+from decisions.audit.record import is_genuine
 from decisions.models import AuditEntry
 from runs.models import TERMINAL, OpenCall, OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.principals import local_principal
-from runners.targets import TargetSays, allow_on_target, make_target
+from decisions.identity.principals import local_principal
+from runners.targets.targets import TargetSays, allow_on_target, make_target
 from runs.models import Run, RunStep
-from runs.services import submit_run
+from runs.submission.services import submit_run
 from tests.faults.world import World
 from tests.support.browsing_model import Browsing, shop
 from tests.support.model_server import Asked, ModelServer

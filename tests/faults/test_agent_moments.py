@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from decisions.principals import local_principal
-from runs.answering import answer_run
+from decisions.identity.principals import local_principal
 from runs.models import Run, RunEvent, RunStep
-from runs.services import submit_run
+from runs.submission.answer import answer_run
+from runs.submission.services import submit_run
 from tests.faults.test_agent import results, start
 from tests.faults.world import World
 from tests.support.model_server import ModelServer

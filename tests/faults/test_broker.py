@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from runs.models import OutboxEntry, Run, RunStep
-from runs.unheard_bell import SHARED_QUEUE
+from runs.queue.wakeup_dedup import SHARED_QUEUE
 from tests.faults.world import ROOT, World, ring
 from tests.services import free_port
 
 SUBMIT = """
 import time
 import django; django.setup()
-from decisions.principals import local_principal
-from runs.services import submit_run
+from decisions.identity.principals import local_principal
+from runs.submission.services import submit_run
 for _ in range(3):
     began = time.monotonic()
     submit_run(principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},

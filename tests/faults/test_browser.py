@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from decisions.principals import local_principal
+from decisions.identity.principals import local_principal
 from runs.models import Run, RunStep
-from runs.services import cancel_run, submit_run
+from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import Process, World
 from tests.support.pages import PageServer, html, serve_pages
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from decisions.confirmations import confirm
+from decisions.authorization.confirmations import confirm
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.models import Confirmation, Decision
-from decisions.policy_rules import RuleSays, make_rule
 from runs.models import Run
 from tests.faults.world import World
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import local_principal
-from runners.targets import TargetSays, allow_on_target, make_target
+from decisions.identity.principals import local_principal
+from runners.targets.targets import TargetSays, allow_on_target, make_target
 from runs.models import Run
-from runs.services import cancel_run, submit_run
+from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import World
 from tests.integration.workers import error_of
 from tests.support.hands import Hands, best_isolation, hands_at, make_nap, sleepers

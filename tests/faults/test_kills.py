@@ -14,10 +14,10 @@ import pytest
 from django.test import override_settings
 
 from artifacts.models import Artifact
+from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry
-from decisions.principals import local_principal
 from runs.models import Run, RunStep
-from runs.services import cancel_run, submit_run
+from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import ROOT, Process, World
 from tests.integration.workers import error_of
 
@@ -32,8 +32,8 @@ MOMENTS = {
 }
 SUBMIT = """
 import django; django.setup()
-from decisions.principals import local_principal
-from runs.services import submit_run
+from decisions.identity.principals import local_principal
+from runs.submission.services import submit_run
 submit_run(principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},
            options={"mode": "async", "idempotencyKey": KEY})
 """

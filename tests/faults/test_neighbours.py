@@ -11,18 +11,18 @@ import pytest
 from django.db import connection
 
 from artifacts.models import Artifact
+from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry
-from decisions.principals import local_principal
 from runs.models import OutboxEntry, Run, RunEvent, RunStep
-from runs.services import retry_run
+from runs.submission.services import retry_run
 from tests.faults.world import ROOT, World
 from tests.integration.workers import error_of
 
 WRITERS, EACH = 8, 10
 WRITE = f"""
 import django; django.setup()
-from decisions.principals import local_principal
-from runs.services import cancel_run, submit_run
+from decisions.identity.principals import local_principal
+from runs.submission.services import cancel_run, submit_run
 caller = local_principal()
 for number in range({EACH}):
     made = submit_run(principal=caller, template_id="test_stepwise", inputs={{"do": ["ok"]}},

@@ -9,9 +9,9 @@ from functools import partial
 
 from django.db import connection
 
-from decisions.audit import Deed, record_all
-from decisions.audit_check import check_audit_log
-from decisions.checkpoints import kept_heads
+from decisions.audit.checkpoints import kept_heads
+from decisions.audit.record import Deed, record_all
+from decisions.audit.verify import check_audit_log
 from decisions.models import AuditEntry, AuditSeal
 from tests.faults.world import World
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import local_principal
+from decisions.identity.principals import local_principal
 from runners.models import BrowserSession
 from runs.models import Run, RunSecret, RunStep
-from runs.services import submit_run
 from runs.sessions.services import close_session
-from runs.submission import Submitted
+from runs.submission.services import submit_run
+from runs.submission.validation import Submitted
 from tests.faults.world import World
 from tests.integration.workers import error_of
 from tests.support.canaries import every_row, seen

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.test import override_settings
 
-from decisions.principals import local_principal
+from decisions.identity.principals import local_principal
 from runs.conversations.services import create_task, resume_task, take_over_task
 from runs.live.absence import GIVE_BACK, LOST, why_no_page
 from runs.models import Run, Task

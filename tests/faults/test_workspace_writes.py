@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.place import Workspace
-from runners.workspace.writing.leftovers import sweep
+from runners.workspace.workspace import Workspace
+from runners.workspace.writing.crash_recovery import sweep
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
-from runners.workspace.writing.writing import preview_text, write_text
+from runners.workspace.writing.write_text import preview_text, write_text
 from tests.faults.writer import SIZE, content_of, workspace
 from tests.support.writing import files_in
 
@@ -28,7 +28,7 @@ RACER = """
 import sys
 from pathlib import Path
 from runners.workspace.errors import WorkspaceFailed
-from runners.workspace.writing.writing import write_text
+from runners.workspace.writing.write_text import write_text
 from tests.faults.writer import workspace
 here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
 sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
@@ -42,7 +42,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from runners.workspace.errors import WorkspaceFailed
-from runners.workspace.writing.writing import write_text
+from runners.workspace.writing.write_text import write_text
 from tests.faults.writer import workspace
 if sys.argv[3]:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

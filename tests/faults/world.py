@@ -21,11 +21,11 @@ from django.conf import settings
 from django.db import OperationalError, connection, connections
 from django.test import override_settings
 
-from decisions.principals import local_principal
-from runs import unheard_bell
+from decisions.identity.principals import local_principal
+from runs.lifecycle.slots import ensure_slots
 from runs.models import Run, Worker
-from runs.services import submit_run
-from runs.slots import ensure_slots
+from runs.queue import wakeup_dedup
+from runs.submission.services import submit_run
 from tests.faults.invariants import broken_invariants
 from tests.integration.odd_template import Odd
 from tests.services import RedisServer
@@ -43,7 +43,7 @@ _bell: list[Celery] = []
 
 def ring(queue: str, run_id: str) -> None:
     """Ring as config.celery does, at the broker of the world that is open."""
-    if unheard_bell.is_first(queue):
+    if wakeup_dedup.is_first(queue):
         _bell[-1].send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
 
 

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from runners.workspace.place import Workspace, WorkspacePolicy
-from runners.workspace.writing.writing import preview_text, write_text
+from runners.workspace.workspace import Workspace, WorkspacePolicy
+from runners.workspace.writing.write_text import preview_text, write_text
 
 SIZE = 300_000
 

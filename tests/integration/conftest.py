@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.integration import odd_template
 from tests.support.rest_server import close_pooled_connections
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import Field
 
-from runners.base import Closed, Effect
 from runners.errors import NavigationTimeout, ToolFailed
-from runs.changes import NewEvent
+from runners.tools.base import Closed, Effect
+from runs.execution.step_context import StepRun
+from runs.lifecycle.changes import NewEvent
 from runs.models import RunStatus
-from runs.step_context import StepRun
 from runs.task_templates.registry import (
     Conclusion,
     StepPlan,

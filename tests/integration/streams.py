@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from decisions.principals import Principal
-from runs.changes import NewEvent, Transition
-from runs.events import stream as event_stream
+from decisions.identity.principals import Principal
+from runs.lifecycle.changes import NewEvent, Transition
+from runs.lifecycle.transition import apply
 from runs.models import Run
-from runs.transition import apply
+from runs.streaming import sse
 
 
 def tell(run_id: str, number: int = 1) -> None:
@@ -31,7 +31,7 @@ class Stream:
     async def read(self, pause_s: float = 0.0) -> None:
         """Read until the end of the stream."""
         nothing = {"events": [], "lastSeq": self.after, "terminal": False}
-        lines = event_stream._lines(self.principal, self.run_id, nothing)
+        lines = sse._lines(self.principal, self.run_id, nothing)
         async for part in lines:
             ids = [line for line in part.split(b"\n") if line.startswith(b"id: ")]
             self.got += [int(line[4:]) for line in ids]

@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from runners.actions.preparing import prepare_page
-from runners.base import ToolCall, ToolResult
-from runners.invoke import invoke
+from runners.actions.page_preparation import prepare_page
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolResult
 from tests.support.browsing import Reader
 from tests.support.pages import Answer, PageServer
 from tests.support.task_page import TaskPage, start, started

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from runners.actions.catalogue import ACTIONS
-from runners.base import ToolCall, ToolResult
-from runners.invoke import invoke
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolResult
 from tests.support.browsing import Reader
 from tests.support.pages import Answer, PageServer, serve_pages
 from tests.support.task_page import start, started

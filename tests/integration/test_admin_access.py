@@ -11,12 +11,12 @@ from django.db.models import Model
 from django.test import Client
 
 from artifacts.models import Artifact
-from decisions.audit import Deed, record
+from decisions.audit.record import Deed, record
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.continuity.objects import put_shell
+from decisions.continuity.state import Move, move_state
+from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Decision, Tenant, Token, User, Workspace
-from decisions.objects import put_shell
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal, create_token
-from decisions.user_state import Move, move_state
 from runners.models import BrowserSession, ExecutionTarget
 from runs.conversations.services import create_task
 from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker

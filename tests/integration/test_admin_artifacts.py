@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
-from artifacts.blobs import blob_name
 from artifacts.models import Artifact
+from artifacts.storage.blobs import blob_name
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 

@@ -12,13 +12,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from decisions.admin.audit import occurring_tools
-from decisions.audit import Deed, record
-from decisions.audit_log import about_tool
-from decisions.bundle_check import check_bundle
-from decisions.ids import new_id
+from decisions.audit.query import about_tool
+from decisions.audit.record import Deed, record
+from decisions.audit.sealer import Sealer
+from decisions.audit.verify_bundle import check_bundle
+from decisions.identity.principals import Principal, create_token
+from decisions.infra.ids import new_id
 from decisions.models import AuditEntry, AuditSeal, Token
-from decisions.principals import Principal, create_token
-from decisions.sealer import Sealer
 from runs.models import Run
 
 pytest_plugins = ["tests.support.admin_fixtures"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.test import Client
 
+from decisions.continuity.objects import put_shell, put_success_path
+from decisions.continuity.outcomes import report_outcome
+from decisions.identity.principals import Principal
 from decisions.models import Outcome, User, UserObject
-from decisions.objects import put_shell, put_success_path
-from decisions.outcomes import report_outcome
-from decisions.principals import Principal
 from tests.support.continuity import PATH, SHELL, decide
 
 pytest_plugins = ["tests.support.admin_fixtures"]

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.admin.beats import Beats
+from runs.admin.heartbeats import Beats
 from runs.models import Run, Slot, Worker
 
 pytest_plugins = ["tests.support.admin_fixtures"]

@@ -10,9 +10,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from decisions.audit import Deed, entry_for
+from decisions.audit.record import Deed, entry_for
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runs.models import Run
 
 pytest_plugins = ["tests.support.admin_fixtures"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from decisions.identity.principals import create_token
 from decisions.models import Token
-from decisions.principals import create_token
 from runs.models import Run, Task
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]

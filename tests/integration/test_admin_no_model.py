@@ -8,7 +8,7 @@ from django.test import Client
 
 from runners.llm.base import LlmSettings
 from runs.models import Run, Task
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 TOLD = "No model is set"

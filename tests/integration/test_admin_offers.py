@@ -7,9 +7,9 @@ import json
 import pytest
 from django.test import Client
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetSays, allow_on_target, make_target
 from tests.support.stub_runner import Line, stub_runner
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.runner_fixtures"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Tenant, User, Workspace
-from decisions.principals import Principal
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 

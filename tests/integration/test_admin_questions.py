@@ -9,10 +9,10 @@ import pytest
 from django.contrib.messages import get_messages
 from django.test import Client
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
 from runs.models import Run, Task, TaskMessage
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 

@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from decisions.identity.principals import create_token
 from decisions.models import Token
-from decisions.principals import create_token
 from runs.models import Run, RunEvent, RunStep, Worker
 
 pytest_plugins = ["tests.support.admin_fixtures"]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runners.models import ExecutionTarget
-from runners.remote import runner_of
-from runners.targets import Caller
+from runners.targets.runner_endpoint import runner_of
+from runners.targets.targets import Caller
 from tests.services import free_port
 from tests.support.stub_runner import saying, stub_runner
 

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run
 
 pytest_plugins = ["tests.support.admin_fixtures"]

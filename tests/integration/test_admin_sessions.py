@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
+from runners.browser_sessions import save_state
 from runners.models import BrowserSession
-from runners.sessions import save_state
 from runs.models import Run
 from runs.sessions.services import create_session
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
 from runners.models import ExecutionTarget
-from runners.snapshots import sweep_workspaces
-from runners.workspace.place import Workspace
+from runners.targets.snapshots import sweep_workspaces
+from runners.workspace.workspace import Workspace
 from runners.workspace.writing.snapshots import all_snapshots, list_snapshots, read_snapshot
-from runners.workspace.writing.writing import write_text
+from runners.workspace.writing.write_text import write_text
 from tests.support.writing import FIRST, SCENE
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.folder_fixtures"]

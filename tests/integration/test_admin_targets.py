@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from decisions.keys import seal
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
+from decisions.security.keys import seal
 from runners.models import ExecutionTarget
-from runners.targets import Caller
-from runners.workspaces import open_workspace
+from runners.targets.targets import Caller
+from runners.targets.workspaces import open_workspace
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 

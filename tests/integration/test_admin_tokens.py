@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from decisions.errors import NotAuthenticated
+from decisions.identity.principals import authenticate, create_token
 from decisions.models import AuditEntry, Token, User
-from decisions.principals import authenticate, create_token
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 

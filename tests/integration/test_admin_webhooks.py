@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runs.models import Webhook, WebhookDelivery
-from runs.services import cancel_run
+from runs.submission.services import cancel_run
 from runs.webhooks import services
 from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
-from runs.webhooks.sending import Answer
+from runs.webhooks.transport import Answer
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 HOOKS, DELIVERIES = "/admin/runs/webhook/", "/admin/runs/webhookdelivery/"

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from decisions.policy_rules import RuleSays, make_rule
-from runners import registry
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from runners.errors import NavigationTimeout
-from runners.registry import get_tool
+from runners.tools import registry
+from runners.tools.registry import get_tool
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import Goal, results
 from tests.support.browsing_model import shop
 from tests.support.model_server import Asked, ModelServer

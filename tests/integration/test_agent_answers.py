@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import READ, SCHEMA, Goal, ended, events, results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Turn, complete

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, change_target
-from runs import journal
+from runners.targets.targets import TargetSays, change_target
+from runs.execution.step_context import StepRun
+from runs.journal import writer
+from runs.lifecycle.in_flight_calls import open_call_of_run
 from runs.models import OpenCall, RunStep
-from runs.open_calls import open_call_of_run
-from runs.services import cancel_run
-from runs.step_context import StepRun
-from runs.worker import WorkerPlace
+from runs.submission.services import cancel_run
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import Goal, ended, results
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
@@ -73,8 +73,8 @@ def test_what_is_known_is_not_asked_for_again(
         raise AssertionError("it was asked anew")
 
     def know() -> None:
-        monkeypatch.setattr("runs.beginnings.find_target", read_anew)
-        monkeypatch.setattr("decisions.policy._rules", read_anew)
+        monkeypatch.setattr("runs.execution.admission.find_target", read_anew)
+        monkeypatch.setattr("decisions.authorization.policy._rules", read_anew)
 
     meanwhile(model, know)
     run = ended(goal(), place)
@@ -113,7 +113,7 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write, made = journal.write, list[int]()
+    write, made = writer.write, list[int]()
 
     def cancel_first(held: Any, changes: Any, **more: Any) -> None:
         made.extend(change.index for change in changes if change.status == "started")
@@ -121,7 +121,7 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
             cancel_run(principal=principal, run_id=held.run.id)
         write(held, changes, **more)
 
-    monkeypatch.setattr(journal, "write", cancel_first)
+    monkeypatch.setattr(writer, "write", cancel_first)
     model.script = [Turn("", [read(1), read(2)]), complete()]
     run = ended(goal(), place)
     told = AuditEntry.objects.filter(resource_id=run.id, action="tool.called").count()
@@ -138,7 +138,7 @@ def test_a_known_call_is_told_with_the_start_of_its_step(
         alone.append(call_id)
         return begin(call_id, *asked, **known)
 
-    monkeypatch.setattr("runs.beginnings.open_call_of_run", count)
+    monkeypatch.setattr("runs.execution.admission.open_call_of_run", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
     run = ended(goal(), place)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")

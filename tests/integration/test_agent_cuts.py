@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from runs.models import Run, RunEvent, RunStep
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Turn, anthropic_stream, complete, openai_stream, write
 

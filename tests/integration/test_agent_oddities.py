@@ -13,7 +13,7 @@ import pytest
 
 from decisions.errors import InvalidInput
 from runs.models import RunEvent, RunStep
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import READ, SCHEMA, Goal, ended, results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from runners import registry
-from runners.registry import get_tool
+from runners.tools import registry
+from runners.tools.registry import get_tool
 from runs.models import Run, RunStep
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import Goal, results
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete

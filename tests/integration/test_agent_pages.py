@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent, RunStep, Task
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.agent_goals import SCHEMA, Goal, ended, results
 from tests.support.browsing_model import WORD, Browsing, shop

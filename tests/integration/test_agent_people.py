@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from decisions.confirmations import confirm, refuse
+from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from runs.answering import answer_run
 from runs.models import Run
-from runs.resuming import look_after_waiting
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.answer import answer_run
+from runs.submission.resume import look_after_waiting
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import READ, Goal, ended, events, results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete, write

@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from decisions.errors import InvalidInput
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.services import cancel_run, retry_run
-from runs.worker import WorkerPlace
+from runs.submission.services import cancel_run, retry_run
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import Goal, ended, results
 from tests.support.agent_runners import BASH, MakeTarget, heard, offered
 from tests.support.model_server import Asked, ModelServer

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from decisions.confirmations import confirm, refuse
+from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from runners.targets import delete_target
+from runners.targets.targets import delete_target
 from runs.models import RunStep
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.services import free_port
 from tests.support.agent_goals import Goal, ended, events, results
 from tests.support.agent_runners import BASH, MakeTarget, heard, offered

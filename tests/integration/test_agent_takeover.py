@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.principals import local_principal
-from runs.answering import answer_run
+from decisions.identity.principals import local_principal
 from runs.models import Run, RunStep, Task
-from runs.worker import WorkerPlace
+from runs.submission.answer import answer_run
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import results
 from tests.support.browsing_model import shop
 from tests.support.model_server import ModelServer

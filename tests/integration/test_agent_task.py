@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent, RunStep
-from runs.services import cancel_run, retry_run
-from runs.worker import WorkerPlace
+from runs.submission.services import cancel_run, retry_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.support.agent_goals import READ, SCHEMA, Goal, ended, events, results
 from tests.support.model_server import Asked, ModelServer

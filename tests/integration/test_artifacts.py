@@ -17,8 +17,7 @@ import pytest
 from django.conf import settings
 from django.db.models.signals import post_init
 
-from artifacts import blobs, services
-from artifacts.blobs import blob_name
+from artifacts import services
 from artifacts.models import Artifact
 from artifacts.selectors import (
     CHUNK_MAX,
@@ -28,9 +27,11 @@ from artifacts.selectors import (
     read_chunk,
 )
 from artifacts.services import collect_blobs, expire_artifacts, keep_blob
+from artifacts.storage import blobs
+from artifacts.storage.blobs import blob_name
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from tests.integration.racing import at_once
 
 Make = Callable[..., str]

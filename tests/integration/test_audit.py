@@ -13,11 +13,11 @@ from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decisions.audit import Deed, is_genuine, record, record_all
+from decisions.audit.record import Deed, is_genuine, record, record_all
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runs.models import Run
-from runs.services import cancel_run
+from runs.submission.services import cancel_run
 
 TABLE = "decisions_auditentry"
 COLUMNS = "tenant_id, workspace_id, action, actor, resource_type, resource_id, metadata, created_at"

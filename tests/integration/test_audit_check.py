@@ -13,12 +13,12 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from decisions import audit_check
-from decisions.audit import Deed, record, record_all
-from decisions.audit_check import Report, check_audit_log
+from decisions.audit import verify
+from decisions.audit.record import Deed, record, record_all
+from decisions.audit.sealer import Sealer
+from decisions.audit.verify import Report, check_audit_log
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
-from decisions.principals import Principal
-from decisions.sealer import Sealer
 from tests.support.attacks import COPIED, attack
 
 
@@ -55,7 +55,7 @@ def test_a_log_that_nobody_touched_is_whole(sealed: list[int]) -> None:
 def test_several_processes_find_what_one_does(
     processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_check, "PORTION", 3)
+    monkeypatch.setattr(verify, "PORTION", 3)
     record_all([Deed("run.started", "local", "run", f"run_{n}", "t", "w") for n in range(20)])
     Sealer().seal_all()
     assert check_audit_log(processes) == Report(sealed=20, checkpoints=1)
@@ -77,14 +77,14 @@ def test_several_processes_find_what_one_does(
 def test_rows_that_are_sealed_between_two_looks_are_no_fault(
     sealed: list[int], look: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = getattr(audit_check, look)
+    really = getattr(verify, look)
 
     def after_one_more() -> object:
         record(Deed("run.ended", "local", "run", "run_late", "ten_1", "ws_1"))
         Sealer().seal_all()
         return really()
 
-    monkeypatch.setattr(audit_check, look, after_one_more)
+    monkeypatch.setattr(verify, look, after_one_more)
     report = check_audit_log()
     assert (report.sealed, report.told) == (11, [])
 

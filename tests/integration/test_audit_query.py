@@ -12,10 +12,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from decisions.audit import Deed, entry_for, record, record_all
-from decisions.audit_log import list_audit_entries
+from decisions.audit.query import list_audit_entries
+from decisions.audit.record import Deed, entry_for, record, record_all
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from tests.support.continuity import decision_of
 from tests.support.rest import refusal
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.blobs import blob_name
 from artifacts.models import Artifact
-from runs.stack.backups.making import has_artifact_files, make_backup
-from runs.stack.backups.manifest import check_backup, list_blobs, read_manifest
+from artifacts.storage.blobs import blob_name
+from runs.installation.backups.create import has_artifact_files, make_backup
+from runs.installation.backups.manifest import check_backup, list_blobs, read_manifest
 from tests.support.installations import (
     ON_POSTGRESQL,
     SUBMIT,

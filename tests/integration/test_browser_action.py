@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runners.workspace.browser_action import REQUEST
 from runners.workspace.preview.local_page import LOCAL_URL
+from runners.workspace.tools.browser_action import REQUEST
 from tests.support.pages import Answer, PageServer, html, serve_pages
 from tests.support.project import Project
 

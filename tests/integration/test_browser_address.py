@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runners.browser.address import check_address
 from runners.errors import InvalidTarget
+from runners.network.address import check_address
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer
 

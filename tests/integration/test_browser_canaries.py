@@ -12,12 +12,12 @@ import pytest
 from django.test import Client
 
 from artifacts.models import Artifact
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
-from runs.services import cancel_run
-from runs.submission import Submitted
-from runs.worker import WorkerPlace
+from runs.submission.services import cancel_run
+from runs.submission.validation import Submitted
+from runs.worker.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
 from tests.support.login_site import PASSWORD, USERNAME

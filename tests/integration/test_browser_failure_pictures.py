@@ -10,14 +10,14 @@ import pytest
 
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
-from decisions.masking import Masker
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
+from decisions.security.masking import Masker
+from runners.browser.interaction.screenshot import keep_picture
 from runners.browser.page_scripts import showing_script
-from runners.browser.screenshot import keep_picture
 from runs.models import Run
-from runs.services import submit_run
 from runs.sessions.services import create_session
+from runs.submission.services import submit_run
 from tests.integration.workers import error_of
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer, serve_pages

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runners.browser.runtime import BrowserRuntime
-from runners.loop import LoopThread
+from runners.browser.pool.runtime import BrowserRuntime
+from runners.invocation.event_loop import LoopThread
 from tests.support.browsing import Reader
 from tests.support.form_pages import CHINESE, ENGLISH, SHADOW
 from tests.support.pages import PageServer, serve_pages

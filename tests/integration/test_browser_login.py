@@ -9,13 +9,13 @@ import pytest
 
 from artifacts.models import Artifact
 from decisions.errors import InvalidInput
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runners.models import BrowserSession
 from runs.models import Run, RunSecret
-from runs.services import retry_run
 from runs.sessions import live as live_sessions
 from runs.sessions.services import clone_session, close_session, get_session
-from runs.submission import Submitted
+from runs.submission.services import retry_run
+from runs.submission.validation import Submitted
 from tests.integration.workers import error_of
 
 pytest_plugins = ["tests.support.login_fixtures"]

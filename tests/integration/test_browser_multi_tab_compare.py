@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runners.base import Effect
+from runners.tools.base import Effect
 from runs.models import Run, RunEvent, RunStep
-from runs.task_templates.multi_tab_compare import Compare, differences
+from runs.task_templates.builtin.multi_tab_compare import Compare, differences
 from runs.task_templates.registry import StepView
 from tests.integration.workers import error_of
 from tests.support.template_sites import HEAD, CarryOut, Site

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runners.local_folder import LocalFolder, use_local_folder
+from runners.targets.local_folder import LocalFolder, use_local_folder
 from runs.models import Run
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.pages import Answer, PageServer, serve_pages
 
 pytest_plugins = [

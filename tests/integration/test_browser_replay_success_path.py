@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.continuity.objects import put_shell, put_success_path
 from decisions.errors import InvalidInput
-from decisions.objects import put_shell, put_success_path
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal, authenticate, create_token
+from decisions.identity.principals import Principal, authenticate, create_token
 from runs.models import Run, RunStep
-from runs.services import retry_run, submit_run
-from runs.submission import judge_submission
-from runs.worker import WorkerPlace
+from runs.submission.services import retry_run, submit_run
+from runs.submission.validation import judge_submission
+from runs.worker.worker import WorkerPlace
 from tests.integration.workers import error_of
 from tests.support.continuity import PATH, SHELL
 from tests.support.people import fresh, say

@@ -15,11 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runners.browser.chromium import Chromium, ChromiumMissing, find_chromium
-from runners.browser.home import sweep_homes
-from runners.browser.runtime import BrowserRuntime, get_runtime
+from runners.browser.pool.chromium import Chromium, ChromiumMissing, find_chromium
+from runners.browser.pool.runtime import BrowserRuntime, get_runtime
+from runners.browser.pool.temp_home import sweep_homes
 from runners.errors import PageCrashed
-from runners.loop import LoopThread
+from runners.invocation.event_loop import LoopThread
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer
 from tests.support.waiting import eventually
@@ -28,8 +28,8 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 OWNER = """
 import asyncio, sys
-from runners.browser.runtime import get_runtime
-from runners.loop import get_loop
+from runners.browser.pool.runtime import get_runtime
+from runners.invocation.event_loop import get_loop
 
 async def hold():
     session = await get_runtime().open_session(run_id="run_owner", trust="local")
@@ -165,8 +165,8 @@ def test_a_driver_that_hangs_is_ended_and_replaced(
     page_server: PageServer,
     base: Path,
 ) -> None:
-    monkeypatch.setattr("runners.browser.runtime.PING_SECONDS", 1.0)
-    monkeypatch.setattr("runners.browser.runtime.CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr("runners.browser.pool.runtime.PING_SECONDS", 1.0)
+    monkeypatch.setattr("runners.browser.pool.runtime.CLOSE_SECONDS", 1.0)
     reader(page_server.url("/plain"))
     stopped = processes(base)["driver"]
     stopped.suspend()

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from runners.browser.egress import Egress
 from runners.errors import PageCrashed
+from runners.network.egress import Egress
 from tests.support.browsing import Reader
 from tests.support.forbidden import egress_open_to
 from tests.support.pages import Answer, PageServer, html

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run, RunEvent, RunStep
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.integration.workers import error_of, fresh
 from tests.support.template_sites import Site, css, words
 

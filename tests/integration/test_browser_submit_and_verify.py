@@ -7,7 +7,7 @@ from typing import Any
 
 from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunStep
-from runs.task_templates.submit_and_verify import SubmitAndVerify
+from runs.task_templates.builtin.submit_and_verify import SubmitAndVerify
 from tests.integration.workers import error_of
 from tests.support.template_sites import CarryOut, Site, css, words
 

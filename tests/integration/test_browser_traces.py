@@ -16,13 +16,13 @@ from django.test import Client
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
 from artifacts.services import expire_artifacts_of
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import ArtifactExpired
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from runners.browser.runtime import BrowserRuntime, get_runtime
+from decisions.identity.principals import Principal
+from runners.browser.pool.runtime import BrowserRuntime, get_runtime
 from runs.models import Run
-from runs.services import retry_run, submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import retry_run, submit_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.workers import error_of
 from tests.support.browsing import Reader
 from tests.support.pages import Answer, PageServer, html, serve_pages

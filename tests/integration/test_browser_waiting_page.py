@@ -9,17 +9,17 @@ import pytest
 from django.db.models import F
 from django.test import override_settings
 
-from decisions.confirmations import refuse
+from decisions.authorization.confirmations import refuse
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from decisions.models import Decision
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from runners.loop import get_loop
-from runs import parked
+from runners.invocation.event_loop import get_loop
 from runs.models import Run
-from runs.selectors import get_run
-from runs.services import cancel_run, submit_run
+from runs.queries.runs import get_run
+from runs.sessions import parked
 from runs.sessions.services import create_session
-from runs.worker import WorkerPlace
+from runs.submission.services import cancel_run, submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.people import fresh, say
 from tests.support.template_sites import Site, words
 

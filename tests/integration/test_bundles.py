@@ -16,16 +16,16 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from artifacts.models import Artifact
-from decisions.audit import Deed, record
-from decisions.bundle_check import BundleReport, check_bundle
-from decisions.bundles import in_portions
+from decisions.audit.bundle import in_portions
+from decisions.audit.record import Deed, record
+from decisions.audit.sealer import Sealer
+from decisions.audit.verify_bundle import BundleReport, check_bundle
 from decisions.errors import Forbidden, RunNotFound
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
-from decisions.principals import Principal
-from decisions.sealer import Sealer
-from runs.evidence import export_evidence
 from runs.models import Run
-from runs.services import cancel_run
+from runs.queries.evidence import export_evidence
+from runs.submission.services import cancel_run
 from tests.support.rest import refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]

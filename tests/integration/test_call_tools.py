@@ -11,25 +11,25 @@ from typing import Any
 import pytest
 
 from artifacts.selectors import open_content
-from decisions.audit import Deed
-from decisions.confirmations import confirm
-from decisions.deeds import use_of
+from decisions.audit.record import Deed
+from decisions.authorization.authorize import use_of
+from decisions.authorization.confirmations import confirm
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.continuity.objects import put_success_path
 from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
-from decisions.objects import put_success_path
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
-from runners.registry import list_tools
-from runners.targets import TargetSays, make_target
-from runs.claims import LeaseLost
+from runners.targets.local_folder import LocalFolder, use_local_folder
+from runners.targets.targets import TargetSays, make_target
+from runners.tools.registry import list_tools
+from runs.lifecycle.in_flight_calls import CarriedCall
 from runs.models import Run, RunStep
-from runs.open_calls import CarriedCall
-from runs.services import retry_run, submit_run
-from runs.shortening import RESULT_BYTES
-from runs.task_templates.call_tools import CallTools
-from runs.worker import WorkerPlace
+from runs.queue.leases import LeaseLost
+from runs.submission.services import retry_run, submit_run
+from runs.task_templates.builtin.call_tools import CallTools
+from runs.task_templates.truncation import RESULT_BYTES
+from runs.worker.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
 
@@ -348,7 +348,7 @@ def test_a_call_whose_step_was_never_noted_is_in_the_audit_log(
     def lose_the_lease(row: RunStep, *_: object) -> None:
         raise LeaseLost(row.run_id)
 
-    monkeypatch.setattr("runs.step_lines.succeeded", lose_the_lease)
+    monkeypatch.setattr("runs.journal.step_records.succeeded", lose_the_lease)
     run = ended(hand_in(asked), idle_place)
     assert run.status == "running"
     (begun,) = audited(run.id, *CALLS)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from decisions.authorization.policy_rules import RuleSays, make_rule, retire_rule
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
-from decisions.policy_rules import RuleSays, make_rule, retire_rule
-from decisions.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import (
+from runners.targets.targets import (
     TargetSays,
     allow_on_target,
     change_target,
@@ -23,8 +23,8 @@ from runners.targets import (
     make_target,
 )
 from runs.models import OpenCall, Run
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.stub_runner import StubRunner, saying, stub_runner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
@@ -93,8 +93,8 @@ def test_the_next_call_reads_neither_rules_nor_target(
         raise AssertionError("it was asked anew")
 
     run_id = handed_in(principal, calls=3)
-    monkeypatch.setattr("runs.beginnings.find_runner", read)
-    monkeypatch.setattr("decisions.policy._rules", read)
+    monkeypatch.setattr("runs.execution.admission.find_runner", read)
+    monkeypatch.setattr("decisions.authorization.policy._rules", read)
     run = worked(place, run_id)
     assert (run.status, run.done_steps) == ("succeeded", 3)
 

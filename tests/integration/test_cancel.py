@@ -8,13 +8,13 @@ from functools import partial
 import pytest
 
 from decisions.errors import Forbidden, RunNotFound
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs.claims import LeaseLost
-from runs.journal import Ending, write
+from runs.journal.writer import Ending, write
 from runs.models import TERMINAL, Run, RunEvent, RunStatus
-from runs.selectors import get_run
-from runs.services import cancel_run
+from runs.queries.runs import get_run
+from runs.queue.leases import LeaseLost
+from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
 from tests.integration.workers import fresh, must_take, take
 

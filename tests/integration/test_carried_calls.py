@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import ConfirmationRequired, Conflict
+from decisions.identity.principals import Principal
+from decisions.infra.threads import in_long_thread, in_thread
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from decisions.threads import in_long_thread, in_thread
-from runners import registry
-from runners.base import ToolCall, ToolContext, ToolResult
-from runners.invoke import invoke
-from runners.s4 import FailedCall
+from runners.invocation.invoke import invoke
+from runners.invocation.workspace_errors import FailedCall
+from runners.tools import registry
+from runners.tools.base import ToolCall, ToolContext, ToolResult
+from runs.direct_calls import calls
+from runs.direct_calls.calls import call_tool
+from runs.direct_calls.request import Answered, AskedCall
 from runs.models import OpenCall, Run, RunStep
-from runs.services import submit_run
-from runs.tools import calls
-from runs.tools.asked import Answered, AskedCall
-from runs.tools.calls import call_tool
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
 
@@ -146,7 +146,7 @@ def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
         left.append(ctx.seconds_left())
         return await invoke(call, ctx)
 
-    monkeypatch.setattr("runs.step_context.invoke", look)
+    monkeypatch.setattr("runs.execution.step_context.invoke", look)
     calls = [{"name": "get_runtime_info", **more} for more in ({}, {"timeoutMs": 5000})]
     submit_run(
         principal=principal,

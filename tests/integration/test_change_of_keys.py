@@ -10,16 +10,16 @@ import pytest
 from django.conf import settings
 from django.test import Client, override_settings
 
-from decisions.confirmations import confirm
+from decisions.authorization.confirmations import confirm
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import ConfirmationRequired, NotAuthenticated
+from decisions.identity.one_time_login import make_login_path
+from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import Confirmation
-from decisions.one_time_login import make_login_path
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal, authenticate, create_token
 from runs.models import Run
-from runs.services import submit_run
-from runs.submission import Submitted
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.submission.validation import Submitted
+from runs.worker.worker import WorkerPlace
 from tests.support.people import fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.rest_fixtures"]

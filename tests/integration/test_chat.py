@@ -9,11 +9,11 @@ import pytest
 from django.test import override_settings
 
 from decisions.chat.services import chat
+from decisions.continuity.objects import put_success_path
+from decisions.continuity.outcomes import report_outcome
 from decisions.errors import Forbidden, ForbiddenUser, InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Conversation, Decision, Event, Outcome
-from decisions.objects import put_success_path
-from decisions.outcomes import report_outcome
-from decisions.principals import Principal
 from tests.support.continuity import HARMLESS, KNOWN, PATH, RISKY, Say
 
 pytest_plugins = ["tests.support.chat_fixtures"]

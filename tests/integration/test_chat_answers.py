@@ -17,8 +17,8 @@ from decisions.chat import answers, responder
 from decisions.chat.responder import Decided
 from decisions.chat.services import chat
 from decisions.errors import IdempotencyConflict, InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, ChatAnswer, Confirmation, Decision
-from decisions.principals import Principal
 from tests.integration.racing import at_once
 
 RISKY = {

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from decisions.chat import conversation, draft, retrieval, services
-from decisions.chat.memory import Remembered
-from decisions.chat.similarity import signature
+from decisions.chat import conversation, evaluation, services
+from decisions.chat.history import retrieval
+from decisions.chat.history.signatures import Remembered
+from decisions.chat.history.similarity import signature
+from decisions.continuity.objects import put_success_path
+from decisions.continuity.owner import Owner
+from decisions.identity.principals import Principal
 from decisions.models import ChatAnswer, Decision, Event
-from decisions.objects import put_success_path
-from decisions.owner import Owner
-from decisions.principals import Principal
 from tests.integration.racing import at_once
 from tests.support.continuity import HARMLESS, KNOWN, PATH, Say
 
@@ -30,8 +31,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     """Have something happen after the next message was drafted: `meanwhile(partial(tell, "…"))`."""
     todo: list[Callable[[], object]] = []
 
-    def drafted(*args: Any) -> draft.Draft:
-        made = draft.draft_of(*args)
+    def drafted(*args: Any) -> evaluation.Draft:
+        made = evaluation.draft_of(*args)
         if todo:
             todo.pop()()
         return made

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from decisions import confirmations
+from decisions.authorization import confirmations
 from decisions.chat.services import chat
+from decisions.identity.principals import Principal
 from decisions.models import Event
-from decisions.principals import Principal
 
 Say = Callable[..., dict[str, Any]]
 KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is told"}

@@ -13,13 +13,14 @@ from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from decisions.principals import Principal
-from runs import claims, turn
-from runs.claims import Claim
+from decisions.identity.principals import Principal
+from runs.lifecycle.slots import ensure_slots
+from runs.lifecycle.status import lease
 from runs.models import OutboxEntry, Run, RunEvent, Slot, Worker
-from runs.services import cancel_run
-from runs.slots import ensure_slots
-from runs.state import lease
+from runs.queue import leases
+from runs.queue import order as queue_order
+from runs.queue.leases import Claim
+from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
 from tests.integration.workers import register, take
 
@@ -166,7 +167,7 @@ def test_a_cancel_just_before_the_lease_does_not_hide_the_next_run(
     make_run: MakeRun, worker: str, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = make_run(created_at=at(1)), make_run(created_at=at(2))
-    genuine = turn.next_run
+    genuine = queue_order.next_run
 
     def next_run(worker_id: str) -> Run | None:
         found = genuine(worker_id)
@@ -174,7 +175,7 @@ def test_a_cancel_just_before_the_lease_does_not_hide_the_next_run(
             cancel_run(principal=principal, run_id=first.id)
         return found
 
-    monkeypatch.setattr(claims, "next_run", next_run)
+    monkeypatch.setattr(leases, "next_run", next_run)
     assert claim_id(worker) == second.id
 
 
@@ -239,7 +240,7 @@ def test_whose_turn_it_is_is_one_statement_on_an_index(make_run: MakeRun, worker
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
         with CaptureQueriesContext(connection) as seen:
-            found = turn.next_run(worker)
+            found = queue_order.next_run(worker)
         assert found is not None
         assert found.id == waiting.id
         if connection.vendor == "sqlite":

@@ -10,14 +10,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from decisions.confirm_links import link_to_confirm
-from decisions.confirm_page import TRIES_TOLD
-from decisions.confirmations import open_confirmation, refuse
+from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.authorization.confirmations import open_confirmation, refuse
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
+from decisions.views.confirmation_page import TRIES_TOLD
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.continuity import decision_of
 from tests.support.people import asked, fresh, say
 

@@ -12,11 +12,11 @@ import pytest
 from django.test import Client, override_settings
 
 from decisions.errors import Forbidden
+from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, Confirmation
-from decisions.principals import DEFAULT_SCOPES, Principal
 from runs.models import Run, WebhookDelivery
 from runs.webhooks import services
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.people import asked, fresh
 from tests.support.receiver import Receiver
 from tests.support.webhooks import deliver, is_signed, make_due

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.confirm_tokens import confirm_decision, confirm_with_token
-from decisions.confirmations import (
+from decisions.authorization.confirm_by_token import confirm_decision, confirm_with_token
+from decisions.authorization.confirmations import (
     Opened,
     confirm,
     expire_due,
@@ -20,8 +20,8 @@ from decisions.confirmations import (
     use,
 )
 from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, DecisionKind
-from decisions.principals import Principal
 from decisions.signals import decision_resolved
 from tests.integration.racing import at_once
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.demo.site import READING_ORDER
+from runs.installation.demo.site import READING_ORDER
 from tests.own_home import OwnHome
 
 pytestmark = pytest.mark.slow

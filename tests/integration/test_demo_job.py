@@ -14,10 +14,10 @@ from django.db import connection
 from django.test import override_settings
 from rich.console import Console
 
-from decisions.principals import local_principal
-from runs.demo.job import run_demo
+from decisions.identity.principals import local_principal
+from runs.installation.demo.job import run_demo
 from runs.models import Run
-from runs.services import cancel_run
+from runs.submission.services import cancel_run
 
 BASE_URL = "http://127.0.0.1:8000"
 

@@ -10,14 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.confirmations import confirm, refuse
+from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
+from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry, Confirmation, Decision
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal, admin_principal
 from runs.models import Run, RunKey
-from runs.services import cancel_run, retry_run, submit_run
-from runs.submission import Submitted
+from runs.submission.services import cancel_run, retry_run, submit_run
+from runs.submission.validation import Submitted
 from tests.integration.racing import at_once
 
 pytest_plugins = ["tests.support.rest_fixtures"]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from decisions.principals import Principal
-from runners.browser.outcomes import Outcomes
-from runners.browser.refusals import MAX_NAMED, late_warnings
+from decisions.identity.principals import Principal
+from runners.browser.session.refused_requests import MAX_NAMED, late_warnings
+from runners.network.outcomes import Outcomes
 from runs.models import Run
-from runs.services import submit_run
+from runs.submission.services import submit_run
 from tests.support.browsing import Reader
 from tests.support.forbidden import ForbiddenPlace
 from tests.support.pages import Page, PageServer, html

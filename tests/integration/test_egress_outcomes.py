@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from runners.browser.allowed import Address
-from runners.browser.egress import Egress
 from runners.errors import ToolFailed
+from runners.network.allowlist import Address
+from runners.network.egress import Egress
 from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to
 from tests.support.pages import Answer, Page, PageServer

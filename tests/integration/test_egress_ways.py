@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import pytest
 
-from runners.browser import runtime
-from runners.browser.chromium import launch_args
-from runners.browser.runtime import BrowserRuntime
-from runners.browser.session import BrowserSession
-from runners.loop import LoopThread
+from runners.browser.pool import runtime
+from runners.browser.pool.chromium import launch_args
+from runners.browser.pool.runtime import BrowserRuntime
+from runners.browser.session.session import BrowserSession
+from runners.invocation.event_loop import LoopThread
 from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenPlace
 from tests.support.pages import Answer, PageServer, html

@@ -9,11 +9,11 @@ from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.db import DatabaseError, models
 
+from decisions.identity.principals import Principal, local_principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal, local_principal
+from runs.lifecycle.slots import ensure_slots
 from runs.models import Run
-from runs.slots import ensure_slots
-from runs.totals import missing_triggers
+from runs.queries.totals import missing_triggers
 from tests import emptying
 
 STANDING = {"auth.Permission", "contenttypes.ContentType"}

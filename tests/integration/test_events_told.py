@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from decisions.principals import Principal
-from runs import under_way
+from decisions.identity.principals import Principal
+from runs.execution import running_steps
 from runs.models import Run, RunEvent
-from runs.services import cancel_run, retry_run
+from runs.submission.services import cancel_run, retry_run
 
 Submit = Callable[..., str]
 Ended = Callable[[str], Run]
@@ -66,7 +66,7 @@ def test_the_last_event_tells_how_it_ended(
 def test_a_long_step_says_that_it_is_at_work(
     submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(under_way, "PROGRESS_EVERY_S", 0.2)
+    monkeypatch.setattr(running_steps, "PROGRESS_EVERY_S", 0.2)
     rows = told(ended(submit("sleep:1", "ok")).id)
     signs = [row.data for row in rows if row.type == "step.progress"]
     assert {sign["step"] for sign in signs} == {0}

@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import (
+from runners.targets.targets import (
     TargetSays,
     allow_on_target,
     change_target,
@@ -22,8 +22,8 @@ from runners.targets import (
     make_target,
 )
 from runs.models import Run, RunEvent
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import Line, saying, stub_runner

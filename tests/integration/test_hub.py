@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
-from decisions.threads import in_thread
-from runs import selectors
-from runs.events import hub, listener
-from runs.events.hub import get_hub
+from decisions.identity.principals import Principal
+from decisions.infra.threads import in_thread
 from runs.models import Run
-from runs.services import cancel_run
-from runs.waiting import wait_events, wait_run
+from runs.queries import runs as queries_runs
+from runs.streaming import hub, subscriber
+from runs.streaming.hub import get_hub
+from runs.streaming.long_poll import wait_events, wait_run
+from runs.submission.services import cancel_run
 from tests.integration.streams import Stream, all_at, reading, tell, tell_each, until
 
 Submit = Callable[..., str]
@@ -27,7 +27,7 @@ Submit = Callable[..., str]
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How often the rows of events were read: by the hub, and by readers for themselves."""
     counts = {"hub": 0, "pages": 0}
-    read_logs, list_events = selectors.read_logs, selectors.list_events_and_seq
+    read_logs, list_events = queries_runs.read_logs, queries_runs.list_events_and_seq
 
     def by_hub(spans: Mapping[str, tuple[int, int]]) -> Any:
         counts["hub"] += 1
@@ -37,8 +37,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         counts["pages"] += 1
         return list_events(**asked)
 
-    monkeypatch.setattr(selectors, "read_logs", by_hub)
-    monkeypatch.setattr(selectors, "list_events_and_seq", by_reader)
+    monkeypatch.setattr(queries_runs, "read_logs", by_hub)
+    monkeypatch.setattr(queries_runs, "list_events_and_seq", by_reader)
     return counts
 
 
@@ -84,7 +84,7 @@ def test_news_of_many_runs_are_read_together(
 def test_a_slow_reader_pages_and_slows_nobody(
     submit: Submit, principal: Principal, counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "QUEUE_EVENTS", 100)
+    monkeypatch.setattr(subscriber, "QUEUE_EVENTS", 100)
     run_id = submit()
     slow, quick = Stream(principal, run_id, after=1), Stream(principal, run_id, after=1)
 
@@ -193,13 +193,13 @@ def test_all_who_wait_for_a_run_read_its_end_once(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id, reads = submit(), [0]
-    genuine = selectors.get_run_and_seq
+    genuine = queries_runs.get_run_and_seq
 
     def counting(**asked: Any) -> Any:
         reads[0] += 1
         return genuine(**asked)
 
-    monkeypatch.setattr(selectors, "get_run_and_seq", counting)
+    monkeypatch.setattr(queries_runs, "get_run_and_seq", counting)
 
     async def story() -> list[dict[str, Any]]:
         waits = [

@@ -17,11 +17,12 @@ import redis
 from django.conf import settings
 from django.test import override_settings
 
-from decisions.principals import Principal
-from decisions.threads import in_thread
-from runs.events import hub, wakeups
+from decisions.identity.principals import Principal
+from decisions.infra.threads import in_thread
+from runs.events import notify
 from runs.models import Run
-from runs.services import cancel_run
+from runs.streaming import hub
+from runs.submission.services import cancel_run
 from tests.integration.streams import Stream, all_at, reading, tell, until
 from tests.services import RedisServer, redis_server
 
@@ -31,8 +32,8 @@ Submit = Callable[..., str]
 @pytest.fixture
 def own_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
     """A Redis that the test may kill."""
-    monkeypatch.setattr(wakeups, "_bell", wakeups._Bell())
-    monkeypatch.setattr(wakeups, "QUIET_S", 0.1)
+    monkeypatch.setattr(notify, "_bell", notify._Bell())
+    monkeypatch.setattr(notify, "QUIET_S", 0.1)
     with redis_server() as server, override_settings(REDIS_URL=server.url):
         yield server
 
@@ -41,9 +42,9 @@ def test_lost_messages_cost_two_seconds_and_no_event(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    chance, publish = random.Random(7), wakeups._bell.publish
+    chance, publish = random.Random(7), notify._bell.publish
     monkeypatch.setattr(
-        wakeups._bell, "publish", lambda said: chance.random() < 0.5 or publish(said)
+        notify._bell, "publish", lambda said: chance.random() < 0.5 or publish(said)
     )
 
     async def story() -> None:
@@ -69,7 +70,7 @@ def test_lies_on_the_channel_change_nothing(submit: Submit, principal: Principal
             await until(lambda: stream.got == [1])
             for seq in lies:
                 client.publish(
-                    wakeups.CHANNEL,
+                    notify.CHANNEL,
                     json.dumps({"runId": run_id, "seq": seq, "types": ["run.failed"]}),
                 )
             await in_thread(tell, run_id)
@@ -119,7 +120,9 @@ def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
     run_id = submit()
 
     def said(word: str) -> int:
-        return sum(r.name == "runs.events.hub" and word in r.getMessage() for r in caplog.records)
+        return sum(
+            r.name == "runs.streaming.hub" and word in r.getMessage() for r in caplog.records
+        )
 
     def said_so_often(word: str, number: int) -> bool:
         return said(word) == number

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runs.models import OutboxEntry, Run, RunKey, RunStep
-from runs.services import submit_run
-from runs.submission import Submitted
+from runs.submission.services import submit_run
+from runs.submission.validation import Submitted
 from tests.integration.racing import at_once
 
 HALF_AN_HOUR = timedelta(minutes=30)

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from runners.targets import TargetSays, make_target
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
+from runners.targets.targets import TargetSays, make_target
 from runs.models import Run
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.injections.in_files import IN_FILES
 from tests.support.injections.injection import Injection
 from tests.support.injections.obeying import Obeying, orders_in

@@ -12,16 +12,16 @@ import pytest
 
 from artifacts.models import Artifact
 from artifacts.services import KeptBlob, keep_blob
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs.changes import NewEvent, StepChange, Transition
-from runs.claims import Claim, LeaseLost, hand_back
-from runs.journal import Ending, save_active_ms, write
-from runs.made_calls import MadeCall
+from runs.journal.writer import Ending, save_active_ms, write
+from runs.lifecycle.call_records import MadeCall
+from runs.lifecycle.changes import NewEvent, StepChange, Transition
+from runs.lifecycle.slots import release_slot
+from runs.lifecycle.transition import apply
 from runs.models import Run, RunEvent, RunStatus, RunStep, StepStatus
-from runs.selectors import list_events
-from runs.slots import release_slot
-from runs.transition import apply
+from runs.queries.runs import list_events
+from runs.queue.leases import Claim, LeaseLost, hand_back
 from tests.integration.racing import at_once
 from tests.integration.workers import fresh, must_take, take, taken_slots
 

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal, authenticate
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal, authenticate
-from runners.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runs.direct_calls.idempotency import KEY_LIFE, forget_keys
 from runs.models import KeyedCall, OpenCall
-from runs.tools.keyed import KEY_LIFE, forget_keys
 from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import saying, stub_runner

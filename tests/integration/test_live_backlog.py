@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from decisions.ending import ended
-from runs.conversations.line import first_over
-from runs.live.backlog import NOTICES
-from runs.live.caster import Caster
+from decisions.infra.cancellation import ended
+from runs.live.broadcaster import Caster
 from runs.live.channel import connect, pack
 from runs.live.outbound import Outbound
-from runs.live.watching import Watch
+from runs.live.viewer_queue import NOTICES
+from runs.websockets.connection import first_over
+from runs.websockets.live_viewer import Watch
 
 PATIENCE_S = 30.0
 
@@ -148,6 +148,6 @@ def test_a_page_that_is_long_in_closing_holds_no_other_up(
         await asyncio.wait_for(caster.serve(), PATIENCE_S)  # no task has a page here: it ends
         assert caster._closing == {}
 
-    with caplog.at_level(logging.ERROR, "runs.live.caster"):
+    with caplog.at_level(logging.ERROR, "runs.live.broadcaster"):
         asyncio.run(serve())
     assert "task_stuck was not closed in order" in caplog.text

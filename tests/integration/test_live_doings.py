@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runs.conversations.services import stop_task, take_over_task
-from runs.live.doings import Doings, tell
+from runs.live.activity import Doings, tell
 from runs.models import TaskEvent
 
 pytest_plugins = ["tests.support.task_fixtures"]

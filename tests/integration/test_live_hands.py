@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runners.browser.live.person import act
+from runners.browser.live.person_input import act
 from runners.browser.live.screencast import MAX_CHARACTERS, PACE_SECONDS, Picture, Screencast
 from runners.errors import ToolFailed
 from tests.support.browsing import Reader

@@ -16,13 +16,13 @@ from django.test import override_settings
 
 from artifacts import uploads
 from artifacts.models import ArtifactUpload
-from artifacts.upload_places import read_ticket
+from artifacts.storage.staging import read_ticket
 from decisions.chat import answers, responder
 from decisions.chat.responder import Decided, reply_of
 from decisions.chat.services import chat
+from decisions.identity.principals import Principal
+from decisions.infra.threads import in_long_thread, in_thread
 from decisions.models import ChatAnswer
-from decisions.principals import Principal
-from decisions.threads import in_long_thread, in_thread
 
 PATIENCE_S = 60  # for what takes milliseconds, of waits that would take longer
 ASKED = {"user_id": "alice", "message": "What is an index?", "idempotency_key": "k"}

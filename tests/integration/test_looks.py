@@ -7,8 +7,8 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from runs.models import Run
-from runs.resuming import waiting_runs
-from runs.scheduler import queued_sync_runs
+from runs.scheduler.jobs import queued_sync_runs
+from runs.submission.resume import waiting_runs
 
 
 @pytest.mark.django_db

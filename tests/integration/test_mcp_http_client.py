@@ -17,10 +17,10 @@ from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from mcp_server.toolsets import continuity, runtime, workspace
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.contract.mcp_host import OpenDoor, StdioHost
 from tests.contract.mcp_web_host import WebHost
 from tests.support.rest import bearer

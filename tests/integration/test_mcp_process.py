@@ -51,7 +51,7 @@ def test_the_handshake_and_the_list_load_nothing_heavy(env: dict[str, str]) -> N
     answers, said = talk(INITIALIZE, INITIALIZED, LIST, env=env, flags=("-X", "importtime"))
     loaded = {line.rpartition("|")[2].strip() for line in said.splitlines() if "|" in line}
     assert len(answers) == 2
-    assert {"mcp_server.server", "runs.waiting"} <= loaded
+    assert {"mcp_server.server", "runs.streaming.long_poll"} <= loaded
     assert [name for name in loaded for heavy in HEAVY if f"{name}.".startswith(f"{heavy}.")] == []
 
 

@@ -13,15 +13,15 @@ import pytest
 from django.db.utils import OperationalError
 
 from config import metrics
-from decisions.audit import Deed, record
+from decisions.audit.record import Deed, record
+from decisions.audit.sealer import Sealer
+from decisions.identity.principals import DEFAULT_SCOPES, SCOPES, Principal
 from decisions.models import Confirmation, Decision
-from decisions.principals import DEFAULT_SCOPES, SCOPES, Principal
-from decisions.sealer import Sealer
-from runs import health
+from runs.installation.health import status as health_status
 from runs.models import OutboxEntry, Run
-from runs.scheduler import hide_runs
-from runs.services import cancel_run
-from runs.totals import fold_totals
+from runs.queries.totals import fold_totals
+from runs.scheduler.jobs import hide_runs
+from runs.submission.services import cancel_run
 from tests.integration.workers import must_take
 from tests.support.rest import refusal
 from tests.support.scraping import Samples, figure, runs
@@ -102,8 +102,8 @@ def test_an_empty_installation_waits_for_nothing(scrape: Callable[[], Samples]) 
 def test_a_long_queue_costs_a_bounded_look(
     scrape: Callable[[], Samples], make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = health._QUEUE.replace(str(health.COUNTED_AT_MOST), "2")
-    monkeypatch.setattr(health, "_QUEUE", limit)
+    limit = health_status._QUEUE.replace(str(health_status.COUNTED_AT_MOST), "2")
+    monkeypatch.setattr(health_status, "_QUEUE", limit)
     for _ in range(4):
         make_run()
     assert figure(scrape(), "queue_runs") == 2
@@ -174,7 +174,7 @@ def test_a_scrape_costs_few_queries_however_much_there_is(
     for status in ("queued", "failed", "canceled", "succeeded"):
         make_run(status=status, template_id=f"template_{status}")
     with django_assert_num_queries(9):
-        health.take_census()
+        health_status.take_census()
 
 
 @pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=_x"}])

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.principals import Principal
-from runners import figures
-from runners.base import ToolResult
+from decisions.identity.principals import Principal
+from runners import metrics
 from runners.errors import ModelFailed, ModelUnavailable
-from runs import published
-from runs.worker import WorkerPlace
+from runners.tools.base import ToolResult
+from runs.installation.health import publisher
+from runs.worker.worker import WorkerPlace
 from tests.integration.workers import register
 from tests.support.scraping import Samples, call_runner, failed, figure, turn_of_model
 from tests.unit.test_fleet_files import METRIC, expressions
@@ -46,13 +46,13 @@ def test_numbers_of_several_processes_are_added_up_and_outlive_them(
     for _ in range(2):  # two workers, each gone after it published
         call_runner(ToolResult(ok=True))
         call_runner(failed("a reason of a later version"))
-        figures.browser_launched(sandbox=True)
-        figures.browser_crashed("page")
-        assert published.publish()
+        metrics.browser_launched(sandbox=True)
+        metrics.browser_crashed("page")
+        assert publisher.publish()
     found = scrape()
     buckets = [
         figure(found, "runner_call_duration_seconds_bucket", outcome="ok", le=str(le))
-        for le in figures.RUNNER_CALLS.bounds
+        for le in metrics.RUNNER_CALLS.bounds
     ]
     assert buckets == sorted(buckets)
     assert figure(found, "runner_call_duration_seconds_count", outcome="other") == 2
@@ -68,7 +68,7 @@ def test_a_runner_call_is_counted_by_why_it_failed_and_returned_as_it_was(
 
     async def interrupted() -> None:
         endless: asyncio.Future[ToolResult] = asyncio.Future()
-        task = asyncio.ensure_future(figures.runner_call(endless))
+        task = asyncio.ensure_future(metrics.runner_call(endless))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -88,7 +88,7 @@ def test_a_turn_of_a_model_is_counted_by_how_it_ends_and_its_tokens_where_it_cam
     turn_of_model(ModelUnavailable("none is set"))
     turn_of_model(ModelFailed("late", details={"timedOut": True}))
     turn_of_model(ModelFailed("cut twice"))
-    with pytest.raises(asyncio.CancelledError), figures.model_turn():
+    with pytest.raises(asyncio.CancelledError), metrics.model_turn():
         raise asyncio.CancelledError
     found = scrape()
     wanted = {"ok": 2, "unavailable": 1, "late": 1, "failed": 1, "interrupted": 1}
@@ -103,7 +103,7 @@ def test_what_is_so_now_counts_for_living_workers_alone(
 ) -> None:
     register("w_here")
     for worker_id, pages in (("w_here", 3), ("w_gone", 40)):
-        assert published.publish(worker_id, {"browser_pages": pages})
+        assert publisher.publish(worker_id, {"browser_pages": pages})
     assert figure(scrape(), "browser_pages") == 3
 
 
@@ -111,11 +111,11 @@ def test_a_redis_that_is_away_costs_its_figures_and_no_number(
     scrape: Callable[[], Samples], settings: Any
 ) -> None:
     here, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    figures.browser_launched(sandbox=True)
+    metrics.browser_launched(sandbox=True)
     found = scrape()
     assert (figure(found, "redis_up"), figure(found, "database_up")) == (0, 1)
     settings.REDIS_URL = here
-    published._redis._quiet_until = 0.0
+    publisher._redis._quiet_until = 0.0
     assert figure(scrape(), "browser_launches_total", sandbox="on") == 1
 
 
@@ -139,11 +139,11 @@ def test_no_label_holds_an_id(
 def test_every_metric_of_the_dashboard_and_the_rules_is_told(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
-    figures.step_ended("test_stepwise", "failed", 0.1)
-    figures.run_taken("test_stepwise", 0.1)
+    metrics.step_ended("test_stepwise", "failed", 0.1)
+    metrics.run_taken("test_stepwise", 0.1)
     call_runner(failed("connect"))
-    figures.browser_launched(sandbox=False)
-    figures.browser_crashed("page")
+    metrics.browser_launched(sandbox=False)
+    metrics.browser_crashed("page")
     turn_of_model()
     told = {name for name, _ in scrape()}
     asked = {name for text in expressions() for name in METRIC.findall(text)}

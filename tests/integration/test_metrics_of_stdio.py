@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from redis import Redis
 
-from runners.figures import RUNNER_CALLS
+from runners.metrics import RUNNER_CALLS
 from tests.integration.mcp_process import MANAGE, call, connected, own_database
 from tests.support.stub_runner import saying, stub_runner
 

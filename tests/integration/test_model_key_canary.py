@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run, RunEvent
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.agent_goals import READ
 from tests.support.canaries import every_file, every_row, overhearing, seen
 from tests.support.model_server import ModelServer

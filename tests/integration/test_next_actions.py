@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from decisions.errors import ArtifactExpired, RunNotFound
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.models import Run, RunStep
-from runs.selectors import get_run
-from runs.services import cancel_run
+from runs.queries.runs import get_run
+from runs.submission.services import cancel_run
 from runs.task_templates.outcomes import AGAIN_BYTES, next_actions
 
 Submit = Callable[..., str]

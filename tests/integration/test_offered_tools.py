@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import DEFAULT_SCOPES, Principal
-from runners.remote import probe_target
-from runners.targets import TargetSays, allow_on_target, change_target
+from runners.targets.runner_endpoint import probe_target
+from runners.targets.targets import TargetSays, allow_on_target, change_target
 from tests.services import free_port
 from tests.support.rest import told
 from tests.support.runner_fixtures import MakeRunner

@@ -9,10 +9,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
-from decisions.audit import is_genuine
+from decisions.audit.record import is_genuine
 from decisions.errors import Forbidden
+from decisions.identity.one_time_login import make_login_path
 from decisions.models import AuditEntry, LoginLink
-from decisions.one_time_login import make_login_path
 from tests.integration.racing import at_once
 
 pytestmark = [pytest.mark.usefixtures("principal"), pytest.mark.usefixtures("embedded")]

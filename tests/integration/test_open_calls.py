@@ -16,18 +16,19 @@ from typing import Any
 
 import pytest
 
-from decisions.audit import Deed
+from decisions.audit.record import Deed
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runners.base import ToolCall, ToolContext, ToolResult
-from runs import claims, open_calls
-from runs.claims import Claim, hand_back, lose_worker
+from runners.tools.base import ToolCall, ToolContext, ToolResult
+from runs.direct_calls.calls import call_tool
+from runs.direct_calls.request import AskedCall
+from runs.lifecycle import in_flight_calls
 from runs.models import OpenCall, Run
-from runs.scheduler import Scheduler
-from runs.services import cancel_run, submit_run
-from runs.tools.asked import AskedCall
-from runs.tools.calls import call_tool
-from runs.worker import WorkerPlace
+from runs.queue import leases
+from runs.queue.leases import Claim, hand_back, lose_worker
+from runs.scheduler.jobs import Scheduler
+from runs.submission.services import cancel_run, submit_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, fresh, must_take
 from tests.support.waiting import until
@@ -38,7 +39,7 @@ Submit = Callable[..., str]
 PREVIEW = {"path": "game/scene/new.txt", "content": "a:b;\n", "dryRun": True}
 CHILD = """
 import time
-from runs.processes import this_process
+from decisions.infra.processes import this_process
 print(this_process(), flush=True)
 time.sleep(600)
 """
@@ -61,7 +62,7 @@ def opening(about: str = "write_to_file") -> Deed:
 
 
 def open_one(held: Claim) -> bool:
-    return open_calls.open_call_of_run(f"call_{held.epoch}", opening(), held.run)
+    return in_flight_calls.open_call_of_run(f"call_{held.epoch}", opening(), held.run)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def hangs(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr("runs.step_context.invoke", hang)
+    monkeypatch.setattr("runs.execution.step_context.invoke", hang)
 
 
 @pytest.fixture
@@ -145,14 +146,14 @@ def test_a_lost_worker_closes_its_calls_and_begins_no_more(submit: Submit) -> No
     assert open_one(held)
     lose_worker("w1", beat=0, reason="test")
     assert told() == cut("WORKER_LOST")
-    assert not open_calls.open_call_of_run("call_late", opening(), held.run)
+    assert not in_flight_calls.open_call_of_run("call_late", opening(), held.run)
     assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
     assert fresh(run_id).status == "running"
 
 
 def test_the_third_loss_closes_as_well(submit: Submit) -> None:
     run_id = submit()
-    Run.objects.filter(id=run_id).update(times_lost=claims.MAX_TIMES_LOST - 1)
+    Run.objects.filter(id=run_id).update(times_lost=leases.MAX_TIMES_LOST - 1)
     assert open_one(must_take("w1"))
     lose_worker("w1", beat=0, reason="test")
     assert fresh(run_id).status == "failed"
@@ -177,9 +178,9 @@ def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
 
     def cancel_first(*asked: Any, **known: Any) -> bool:
         cancel_run(principal=principal, run_id=run_id)
-        return open_calls.open_call_of_run(*asked, **known)
+        return in_flight_calls.open_call_of_run(*asked, **known)
 
-    monkeypatch.setattr("runs.beginnings.open_call_of_run", cancel_first)
+    monkeypatch.setattr("runs.execution.admission.open_call_of_run", cancel_first)
     place.work()
     assert (told(), fresh(run_id).status) == ([], "canceled")
 
@@ -208,36 +209,38 @@ def ended_process() -> str:
 @pytest.mark.usefixtures("db")
 def test_a_direct_call_whose_process_died_is_closed_by_the_scheduler(ended_process: str) -> None:
     for name in ("dead", "alive"):
-        open_calls.open_call(f"call_{name}", opening())
-    open_calls.open_call("call_reads", opening("read_file"))
+        in_flight_calls.open_call(f"call_{name}", opening())
+    in_flight_calls.open_call("call_reads", opening("read_file"))
     OpenCall.objects.exclude(id="call_alive").update(process=ended_process)
-    assert open_calls.close_left_calls() == 2
+    assert in_flight_calls.close_left_calls() == 2
     assert told()[3:] == [
         ("tool.failed", "interrupted", "unknown"),
         ("tool.failed", "interrupted", None),
     ]
     assert list(OpenCall.objects.values_list("id", flat=True)) == ["call_alive"]
-    assert open_calls.close_left_calls() == 0
+    assert in_flight_calls.close_left_calls() == 0
 
 
 @pytest.mark.usefixtures("db")
 def test_a_direct_call_on_another_machine_is_given_up_after_an_hour() -> None:
-    open_calls.open_call("call_x", opening())
+    in_flight_calls.open_call("call_x", opening())
     OpenCall.objects.update(process="elsewhere:1:1:1")
-    assert open_calls.close_left_calls() == 0
+    assert in_flight_calls.close_left_calls() == 0
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
-    assert open_calls.close_left_calls() == 1
+    assert in_flight_calls.close_left_calls() == 1
     done = Deed("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    assert not open_calls.close_call("call_x", done)  # it came to its end after all, too late
+    assert not in_flight_calls.close_call("call_x", done)  # it came to its end after all, too late
     assert told() == cut("interrupted")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_close_a_call_one_does(principal: Principal) -> None:
     done = Deed("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    open_calls.open_call("call_x", opening())
+    in_flight_calls.open_call("call_x", opening())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
-    at_once([open_calls.close_left_calls, partial(open_calls.close_call, "call_x", done)] * 4)
+    at_once(
+        [in_flight_calls.close_left_calls, partial(in_flight_calls.close_call, "call_x", done)] * 4
+    )
     assert len(told()) == 2
 
 
@@ -261,4 +264,4 @@ def test_the_scheduler_looks_after_open_calls(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(scheduler, "_do", note)
     scheduler.run()
-    assert open_calls.close_left_calls in looked
+    assert in_flight_calls.close_left_calls in looked

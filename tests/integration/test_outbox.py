@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runs import outbox
 from runs.models import OutboxEntry, Slot
+from runs.queue import outbox
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
 

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from decisions.confirmations import confirm, refuse
+from decisions.authorization.confirmations import confirm, refuse
+from decisions.continuity.learning import Forecast
+from decisions.continuity.objects import put_success_path
+from decisions.continuity.outcomes import report_outcome
+from decisions.continuity.state import Move, move_state, state_of
 from decisions.errors import (
     DecisionNotConfirmed,
     ForbiddenUser,
@@ -17,12 +21,8 @@ from decisions.errors import (
     OutcomeNotFound,
     OutcomeReported,
 )
-from decisions.learning import Forecast
+from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry, Confirmation, Evidence, Outcome
-from decisions.objects import put_success_path
-from decisions.outcomes import report_outcome
-from decisions.principals import Principal, authenticate, create_token
-from decisions.user_state import Move, move_state, state_of
 from tests.integration.racing import at_once
 from tests.support.continuity import FORECAST, decide, owner_named
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from decisions import policy
-from decisions.errors import Conflict, InvalidInput, NotFound
-from decisions.models import AuditEntry, PolicyRule
-from decisions.policy import judge
-from decisions.policy_rules import (
+from decisions.authorization import policy
+from decisions.authorization.policy import judge
+from decisions.authorization.policy_rules import (
     RuleSays,
     change_rule,
     list_versions,
     make_rule,
     retire_rule,
 )
-from decisions.principals import Principal
+from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.identity.principals import Principal
+from decisions.models import AuditEntry, PolicyRule
 from tests.integration.racing import at_once
 
 RULE: dict[str, Any] = {"actor": "admin:ann"}

@@ -15,7 +15,9 @@ import httpx
 import pytest
 from django.urls import get_resolver
 
-from decisions.confirmations import confirm
+from decisions.authorization.confirmations import confirm
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import DEFAULT_SCOPES, Principal, authenticate, create_token
 from decisions.models import (
     AuditEntry,
     Confirmation,
@@ -25,10 +27,8 @@ from decisions.models import (
     Outcome,
     UserObject,
 )
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import DEFAULT_SCOPES, Principal, authenticate, create_token
 from runners.models import BrowserSession, ExecutionTarget
-from runners.targets import TargetSays, make_target
+from runners.targets.targets import TargetSays, make_target
 from runs.conversations.services import take_over_task
 from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from runners.workspace.preview_scene import RESPONSE
+from runners.workspace.tools.preview_scene import RESPONSE
 from tests.support.pages import Answer, PageServer, html
 from tests.support.project import Project
 

@@ -7,8 +7,7 @@ from functools import partial
 import pytest
 
 from decisions.errors import Forbidden, InvalidInput, NotAuthenticated
-from decisions.models import AuditEntry, Tenant, Token, User, Workspace
-from decisions.principals import (
+from decisions.identity.principals import (
     DEFAULT_SCOPES,
     Principal,
     authenticate,
@@ -18,7 +17,8 @@ from decisions.principals import (
     local_principal,
     throttle_key,
 )
-from decisions.tokens import revoke_token
+from decisions.identity.tokens import revoke_token
+from decisions.models import AuditEntry, Tenant, Token, User, Workspace
 from tests.integration.racing import at_once
 
 

@@ -14,10 +14,12 @@ import pytest
 from django.db.models import F
 from django.test import override_settings
 
+from decisions.identity.principals import Principal
+from decisions.infra import staleness
+from decisions.infra.processes import _mark
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs import unchanged
-from runs.claims import (
+from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, Worker
+from runs.queue.leases import (
     MAX_TIMES_LOST,
     Claim,
     free_stale_slots,
@@ -26,10 +28,8 @@ from runs.claims import (
     lose_worker,
     read_journal,
 )
-from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, Worker
-from runs.processes import _mark
-from runs.scheduler import Scheduler
-from runs.services import cancel_run
+from runs.scheduler.jobs import Scheduler
+from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, register, take, taken_slots
 
@@ -49,7 +49,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(unchanged, "time", SimpleNamespace(monotonic=made.monotonic))
+    monkeypatch.setattr(staleness, "time", SimpleNamespace(monotonic=made.monotonic))
     return made
 
 

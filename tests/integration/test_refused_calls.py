@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.identity.principals import create_token
 from decisions.models import AuditEntry
-from decisions.principals import create_token
 from tests.support.tool_door import DOORS, ToolDoor
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from decisions.authorization.policy import judge
 from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
-from decisions.policy import judge
-from decisions.principals import Principal
 from runners.errors import RunnerFailed
 from runners.models import ExecutionTarget
-from runners.remote import find_runner, runner_of
-from runners.targets import Caller, TargetSays, change_target
+from runners.targets.runner_endpoint import find_runner, runner_of
+from runners.targets.targets import Caller, TargetSays, change_target
 from tests.support.runner_fixtures import ENDPOINT, MakeRunner
 
 pytest_plugins = ["tests.support.runner_fixtures"]

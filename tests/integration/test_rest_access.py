@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.identity.principals import SCOPES
 from decisions.models import AuditEntry, Token
-from decisions.principals import SCOPES
 from runs.models import Run
 from tests.support.rest import bearer, refusal, submission, told
 

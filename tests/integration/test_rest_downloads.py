@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from artifacts import downloads
+from artifacts.api import downloads
 from artifacts.models import Artifact
 from tests.support.rest import refusal, told
 from tests.support.waiting import eventually

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from runs.events import stream as event_stream
 from runs.models import Run
+from runs.streaming import sse
 from tests.support.rest import refusal, told
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -107,7 +107,7 @@ def test_a_reader_that_has_everything_is_told_not_to_come_back(
 def test_a_quiet_stream_sends_comments(
     api: httpx.Client, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(sse, "KEEP_ALIVE_S", 0.05)
     run_id = submit()
     with api.stream("GET", events_path(run_id), headers=STREAM) as response:
         comments = (line for line in response.iter_lines() if line.startswith(":"))
@@ -162,7 +162,7 @@ def test_a_reader_that_hangs_up_is_forgotten(
     api: httpx.Client, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left: list[str] = []
-    lines = event_stream._lines
+    lines = sse._lines
 
     async def watched(*args: Any) -> Any:
         try:
@@ -171,7 +171,7 @@ def test_a_reader_that_hangs_up_is_forgotten(
         finally:
             left.append("gone")
 
-    monkeypatch.setattr(event_stream, "_lines", watched)
+    monkeypatch.setattr(sse, "_lines", watched)
     with stream(api, submit()) as (_, events):
         next(events)
     until = time.monotonic() + 10

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from django.db.utils import OperationalError
 
-from runs import selectors
+from runs.queries import runs
 from tests.support.rest import refusal, submission, told
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -27,7 +27,7 @@ def failing(error: Exception) -> Callable[..., NoReturn]:
 def test_a_defect_is_answered_with_an_id_that_the_log_explains(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(selectors, "get_run", failing(ZeroDivisionError(SECRET)))
+    monkeypatch.setattr(runs, "get_run", failing(ZeroDivisionError(SECRET)))
     with caplog.at_level(logging.ERROR):
         response = api.get("/api/v1/runs/run_x")
     problem = refusal(response, 500)
@@ -42,7 +42,7 @@ def test_a_defect_is_answered_with_an_id_that_the_log_explains(
 def test_a_defect_of_a_call_that_waits_is_answered_alike(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "get_run_and_seq", failing(KeyError(SECRET)))
+    monkeypatch.setattr(runs, "get_run_and_seq", failing(KeyError(SECRET)))
     response = api.get("/api/v1/runs/run_x/wait")
     assert refusal(response, 500)["details"]["errorId"].startswith("err_")
     assert "hunter2" not in response.text
@@ -51,7 +51,7 @@ def test_a_defect_of_a_call_that_waits_is_answered_alike(
 def test_a_database_that_is_away_is_a_reason_to_try_again(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "get_run", failing(OperationalError(SECRET)))
+    monkeypatch.setattr(runs, "get_run", failing(OperationalError(SECRET)))
     response = api.get("/api/v1/runs/run_x")
     problem = refusal(response, 503)
     assert (problem["errorCode"], problem["retryable"]) == ("EXECUTION_ERROR", True)
@@ -63,7 +63,7 @@ def test_a_defect_outside_of_any_call_is_answered_alike(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "decisions.api_view.ApiView.initialize_request", failing(ValueError(SECRET))
+        "decisions.api.view.ApiView.initialize_request", failing(ValueError(SECRET))
     )
     response = api.get("/api/v1/runs")
     assert refusal(response, 500)["details"]["errorId"].startswith("err_")
@@ -72,6 +72,6 @@ def test_a_defect_outside_of_any_call_is_answered_alike(
 
 def test_calls_go_on_after_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("runs.services.submit_run", failing(RuntimeError(SECRET)))
+        broken.setattr("runs.submission.services.submit_run", failing(RuntimeError(SECRET)))
         refusal(api.post("/api/v1/runs", json=submission()), 500)
     told(api.post("/api/v1/runs", json=submission()), 202)

@@ -10,7 +10,7 @@ from django.db.utils import OperationalError
 
 from config import health
 from runs.models import Worker
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.rest import told
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -30,7 +30,7 @@ def test_a_process_that_lives_says_so_without_asking_anybody(
     async def nobody(*args: object, **kwargs: object) -> None:
         raise AssertionError("something was asked")
 
-    monkeypatch.setattr("decisions.api_view.in_thread", nobody)
+    monkeypatch.setattr("decisions.api.view.in_thread", nobody)
     assert told(anonymous.get("/healthz")) == {"status": "ok"}
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from django.db.backends.utils import CursorWrapper
 
-from decisions.throttle import ROWS_A_MINUTE
+from decisions.api.throttle import ROWS_A_MINUTE
 from runs.models import Run
 from tests.support.rest import submission
 

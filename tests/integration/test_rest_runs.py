@@ -12,7 +12,7 @@ import pytest
 
 from artifacts.models import Artifact
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.rest import refusal, submission, told
 
 pytest_plugins = ["tests.support.rest_fixtures"]

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, PolicyRule
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import DEFAULT_SCOPES, Principal
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, make_target
+from runners.targets.targets import TargetSays, make_target
 from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import saying, stub_runner

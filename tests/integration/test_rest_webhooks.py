@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from runs.webhooks.deliveries import claim_due, settle
-from runs.webhooks.sending import Answer
+from runs.webhooks.transport import Answer
 from tests.support.rest import refusal, submission, told
 
 pytest_plugins = ["tests.support.rest_fixtures"]

@@ -93,7 +93,7 @@ def test_other_keys_are_refused_unless_the_loss_is_taken(
     other = {"CONTINUITY_SECRET_KEYS": "another-key-" + "z" * 40}
     assert "CONTINUITY_SECRET_KEYS" in new.refused("restore", str(keyless), **other)
     new.run("restore", str(keyless), "--without-keys", **other)
-    code = f"from decisions.principals import authenticate; authenticate({old.made[2]!r})"
+    code = f"from decisions.identity.principals import authenticate; authenticate({old.made[2]!r})"
     assert "NotAuthenticated" in new.home.run("shell", "-c", code, **other).stderr
     assert "NOT whole" in new.refused("verify_audit", **other)
 

@@ -9,15 +9,15 @@ from types import SimpleNamespace
 import pytest
 from django.test import override_settings
 
-from decisions.audit import is_genuine
+from decisions.audit.record import is_genuine
 from decisions.errors import RunNotFound
+from decisions.identity.principals import Principal
+from decisions.infra import staleness
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs import unchanged
 from runs.models import Run, RunEvent, RunKey, RunStep
-from runs.scheduler import Scheduler, delete_old_runs, hide_runs, time_out_queued_run
-from runs.selectors import get_run, list_runs
-from runs.services import cancel_run
+from runs.queries.runs import get_run, list_runs
+from runs.scheduler.jobs import Scheduler, delete_old_runs, hide_runs, time_out_queued_run
+from runs.submission.services import cancel_run
 from tests.integration.workers import error_of, fresh, must_take
 
 MakeRun = Callable[..., Run]
@@ -84,7 +84,7 @@ def test_a_sync_run_that_waits_in_the_queue_for_all_its_time_fails(
     submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(unchanged, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(staleness, "time", SimpleNamespace(monotonic=lambda: clock.now))
     waits = submit(options={"mode": "sync", "timeoutMs": 5000})
     patient = submit(options={"mode": "async", "timeoutMs": 5000})
     duties = Scheduler()

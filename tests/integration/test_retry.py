@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from decisions.errors import Conflict, RunNotFound, TrustNotAllowed
-from decisions.principals import Principal, admin_principal
+from decisions.identity.principals import Principal, admin_principal
 from runs.models import Run, RunEvent, RunStep
-from runs.services import cancel_run, retry_run, submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import cancel_run, retry_run, submit_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.integration.workers import fresh
 

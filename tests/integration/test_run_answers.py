@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs.answering import answer_run
 from runs.conversations.services import add_message, create_task
 from runs.models import Run, Task, TaskEvent, TaskMessage
-from runs.services import cancel_run
-from runs.worker import WorkerPlace
+from runs.submission.answer import answer_run
+from runs.submission.services import cancel_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete

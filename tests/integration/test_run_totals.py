@@ -14,14 +14,14 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from decisions.principals import Principal
-from runs import totals
+from decisions.identity.principals import Principal
+from runs.installation.health.checks import check_totals
 from runs.models import Run, RunTotal, RunTotalChange
-from runs.scheduler import hide_runs
-from runs.selectors import list_runs
-from runs.services import cancel_run
-from runs.stack.checkup import check_totals
-from runs.totals import fold_totals, mend_totals, missing_triggers, totals_astray
+from runs.queries import totals
+from runs.queries.runs import list_runs
+from runs.queries.totals import fold_totals, mend_totals, missing_triggers, totals_astray
+from runs.scheduler.jobs import hide_runs
+from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
 

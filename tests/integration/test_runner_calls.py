@@ -8,16 +8,16 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import InvalidInput, PolicyDenied
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetSays, allow_on_target, make_target
 from runs.models import Run, RunEvent, RunStep
-from runs.services import submit_run
+from runs.submission.services import submit_run
 from runs.task_templates import tool_steps
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
@@ -145,7 +145,7 @@ def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
     target_at: MakeTarget,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runners.gateway.wanted.TIMEOUT_MAX_MS", 500)
+    monkeypatch.setattr("runners.gateway.request.TIMEOUT_MAX_MS", 500)
     monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
     with stub_runner(Line.hang) as runner:
         target = target_at(runner.url, "echo", config={"timeoutMs": 600_000})

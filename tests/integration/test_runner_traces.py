@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions import trace
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
+from decisions.infra import trace_context
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, allow_on_target, make_target
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.rest import told
 from tests.support.stub_runner import StubRunner, saying, stub_runner
 
@@ -82,11 +82,11 @@ def test_a_run_without_a_trace_gets_one_of_its_own(
     brought: str | None,
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
-    with trace.brought(brought):
+    with trace_context.brought(brought):
         first = done(idle_place, principal, call, call)
     done(idle_place, principal, call)
     one, two, other = traces(runner)
-    assert one[:36] == two[:36] == trace.made_for(first)[:36] != other[:36]
+    assert one[:36] == two[:36] == trace_context.made_for(first)[:36] != other[:36]
     assert one != two
 
 

@@ -20,16 +20,16 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import override_settings
 
-from artifacts import blobs
-from artifacts.blobs import blob_name
 from artifacts.models import Artifact
-from artifacts.s3 import AHEAD_MAX
 from artifacts.selectors import open_content, read_chunk
 from artifacts.services import collect_blobs, expire_artifacts, keep_blob
+from artifacts.storage import blobs
+from artifacts.storage.blobs import blob_name
+from artifacts.storage.s3 import AHEAD_MAX
 from config.home import artifact_storage
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
+from runs.installation.health.checks import check_artifacts
 from runs.models import Run
-from runs.stack.checkup import check_artifacts
 from tests.integration.racing import at_once
 from tests.support.rest import refusal
 from tests.support.s3_bucket import SECRET, Bucket

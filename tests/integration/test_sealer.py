@@ -11,13 +11,13 @@ import pytest
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
-from decisions.audit import Deed, record, record_all
-from decisions.audit_check import check_audit_log
-from decisions.chain import head_of_chain
-from decisions.checkpoints import kept_heads
+from decisions.audit.chain import head_of_chain
+from decisions.audit.checkpoints import kept_heads
+from decisions.audit.record import Deed, record, record_all
+from decisions.audit.sealer import AT_ONCE, Sealer
+from decisions.audit.verify import check_audit_log
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
-from decisions.principals import Principal
-from decisions.sealer import AT_ONCE, Sealer
 from tests.integration.racing import at_once
 from tests.support.waiting import until
 

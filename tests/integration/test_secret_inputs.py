@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
-from decisions.schemas import marks_secrets, secret_paths
+from decisions.identity.principals import Principal
+from decisions.validation.json_schema import marks_secrets, secret_paths
 from runs.models import Run, RunSecret
-from runs.secret_inputs import forget_left_secrets, read_secrets, split
-from runs.services import cancel_run, submit_run
-from runs.submission import Submitted
+from runs.submission.secret_inputs import forget_left_secrets, read_secrets, split
+from runs.submission.services import cancel_run, submit_run
+from runs.submission.validation import Submitted
 from runs.task_templates.registry import get_template
 
 INPUTS: dict[str, Any] = {

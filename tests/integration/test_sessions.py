@@ -13,16 +13,16 @@ from django.db import IntegrityError, transaction
 from django.test import override_settings
 
 from decisions.errors import Conflict, NoSuchSession, SessionNotFound, TrustNotAllowed
+from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal, admin_principal
+from runners.browser_sessions import logged_in_until, read_state, save_state
 from runners.models import BrowserSession
-from runners.sessions import logged_in_until, read_state, save_state
-from runs.claims import lose_worker
+from runs.lifecycle.session_lease import let_go
 from runs.models import OutboxEntry, Run
-from runs.selectors import get_run
-from runs.services import cancel_run, submit_run
+from runs.queries.runs import get_run
+from runs.queue.leases import lose_worker
 from runs.sessions import services as sessions
-from runs.sessions.lease import let_go
+from runs.submission.services import cancel_run, submit_run
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, must_take, register, take
 

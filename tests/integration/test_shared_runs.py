@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
-from runs import journal, portions, step_lines
-from runs.claims import Claim, LeaseLost, hand_back
+from decisions.identity.principals import Principal
+from runs.journal import step_records, writer
 from runs.models import Run, RunEvent, RunStep, Worker
-from runs.services import cancel_run
-from runs.worker import WorkerPlace
+from runs.queue.leases import Claim, LeaseLost, hand_back
+from runs.submission.services import cancel_run
+from runs.worker import work_sharing
+from runs.worker.worker import WorkerPlace
 from tests.integration.workers import error_of, fresh, must_take, register
 from tests.support.waiting import until
 
@@ -39,13 +40,13 @@ def is_going(run_id: str) -> bool:
 
 def help_with(worker_id: str, count: int) -> tuple[Claim, list[RunStep]]:
     """Take steps as a helper does that is then never heard of again."""
-    share = portions.find_share(register(worker_id))
+    share = work_sharing.find_share(register(worker_id))
     assert share is not None
-    with portions.locked(share):
-        steps = portions.take_steps(share, count)
+    with work_sharing.locked(share):
+        steps = work_sharing.take_steps(share, count)
         for step in steps:
             step.attempts += 1
-        journal.write(share, [step_lines.started(step) for step in steps], active_ms=0)
+        writer.write(share, [step_records.started(step) for step in steps], active_ms=0)
     return share, steps
 
 
@@ -89,7 +90,7 @@ def test_a_run_that_is_not_shared_is_left_to_its_worker(
     run_id = submit(*["sleep:0.05"] * 5)
     work = in_background(place.work)
     until(lambda: is_going(run_id))
-    assert portions.find_share("w2") is None
+    assert work_sharing.find_share("w2") is None
     work.join(20)
     assert fresh(run_id).status == "succeeded"
 
@@ -97,9 +98,9 @@ def test_a_run_that_is_not_shared_is_left_to_its_worker(
 def test_nobody_helps_himself_nor_where_no_step_is_pending(submit: Submit) -> None:
     submit("ok", shared=True)
     held = must_take("w1")
-    assert portions.find_share("w1") is None
+    assert work_sharing.find_share("w1") is None
     help_with("w2", 5)
-    assert portions.find_share("w3") is None
+    assert work_sharing.find_share("w3") is None
     assert held.run.shared
 
 
@@ -113,7 +114,7 @@ def test_steps_of_a_helper_that_is_gone_are_done_again(
     until(lambda: fresh(run_id).done_steps == 2)
     assert not fresh(run_id).ended_at  # the helper may still be at it
     lose("w9")
-    assert portions.put_back_of_the_lost() == 1
+    assert work_sharing.put_back_of_the_lost() == 1
     until(lambda: fresh(run_id).ended_at)
     step = RunStep.objects.get(run_id=run_id, index=steps[0].index)
     assert (fresh(run_id).status, step.owner, step.attempts) == ("succeeded", "w1", 2)
@@ -125,10 +126,10 @@ def test_what_a_helper_writes_late_is_refused(submit: Submit) -> None:
     must_take("w1")
     share, steps = help_with("w2", 1)
     lose("w2")
-    portions.put_back_of_the_lost()
+    work_sharing.put_back_of_the_lost()
     before = fresh(run_id).last_seq
-    with pytest.raises(LeaseLost), portions.locked(share):
-        portions.check_ours(share, [step_lines.failed(steps[0], {"errorCode": "X"})])
+    with pytest.raises(LeaseLost), work_sharing.locked(share):
+        work_sharing.check_ours(share, [step_records.failed(steps[0], {"errorCode": "X"})])
     assert fresh(run_id).last_seq == before
     assert RunStep.objects.get(run_id=run_id, index=0).status == "pending"
 
@@ -141,7 +142,7 @@ def test_a_step_that_costs_three_helpers_is_given_up_and_the_others_are_kept(
     for name in ("w7", "w8", "w9"):
         help_with(name, 1)
         lose(name)
-        assert portions.put_back_of_the_lost() == 1
+        assert work_sharing.put_back_of_the_lost() == 1
     hand_back(held, reason="test", active_ms=0)
     place.work()
     run = fresh(run_id)
@@ -160,7 +161,7 @@ def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
     hand_back(held, reason="test", active_ms=0)
     place.work()
     assert fresh(run_id).status == "succeeded"
-    with pytest.raises(LeaseLost), portions.locked(share):
+    with pytest.raises(LeaseLost), work_sharing.locked(share):
         pass
 
 

@@ -14,10 +14,11 @@ import pytest
 from celery import Celery
 from django.db.models import F
 
+from decisions.infra.processes import this_process
+from runs.installation.home import redis_server
+from runs.installation.supervision import liveness
+from runs.installation.supervision.liveness import WorkerVitals, WorkerWatch
 from runs.models import Worker
-from runs.processes import this_process
-from runs.stack import redis_server, vitals
-from runs.stack.vitals import WorkerVitals, WorkerWatch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +48,7 @@ def test_a_worker_that_was_given_up_is_not_there() -> None:
 
 
 def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "STILL_S", 0.0)
+    monkeypatch.setattr(liveness, "STILL_S", 0.0)
     _register(this_process())
     watch = WorkerWatch(WorkerVitals())
     assert watch.ailment(os.getpid()) is None
@@ -59,7 +60,7 @@ def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch)
 def test_a_worker_that_was_given_up_and_does_not_come_back_is_ill(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vitals, "STILL_S", 0.0)
+    monkeypatch.setattr(liveness, "STILL_S", 0.0)
     _register(this_process())
     watch = WorkerWatch(WorkerVitals())
     assert watch.ailment(os.getpid()) is None
@@ -85,11 +86,11 @@ def socket_path(tmp_path: Path, settings: Any) -> Iterator[Path]:
 def test_a_doorbell_that_nobody_takes_is_an_ailment(
     monkeypatch: pytest.MonkeyPatch, socket_path: Path, settings: Any
 ) -> None:
-    monkeypatch.setattr(vitals, "UNHEARD_S", 0.0)
+    monkeypatch.setattr(liveness, "UNHEARD_S", 0.0)
     bell = Celery(broker=f"redis+socket://{socket_path}?virtual_host=0")
     bell.conf.broker_transport_options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
     bell.send_task("runs.work", kwargs={"run_id": "run_1"}, queue="runs", retry=False)
-    monkeypatch.setattr(vitals, "STILL_S", 1000.0)
+    monkeypatch.setattr(liveness, "STILL_S", 1000.0)
     watch = WorkerWatch(WorkerVitals())
     assert watch.ailment(1) is None
     assert "doorbell" in (watch.ailment(1) or "")

@@ -10,9 +10,9 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from decisions.models import AuditEntry
-from runs.changes import NewEvent, Transition
+from runs.lifecycle.changes import NewEvent, Transition
+from runs.lifecycle.status import ALLOWED, InvalidTransition, move
 from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunStatus
-from runs.state import ALLOWED, InvalidTransition, move
 
 LEGAL = {
     *(("queued", to) for to in ("running", "failed", "canceled")),

@@ -9,7 +9,7 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import override_settings
 
-from decisions.audit import is_genuine
+from decisions.audit.record import is_genuine
 from decisions.errors import (
     Forbidden,
     InvalidInput,
@@ -19,13 +19,13 @@ from decisions.errors import (
     TemplateVersionUnsupported,
     TrustNotAllowed,
 )
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runners.models import BrowserSession
-from runs import outbox
 from runs.models import OutboxEntry, Run, RunEvent, RunKey, RunStep
-from runs.selectors import get_run
-from runs.services import submit_run
+from runs.queries.runs import get_run
+from runs.queue import outbox
+from runs.submission.services import submit_run
 
 Submit = Callable[..., str]
 rung: list[tuple[str, str]] = []

@@ -11,13 +11,13 @@ import pytest
 from django.db.models import F
 
 from decisions.errors import Conflict
-from decisions.principals import Principal
-from runs.conversations.duties import delete_old_tasks, end_takeovers
+from decisions.identity.principals import Principal
+from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
-from runs.scheduler import delete_old_runs
-from runs.worker import WorkerPlace
+from runs.scheduler.jobs import delete_old_runs
+from runs.worker.worker import WorkerPlace
 from tests.support.people import events
 from tests.support.waiting import until
 
@@ -142,8 +142,8 @@ def test_a_page_given_back_before_the_run_came_to_wait_keeps_it_going(
             take_over_task(principal=principal, task_id=task_id)
         hit(name)
 
-    for module in ("engine", "pausing"):
-        monkeypatch.setattr(f"runs.{module}.hit", give_back_first)
+    for module in ("engine", "suspension"):
+        monkeypatch.setattr(f"runs.execution.{module}.hit", give_back_first)
     place.work()
     run = Run.objects.get()
     assert (notes.read_text(), run.status, run.epoch > 1) == ("a", "succeeded", True)

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.conversations.selectors import get_task, list_tasks
 from runs.conversations.services import add_message, stop_task
 

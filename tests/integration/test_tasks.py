@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from decisions.errors import Conflict
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs.changes import NewEvent
+from runs.agent.history import messages_before
 from runs.conversations.errors import TaskBusy, TaskNotFound
-from runs.conversations.history import messages_before
 from runs.conversations.log import append
 from runs.conversations.selectors import get_task, list_task_events, list_tasks
 from runs.conversations.services import (
@@ -20,10 +19,11 @@ from runs.conversations.services import (
     create_task,
     stop_task,
 )
-from runs.conversations.turns import look_after_tasks
+from runs.conversations.turn_queue import look_after_tasks
+from runs.lifecycle.changes import NewEvent
 from runs.models import OutboxEntry, Run, Task, TaskEvent, TaskMessage
-from runs.services import cancel_run, retry_run
-from runs.worker import WorkerPlace
+from runs.submission.services import cancel_run, retry_run
+from runs.worker.worker import WorkerPlace
 
 pytest_plugins = ["tests.support.task_fixtures"]
 Make = Callable[..., str]

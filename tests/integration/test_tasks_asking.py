@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from decisions.authorization.policy_rules import RuleSays, make_rule
 from decisions.errors import InvalidInput
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
-from runs.answering import answer_run
+from decisions.identity.principals import Principal
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
-from runs.conversations.turns import wake
+from runs.conversations.turn_queue import wake
 from runs.live.absence import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, why_no_page
 from runs.models import Run, RunStep, Task, TaskMessage
-from runs.worker import WorkerPlace
+from runs.submission.answer import answer_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.support.waiting import until
 
@@ -190,7 +190,7 @@ def test_an_interrupt_begins_nothing_that_it_then_ends(
         woken.append(run.id)
         wake(run)
 
-    monkeypatch.setattr("runs.conversations.turns.wake", note)
+    monkeypatch.setattr("runs.conversations.turn_queue.wake", note)
     told = say(task_id, "say last", on_busy="interrupt")
     assert woken == [told["runId"]]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.conversations.services import resume_task, stop_task, take_over_task
-from runs.conversations.turns import look_after_tasks
+from runs.conversations.turn_queue import look_after_tasks
 from runs.models import Run, Task, TaskEvent, TaskMessage
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.integration.racing import at_once
 
 pytest_plugins = ["tests.support.task_fixtures"]

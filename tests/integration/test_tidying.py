@@ -10,9 +10,9 @@ from artifacts.models import ArtifactUpload
 from artifacts.uploads import forget_uploads
 from decisions.chat.answers import forget_answers
 from decisions.chat.conversation import forget_conversations
+from decisions.identity.principals import Principal
+from decisions.infra.batches import AT_ONCE
 from decisions.models import ChatAnswer, Conversation
-from decisions.portions import AT_ONCE
-from decisions.principals import Principal
 
 MANY = 2 * AT_ONCE + 1
 pytestmark = pytest.mark.usefixtures("principal")

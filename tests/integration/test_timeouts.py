@@ -12,11 +12,12 @@ import pytest
 
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
-from decisions.principals import Principal
-from runs import endings, engine
+from decisions.identity.principals import Principal
+from runs.execution import engine
+from runs.journal import outcome
 from runs.models import Run, RunStep
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.workers import error_of, fresh
 from tests.templates import Stepwise
 
@@ -122,7 +123,7 @@ def test_a_storage_that_is_full_does_not_hide_the_timeout(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(endings, "keep_blob", full)
+    monkeypatch.setattr(outcome, "keep_blob", full)
     run = ended(submit("ok", "sleep:30", options={"timeoutMs": 500}))
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
 
@@ -135,7 +136,7 @@ def test_a_storage_that_is_full_at_the_end_fails_the_run_and_keeps_its_steps(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(endings, "keep_blob", full)
+    monkeypatch.setattr(outcome, "keep_blob", full)
     run = ended(odd("mark x", file=str(tmp_path / "f"), effect="once"))
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert error_of(run)["details"]["causeCode"] == "STORAGE"

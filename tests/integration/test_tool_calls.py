@@ -11,12 +11,12 @@ import httpx
 import pytest
 from django.db import OperationalError
 
-from decisions.confirmations import confirm, refuse
+from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from decisions.models import AuditEntry, Decision
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import DEFAULT_SCOPES, Principal, create_token
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, change_target, make_target
+from runners.targets.targets import TargetSays, change_target, make_target
 from runs.models import Run
 from tests.support.rest import refusal
 from tests.support.tool_door import ToolDoor
@@ -145,7 +145,7 @@ def test_a_database_that_is_away_is_a_reason_to_try_again(
     def fail(*_: Any, **__: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr("runs.tools.calls.open_workspace", fail)
+    monkeypatch.setattr("runs.direct_calls.calls.open_workspace", fail)
     answer = api.post("/api/v1/tools/get_runtime_info/call", json={})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["recoverable"]) == (503, "E_TIMEOUT", True)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from artifacts.models import Artifact
 from artifacts.services import KeptBlob
-from decisions.audit import Deed, is_genuine
+from decisions.audit.record import Deed, is_genuine
 from decisions.models import AuditEntry
-from runs import one_statement
-from runs import transition as forms
-from runs.changes import NewEvent, Plus, StepChange, Transition
+from runs.lifecycle import transition as transition_module
+from runs.lifecycle import transition_sql
+from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.models import (
     OutboxEntry,
     Run,
@@ -173,7 +173,7 @@ def outcome(write: Callable[[], int | None]) -> tuple[object, Rows]:
         try:
             with transaction.atomic():
                 answer: object = write()
-        except forms._NoSlot:
+        except transition_module._NoSlot:
             answer = None
         except DatabaseError as error:
             answer = type(error).__name__
@@ -241,8 +241,8 @@ def test_both_forms_leave_the_same_rows(make_run: MakeRun, slots: str) -> None:
     @SETTINGS
     @given(transitions(run))
     def forms_agree(change: Transition) -> None:
-        by_orm = outcome(lambda: forms._apply(change, NOW))
-        by_statement = outcome(lambda: one_statement.apply(change, NOW))
+        by_orm = outcome(lambda: transition_module._apply(change, NOW))
+        by_statement = outcome(lambda: transition_sql.apply(change, NOW))
         assert by_statement == by_orm
 
     forms_agree()
@@ -279,7 +279,7 @@ def test_a_guard_that_misses_leaves_every_row_as_it_was(
         unring=True,
         worker_id="worker",
     )
-    assert forms.apply(change) is None
+    assert transition_module.apply(change) is None
     assert rows() == before
 
 
@@ -299,5 +299,5 @@ def test_without_a_free_slot_a_lease_leaves_every_row_as_it_was(make_run: MakeRu
         worker_id="w",
         epoch=1,
     )
-    assert forms.apply(change) is None
+    assert transition_module.apply(change) is None
     assert rows() == before

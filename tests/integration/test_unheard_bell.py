@@ -9,66 +9,66 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.kept_redis import KeptRedis
-from runs import outbox, unheard_bell
+from decisions.infra.redis import KeptRedis
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.queue import outbox, wakeup_dedup
+from runs.worker.worker import WorkerPlace
 from tests.support.waiting import until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], object]
-QUEUE = unheard_bell.SHARED_QUEUE
+QUEUE = wakeup_dedup.SHARED_QUEUE
 rung: list[str] = []
 
 
 def bell(queue: str, run_id: str) -> None:
     """Ring as config.celery does, at no broker."""
-    if unheard_bell.is_first(queue):
+    if wakeup_dedup.is_first(queue):
         rung.append(run_id)
 
 
 @pytest.fixture(autouse=True)
 def broker(settings: Any) -> Iterator[None]:
-    unheard_bell.heard()
+    wakeup_dedup.heard()
     settings.CONTINUITY_DOORBELL = f"{__name__}.bell"
     yield
     rung.clear()
-    unheard_bell.heard()
+    wakeup_dedup.heard()
 
 
 def test_while_a_bell_is_under_way_no_other_rings(
     monkeypatch: pytest.MonkeyPatch, submit: Submit
 ) -> None:
-    monkeypatch.setattr(unheard_bell, "MARK_MS", 60_000)
+    monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
     first = submit()
     submit()
     assert rung == [first]
-    unheard_bell.heard()
+    wakeup_dedup.heard()
     third = submit()
     assert rung == [first, third]
 
 
 def test_a_bell_that_nobody_hears_keeps_no_other_from_ringing_for_long() -> None:
-    assert unheard_bell.is_first(QUEUE)
-    until(lambda: unheard_bell.is_first(QUEUE))
+    assert wakeup_dedup.is_first(QUEUE)
+    until(lambda: wakeup_dedup.is_first(QUEUE))
 
 
 def test_a_workers_own_bell_always_rings() -> None:
-    assert unheard_bell.is_first(outbox.worker_queue("w1"))
-    assert unheard_bell.is_first(outbox.worker_queue("w1"))
+    assert wakeup_dedup.is_first(outbox.worker_queue("w1"))
+    assert wakeup_dedup.is_first(outbox.worker_queue("w1"))
 
 
 def test_without_redis_every_run_rings_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unheard_bell, "_redis", KeptRedis("every run rings for itself"))
+    monkeypatch.setattr(wakeup_dedup, "_redis", KeptRedis("every run rings for itself"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
-        assert unheard_bell.is_first(QUEUE)
-        assert unheard_bell.is_first(QUEUE)
+        assert wakeup_dedup.is_first(QUEUE)
+        assert wakeup_dedup.is_first(QUEUE)
 
 
 def test_the_sweeper_rings_whatever_is_under_way(
     monkeypatch: pytest.MonkeyPatch, submit: Submit
 ) -> None:
-    monkeypatch.setattr(unheard_bell, "MARK_MS", 60_000)
+    monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
     runs = [submit(), submit()]
     rung.clear()
     with override_settings(SWEEP_AFTER_S=-1):
@@ -94,7 +94,7 @@ def test_it_rings_for_nobody_while_no_slot_is_free(
         runs = [submit("sleep:600"), submit("sleep:600")]
         in_background(place.work)
         until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
-        unheard_bell.heard()
+        wakeup_dedup.heard()
         rung.clear()
         time.sleep(0.5)  # several looks
         assert rung == []

@@ -16,10 +16,10 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from artifacts import blobs
 from artifacts.models import Artifact, ArtifactUpload
 from artifacts.services import collect_blobs
-from artifacts.upload_places import make_ticket, place_of, read_ticket
+from artifacts.storage import blobs
+from artifacts.storage.staging import make_ticket, place_of, read_ticket
 from artifacts.uploads import forget_uploads
 from decisions.models import AuditEntry
 from tests.integration.racing import at_once

@@ -10,6 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
+from decisions.continuity.objects import KEY_LIFE, list_objects, put_shell, put_success_path
 from decisions.errors import (
     ForbiddenUser,
     IdempotencyConflict,
@@ -17,9 +18,8 @@ from decisions.errors import (
     Refused,
     VersionConflict,
 )
+from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry, ObjectVersion, UserObject
-from decisions.objects import KEY_LIFE, list_objects, put_shell, put_success_path
-from decisions.principals import Principal, authenticate, create_token
 from tests.integration.racing import at_once
 from tests.support.continuity import PATH, SHELL
 

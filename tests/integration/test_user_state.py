@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 from django.db import IntegrityError, transaction
 
+from decisions.continuity.state import Move, cost_of, get_state, move_state, state_of
 from decisions.errors import Forbidden, ForbiddenUser
+from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AxisValue, Evidence, User
-from decisions.principals import Principal, authenticate, create_token
-from decisions.user_state import Move, cost_of, get_state, move_state, state_of
 from tests.integration.racing import at_once
 from tests.support.continuity import owner_named
 

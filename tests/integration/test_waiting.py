@@ -17,16 +17,17 @@ from django.db import OperationalError, connection
 from django.test import override_settings
 
 from decisions.errors import RunNotFound
-from decisions.principals import Principal
-from runs import selectors, waiting
-from runs.changes import NewEvent, Transition
-from runs.events import hub, wakeups
-from runs.events.hub import get_hub
-from runs.journal import Ending, write
+from decisions.identity.principals import Principal
+from runs.events import notify
+from runs.journal.writer import Ending, write
+from runs.lifecycle.changes import NewEvent, Transition
+from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus
-from runs.services import cancel_run
-from runs.transition import apply
-from runs.waiting import submit_and_wait, wait_events, wait_run
+from runs.queries import runs
+from runs.streaming import hub, long_poll
+from runs.streaming.hub import get_hub
+from runs.streaming.long_poll import submit_and_wait, wait_events, wait_run
+from runs.submission.services import cancel_run
 from tests.integration.workers import must_take
 from tests.services import free_port
 
@@ -70,7 +71,7 @@ def a_redis_that_never_answers() -> Iterator[str]:
 
 @pytest.fixture
 def no_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(wakeups, "_bell", wakeups._Bell())
+    monkeypatch.setattr(notify, "_bell", notify._Bell())
     with override_settings(REDIS_URL=f"redis://127.0.0.1:{free_port()}/0"):
         yield
 
@@ -109,7 +110,7 @@ def test_a_wake_up_that_was_lost_is_made_good(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    monkeypatch.setattr(wakeups._bell, "publish", lambda message: None)
+    monkeypatch.setattr(notify._bell, "publish", lambda message: None)
     thread = later(0.3, lambda: tell(run_id))
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     thread.join()
@@ -231,7 +232,7 @@ def test_garbage_on_the_channel_deafens_nobody(
     client = redis.Redis.from_url(settings.REDIS_URL)
 
     def disturb_and_tell() -> None:
-        client.publish(wakeups.CHANNEL, message.replace("RUN", run_id))
+        client.publish(notify.CHANNEL, message.replace("RUN", run_id))
         time.sleep(0.2)
         tell(run_id)
         told_at.append(time.monotonic())
@@ -250,9 +251,9 @@ def test_a_database_that_is_away_for_a_moment_deafens_nobody(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    monkeypatch.setattr(wakeups._bell, "publish", lambda message: None)
+    monkeypatch.setattr(notify._bell, "publish", lambda message: None)
     monkeypatch.setattr(hub, "POLL_S", 0.3)
-    genuine, fails = selectors.last_seqs, [2]
+    genuine, fails = runs.last_seqs, [2]
 
     def away(run_ids: Sequence[str]) -> dict[str, int]:
         if fails[0]:
@@ -260,7 +261,7 @@ def test_a_database_that_is_away_for_a_moment_deafens_nobody(
             raise OperationalError("the server closed the connection")
         return genuine(run_ids)
 
-    monkeypatch.setattr(selectors, "last_seqs", away)
+    monkeypatch.setattr(runs, "last_seqs", away)
     thread = later(0.5, lambda: tell(run_id))
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     thread.join()
@@ -279,7 +280,7 @@ def test_a_redis_that_hangs_delays_commits_by_little(
     submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    monkeypatch.setattr(wakeups, "_bell", wakeups._Bell())
+    monkeypatch.setattr(notify, "_bell", notify._Bell())
     with a_redis_that_never_answers() as url, override_settings(REDIS_URL=url):
         began = time.monotonic()
         for _ in range(10):
@@ -307,7 +308,7 @@ def test_a_sync_submit_answers_with_the_run_that_ended(principal: Principal) -> 
 def test_auto_gives_up_waiting_and_answers_with_the_handle(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "AUTO_WAIT_S", 0.3)
+    monkeypatch.setattr(long_poll, "AUTO_WAIT_S", 0.3)
     call = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}}
     answer, _ = timed(submit_and_wait(principal=principal, call=call))
     assert (answer["mode"], answer["status"]) == ("async", "queued")

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from decisions.confirmations import confirm, refuse, withdraw
-from decisions.deeds import rule_on, use_of
+from decisions.authorization.authorize import rule_on, use_of
+from decisions.authorization.confirmations import confirm, refuse, withdraw
+from decisions.authorization.policy_rules import RuleSays, make_rule, retire_rule
 from decisions.errors import Conflict, InvalidInput
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
-from decisions.policy_rules import RuleSays, make_rule, retire_rule
-from decisions.principals import Principal
-from runs.answering import answer_run
+from runs.execution.suspension import pause
+from runs.journal.interruptions import NeedsPerson
 from runs.models import Run
-from runs.pausing import pause
-from runs.resuming import look_after_waiting
-from runs.services import cancel_run
-from runs.step_rulings import NeedsPerson
-from runs.worker import WorkerPlace
+from runs.submission.answer import answer_run
+from runs.submission.resume import look_after_waiting
+from runs.submission.services import cancel_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
 from tests.support.people import asked, fresh, say
@@ -127,7 +127,7 @@ def test_a_question_that_comes_while_its_run_is_canceled_is_withdrawn_too(
             needs = NeedsPerson(use, rule_on(use))
             at_once([lambda: pause(held, needs, ([], []), active_ms=1, keeps_page=False)])
 
-    monkeypatch.setattr("runs.services.withdraw", withdraw_and_ask)
+    monkeypatch.setattr("runs.submission.services.withdraw", withdraw_and_ask)
     assert cancel_run(principal=principal, run_id=run_id)["success"]
     assert Run.objects.get(id=run_id).status == "canceled"
     assert Confirmation.objects.get().status == "withdrawn"

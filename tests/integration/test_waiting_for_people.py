@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from decisions.identity.principals import Principal
 from decisions.models import Decision
-from decisions.principals import Principal
 from runs.models import OutboxEntry, Run, RunStep, Slot
-from runs.selectors import get_run
-from runs.worker import WorkerPlace
+from runs.queries.runs import get_run
+from runs.worker.worker import WorkerPlace
 from tests.support.people import events, fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures"]

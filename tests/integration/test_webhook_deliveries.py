@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from decisions.errors import Conflict
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
+from decisions.infra.staleness import Watch
 from runs.models import Webhook, WebhookDelivery
-from runs.unchanged import Watch
 from runs.webhooks import deliveries, services
 from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
-from runs.webhooks.sending import Answer
+from runs.webhooks.transport import Answer
 from tests.integration.racing import at_once
 from tests.support.receiver import Receiver, receiving
 from tests.support.webhooks import actions, canceled, deliver, is_signed, make_due

@@ -10,15 +10,15 @@ import pytest
 from django.db import connection, transaction
 
 from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs.changes import Transition
+from runs.lifecycle.changes import Transition
+from runs.lifecycle.status import move
 from runs.models import Run, RunStatus, Webhook, WebhookDelivery
-from runs.services import cancel_run, retry_run
-from runs.state import move
+from runs.submission.services import cancel_run, retry_run
 from runs.webhooks import services
 from runs.webhooks.deliveries import claim_due, settle
-from runs.webhooks.sending import Answer
+from runs.webhooks.transport import Answer
 from tests.support.receiver import Receiver
 from tests.support.webhooks import actions, canceled, deliver, is_signed
 

@@ -12,13 +12,15 @@ import pytest
 from django.db import OperationalError
 from django.test import override_settings
 
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
-from runs import claims, engine, journal
+from runs.execution import engine
+from runs.execution.running_steps import StepsUnderWay
+from runs.journal import writer
 from runs.models import Run, RunStep, Slot, Worker
-from runs.services import cancel_run
-from runs.under_way import StepsUnderWay
-from runs.worker import WorkerPlace
+from runs.queue import leases
+from runs.submission.services import cancel_run
+from runs.worker.worker import WorkerPlace
 from tests.integration.workers import error_of, fresh, taken_slots
 from tests.support.waiting import until
 
@@ -118,7 +120,7 @@ def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
     in_background(place.work)
     until(started_steps)
     row = Worker.objects.get(id="w1")
-    while not claims.lose_worker("w1", beat=row.beat, reason="paused"):
+    while not leases.lose_worker("w1", beat=row.beat, reason="paused"):
         row.refresh_from_db()
     until(lambda: place.worker_id != "w1")
     until(lambda: fresh(run_id).lease_owner == place.worker_id)  # its own thread went on with it
@@ -209,7 +211,7 @@ def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
 ) -> None:
     """Handing back fails twice as well before the database answers again."""
     run_id = submit("ok", "ok")
-    genuine, fails = claims.hand_back, [2]
+    genuine, fails = leases.hand_back, [2]
 
     def away(*args: object, **kwargs: object) -> None:
         raise OperationalError("the server closed the connection")
@@ -220,9 +222,9 @@ def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
             raise OperationalError("the server is still away")
         return genuine(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(claims, "hand_back", hand_back)
+    monkeypatch.setattr(leases, "hand_back", hand_back)
     with monkeypatch.context() as broken:
-        broken.setattr(journal, "write", away)
+        broken.setattr(writer, "write", away)
         place.work()
     until(lambda: fresh(run_id).lease_owner is None)
     place.work()

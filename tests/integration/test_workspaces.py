@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Workspace
-from decisions.principals import Principal
 from mcp_server.management.commands.mcp_stdio import folder_of
-from runners.local_folder import LocalFolder, use_local_folder
 from runners.models import ExecutionTarget
-from runners.targets import Caller, TargetSays, change_target, make_target
+from runners.targets.local_folder import LocalFolder, use_local_folder
+from runners.targets.targets import Caller, TargetSays, change_target, make_target
+from runners.targets.workspaces import developer_target_of, open_workspace
 from runners.workspace.errors import NotThere, ToolDisabled
-from runners.workspaces import developer_target_of, open_workspace
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from runs import claims
-from runs.claims import Claim, Opening
 from runs.models import Run, RunStep, Slot, Worker
+from runs.queue import leases
+from runs.queue.leases import Claim, Opening
 
 
 def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
@@ -19,7 +19,7 @@ def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
 
 def take(worker_id: str) -> Claim | None:
     """Claim the run whose turn it is; no step starts with the claim."""
-    return claims.claim(worker_id, lambda run: Opening(claims.read_journal(run), []))
+    return leases.claim(worker_id, lambda run: Opening(leases.read_journal(run), []))
 
 
 def must_take(worker_id: str) -> Claim:

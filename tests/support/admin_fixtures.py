@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.admin.last_day import forget_last_day
 from runs.models import Run, RunEvent, RunStep
 

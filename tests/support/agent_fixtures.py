@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
+from runners.invocation.event_loop import get_loop
 from runners.llm.base import LlmSettings, Price
 from runners.llm.gateway import close_gateway
-from runners.loop import get_loop
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.model_server import ModelServer
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runs.models import Run, RunEvent
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 from tests.support.model_server import Asked
 from tests.support.model_turns import Call
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetSays, allow_on_target, make_target
 from tests.support.stub_runner import StubRunner, saying, stub_runner
 
 HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}

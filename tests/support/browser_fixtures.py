@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from runners.browser.runtime import BrowserRuntime
-from runners.browser.session import BrowserSession
-from runners.loop import LoopThread
+from runners.browser.pool.runtime import BrowserRuntime
+from runners.browser.session.session import BrowserSession
+from runners.invocation.event_loop import LoopThread
 from runners.trust import TrustLevel
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer, serve_pages

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from runners.base import ToolCall, ToolContext, ToolResult
-from runners.browser.read_page import ReadPage, read_page
-from runners.browser.session import BrowserSession
+from runners.browser.session.session import BrowserSession
+from runners.browser.tools.read_page import ReadPage, read_page
 from runners.errors import ToolFailed
-from runners.invoke import invoke
-from runners.loop import LoopThread
+from runners.invocation.event_loop import LoopThread
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runners.trust import TrustLevel
 
 Answer = TypeVar("Answer")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decisions.chat.services import chat
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from tests.support.continuity import KNOWN, Say
 
 

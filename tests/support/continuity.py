@@ -6,12 +6,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from decisions.confirmations import open_confirmation
-from decisions.learning import Forecast
+from decisions.authorization.confirmations import open_confirmation
+from decisions.continuity.learning import Forecast
+from decisions.continuity.outcomes import open_outcome
+from decisions.continuity.owner import Owner
+from decisions.identity.principals import Principal
 from decisions.models import Decision, DecisionKind, DecisionMode, Outcome
-from decisions.outcomes import open_outcome
-from decisions.owner import Owner
-from decisions.principals import Principal
 
 SHELL: dict[str, Any] = {
     "social_interface": {"tone": "plain"},

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from runners.browser.egress import Egress
-from runners.browser.runtime import BrowserRuntime
-from runners.browser.session import BrowserSession
-from runners.loop import LoopThread
+from runners.browser.pool.runtime import BrowserRuntime
+from runners.browser.session.session import BrowserSession
+from runners.invocation.event_loop import LoopThread
+from runners.network.egress import Egress
 from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to, forbidden_place
 from tests.support.pages import Page, PageServer

@@ -18,11 +18,11 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from decisions.principals import local_principal  # noqa: E402  (Django has to be set up first)
-from runs.changes import NewEvent, Transition  # noqa: E402
+from decisions.identity.principals import local_principal  # noqa: E402  (Django has to be set up first)
+from runs.lifecycle.changes import NewEvent, Transition  # noqa: E402
+from runs.lifecycle.transition import apply  # noqa: E402
 from runs.models import Run  # noqa: E402
-from runs.services import cancel_run, submit_run  # noqa: E402
-from runs.transition import apply  # noqa: E402
+from runs.submission.services import cancel_run, submit_run  # noqa: E402
 
 
 def main(runs: int, events: int) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import Caller, TargetSays, make_target
-from runners.workspace.place import Workspace
-from runners.workspace.writing.writing import write_text
-from runners.workspaces import open_workspace
+from runners.targets.targets import Caller, TargetSays, make_target
+from runners.targets.workspaces import open_workspace
+from runners.workspace.workspace import Workspace
+from runners.workspace.writing.write_text import write_text
 from tests.support.writing import FIRST, SCENE
 
 

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from runners.browser.allowed import Address
-from runners.browser.egress import Egress, is_open_to_all
+from runners.network.allowlist import Address
+from runners.network.egress import Egress, is_open_to_all
 
 PUBLIC = "public.example"
 LOOPBACK = ipaddress.ip_address("127.0.0.1")

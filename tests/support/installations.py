@@ -21,10 +21,10 @@ call_command("migrate", verbosity=0)
 SUBMIT = """
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, keep_blob
-from decisions.principals import create_token, local_principal
-from decisions.sealer import Sealer
-from runs.services import submit_run
-from runs.slots import ensure_slots
+from decisions.identity.principals import create_token, local_principal
+from decisions.audit.sealer import Sealer
+from runs.submission.services import submit_run
+from runs.lifecycle.slots import ensure_slots
 ensure_slots()
 one = local_principal()
 inputs = {"do": ["ok", "ok"]}
@@ -39,9 +39,9 @@ print("MADE", run, blob.artifact_id, create_token(name="backup", trust="local"))
 """
 LOOK = """
 from artifacts.selectors import open_content
-from decisions.principals import authenticate, local_principal
+from decisions.identity.principals import authenticate, local_principal
 from runs.models import Run
-from runs.worker import WorkerPlace
+from runs.worker.worker import WorkerPlace
 place = WorkerPlace()
 place.open()
 place.work()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.conversations.services import create_task
 from tests.support.agent_goals import results
 from tests.support.model_server import Asked

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
-from runs.services import submit_run
-from runs.submission import Submitted
+from decisions.identity.principals import Principal
+from runs.submission.services import submit_run
+from runs.submission.validation import Submitted
 from tests.support.login_site import PASSWORD, USERNAME, login_site
 
 SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}

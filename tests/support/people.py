@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from decisions.confirmations import confirm
+from decisions.authorization.confirmations import confirm
 from decisions.models import Confirmation
 from runs.models import Run, RunEvent
 

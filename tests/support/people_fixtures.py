@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from decisions.policy_rules import RuleSays, make_rule
-from decisions.principals import Principal
+from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.services import submit_run
+from runs.submission.services import submit_run
 
 
 @pytest.fixture

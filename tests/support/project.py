@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runners.base import ToolCall, ToolContext, ToolResult
-from runners.browser.session import BrowserSession
-from runners.invoke import invoke
-from runners.loop import LoopThread
-from runners.workspace.place import Workspace, WorkspacePolicy
+from runners.browser.session.session import BrowserSession
+from runners.invocation.event_loop import LoopThread
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolContext, ToolResult
+from runners.workspace.workspace import Workspace, WorkspacePolicy
 
 
 @dataclass

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.browser.runtime import BrowserRuntime
-from runners.loop import LoopThread
+from runners.browser.pool.runtime import BrowserRuntime
+from runners.invocation.event_loop import LoopThread
 from tests.support.project import Project
 
 

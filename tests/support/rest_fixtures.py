@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.principals import DEFAULT_SCOPES, Principal, create_token
+from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from runs.management.commands.serve import web_config
 from tests.support.rest import NO_TLS, bearer
 from tests.support.rest_server import PATIENCE_S, close_pooled_connections, running

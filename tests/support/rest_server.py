@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import uvicorn
 from django.db import connections
 
-from decisions import threads
+from decisions.infra import threads
+from runs.installation.home.listen import listen
 from runs.management.commands.serve import WebServer
-from runs.stack.listen import listen
 
 PATIENCE_S = 60.0
 

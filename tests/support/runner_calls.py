@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from runners.base import ToolCall, ToolResult
 from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool
-from runners.gateway.wanted import CallContext, RunnerTarget, Update
+from runners.gateway.request import CallContext, RunnerTarget, Update
+from runners.tools.base import ToolCall, ToolResult
 
 PATIENT_MS = 60_000  # the time of calls that are to end by themselves
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets import TargetSays, make_target
+from runners.targets.targets import TargetSays, make_target
 
 ENDPOINT = "http://127.0.0.1:18081/execute"
 MakeRunner = Callable[..., ExecutionTarget]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from artifacts.blobs import blob_storage
-from artifacts.s3 import BlobS3Storage
+from artifacts.storage.blobs import blob_storage
+from artifacts.storage.s3 import BlobS3Storage
 
 SECRET = "canary-secret-key"
 

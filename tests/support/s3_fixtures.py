@@ -14,7 +14,7 @@ from django.test import override_settings
 from moto.server import ThreadedMotoServer
 
 from config.home import artifact_storage
-from decisions.ids import new_id
+from decisions.infra.ids import new_id
 from tests.support.s3_bucket import SECRET, Bucket
 
 

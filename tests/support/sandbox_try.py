@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from runners.workspace.errors import WorkspaceFailed
-from runners.workspace.files.opening import has_openat2
+from runners.workspace.files.safe_open import has_openat2
 from runners.workspace.files.sandbox import Sandbox
 from tests.support.kernels import refuse_openat2
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from runners import figures
-from runners.base import ToolResult
+from runners import metrics
 from runners.errors import ToolFailed
-from runs import published
+from runners.tools.base import ToolResult
+from runs.installation.health import publisher
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def forget() -> None:
     """Have no numbers, here and in Redis."""
-    figures.take()
-    published._redis._quiet_until = 0.0
-    published._redis.ask(lambda redis: redis.delete(published._key("")))
+    metrics.take()
+    publisher._redis._quiet_until = 0.0
+    publisher._redis.ask(lambda redis: redis.delete(publisher._key("")))
 
 
 def figure(samples: Samples, name: str, **labels: str) -> float:
@@ -37,14 +37,14 @@ def call_runner(*results: ToolResult) -> list[ToolResult]:
         return result
 
     async def call_all() -> list[ToolResult]:
-        return [await figures.runner_call(answer(result)) for result in results]
+        return [await metrics.runner_call(answer(result)) for result in results]
 
     return asyncio.run(call_all())
 
 
 def turn_of_model(failed: ToolFailed | None = None) -> None:
     """Count a turn of a model that took 100 tokens and said 20, or one that failed."""
-    with suppress(ToolFailed), figures.model_turn() as took:
+    with suppress(ToolFailed), metrics.model_turn() as took:
         if failed is not None:
             raise failed
         took(100, 20)

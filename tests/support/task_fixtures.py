@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.conversations import services
 from runs.conversations.services import add_message, create_task
 from tests.talking import Talk

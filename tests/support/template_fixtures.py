@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
-from runners.browser.runtime import get_runtime
-from runners.loop import get_loop
+from decisions.identity.principals import Principal
+from runners.browser.pool.runtime import get_runtime
+from runners.invocation.event_loop import get_loop
 from runs.models import Run
-from runs.services import submit_run
-from runs.worker import WorkerPlace
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerPlace
 from tests.support.pages import serve_pages
 from tests.support.template_sites import CarryOut, Site
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from decisions.principals import authenticate
+from decisions.identity.principals import authenticate
 from tests.contract.bad_inputs import encode
 from tests.contract.mcp_host import OpenDoor, StdioHost
 from tests.support.rest import NO_TLS, bearer

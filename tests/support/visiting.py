@@ -8,8 +8,8 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
 
-from runners.browser.chromium import find_chromium, launch_args, wants_sandbox
-from runners.loop import LoopThread
+from runners.browser.pool.chromium import find_chromium, launch_args, wants_sandbox
+from runners.invocation.event_loop import LoopThread
 
 PATIENCE_MS = 60_000
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from django.test import override_settings
 
-from decisions.one_time_login import make_login_path
-from decisions.principals import Principal
-from runners.loop import LoopThread
+from decisions.identity.one_time_login import make_login_path
+from decisions.identity.principals import Principal
+from runners.invocation.event_loop import LoopThread
 from tests.support.visiting import Visitor, visiting
 
 

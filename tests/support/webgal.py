@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 from tests.support.webgal_media import GAME
 from tests.support.writing import call, workspace_at
 

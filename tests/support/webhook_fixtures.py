@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import Principal
+from decisions.identity.principals import Principal
 from runs.webhooks import services
 from tests.support.receiver import Receiver, receiving
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from decisions.audit import is_genuine
+from decisions.audit.record import is_genuine
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.principals import Principal
 from runs.models import WebhookDelivery
-from runs.services import cancel_run
+from runs.submission.services import cancel_run
 from runs.webhooks import deliverer
 from runs.webhooks.deliverer import Deliverer
 from tests.support.receiver import Received

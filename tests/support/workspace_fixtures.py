@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from decisions.principals import DEFAULT_SCOPES, Principal, create_token
-from runners.targets import TargetSays, make_target
+from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
+from runners.targets.targets import TargetSays, make_target
 from tests.support.tool_door import DOORS, ToolDoor
 
 

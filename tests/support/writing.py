@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runners.arguments import check_args
-from runners.base import ToolContext
-from runners.registry import get_tool
-from runners.workspace.place import Workspace, WorkspacePolicy
+from runners.invocation.arguments import check_args
+from runners.tools.base import ToolContext
+from runners.tools.registry import get_tool
+from runners.workspace.workspace import Workspace, WorkspacePolicy
 
 SCENE = "game/scene/start.txt"
 FIRST = "".join(f"雪乃: 第 {number} 句;\n" for number in range(1, 31))

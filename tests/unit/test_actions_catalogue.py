@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from decisions.schemas import schema_of
+from decisions.validation.json_schema import schema_of
 from runners.actions.catalogue import ACTIONS, CLICK, TYPE
 from runners.actions.results import Clicked, TaskStarted
-from runners.registry import get_tool, list_actions, list_tools
+from runners.tools.registry import get_tool, list_actions, list_tools
 
 # Parameters (required ones first) and times of agent.md and S1 §4.2.
 SEED: dict[str, tuple[list[str], list[str], int]] = {
@@ -111,7 +111,7 @@ def test_only_a_click_and_a_submit_may_not_be_done_twice() -> None:
 
 def test_the_actions_load_no_browser() -> None:
     probe = (
-        "import sys; from runners.registry import list_actions; print(len(list_actions()),"
+        "import sys; from runners.tools.registry import list_actions; print(len(list_actions()),"
         " 'playwright' in sys.modules, 'django' in sys.modules)"
     )
     told = subprocess.check_output([sys.executable, "-c", probe], text=True)

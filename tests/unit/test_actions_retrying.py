@@ -18,11 +18,11 @@ from runners.actions.errors import (
     ReadabilityTooLarge,
     TaskTabClosed,
 )
-from runners.actions.preparing import prepare_page
+from runners.actions.page_preparation import prepare_page
 from runners.actions.readability import goes_inline
-from runners.actions.retrying import may_retry, with_retry
-from runners.base import ToolResult
+from runners.actions.retries import may_retry, with_retry
 from runners.errors import NavigationTimeout, ToolFailed
+from runners.tools.base import ToolResult
 
 LATE = PluginExecTimeout("late")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from runs.admin.waterfall import Waterfall, draw
+from runs.admin.runs.waterfall import Waterfall, draw
 from runs.models import RunStep
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from runners.base import Effect
-from runs.agent.context import WHOLE, messages_of
+from runners.tools.base import Effect
+from runs.agent.answer_check import verify
+from runs.agent.history import Told
 from runs.agent.loop import next_step
-from runs.agent.verify import verify
-from runs.conversations.history import Told
+from runs.agent.prompt import WHOLE, messages_of
 from runs.task_templates.registry import StepView
 
 INPUTS = {"goal": "Do it.", "tools": []}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.browser.adaptive import AdaptiveConcurrency
-from runners.browser.cpu import CpuLoad, cpu_seconds, usable_cores
+from runners.browser.pool.adaptive import AdaptiveConcurrency
+from runners.browser.pool.cpu import CpuLoad, cpu_seconds, usable_cores
 
 
 class Machine:

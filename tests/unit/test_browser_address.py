@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runners.browser.address import check_address
 from runners.errors import AddressNotAllowed, InvalidTarget, ToolFailed
+from runners.network.address import check_address
 
 BAD_INPUTS = Path(__file__).parents[3] / "shared" / "bad-inputs.jsonl"
 

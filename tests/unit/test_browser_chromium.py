@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.browser import chromium
-from runners.browser.chromium import ChromiumMissing, find_chromium, obtain_chromium
+from runners.browser.pool import chromium
+from runners.browser.pool.chromium import ChromiumMissing, find_chromium, obtain_chromium
 
 NPM = """#!/bin/sh
 mkdir -p "$3/node_modules/@sparticuz/chromium"

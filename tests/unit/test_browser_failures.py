@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Error
 
-from runners.browser.failures import failure_of, is_context_lost
+from runners.browser.errors import failure_of, is_context_lost
 from runners.errors import (
     InvalidTarget,
     NavigationFailed,

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from runners.browser.home import PREFIX, BrowserHome, sweep_homes
+from runners.browser.pool.temp_home import PREFIX, BrowserHome, sweep_homes
 
-OWNER = (
-    "from runners.browser.home import BrowserHome as H; h = H(); print(h.path, flush=True); input()"
-)
+OWNER = """
+from runners.browser.pool.temp_home import BrowserHome
+home = BrowserHome()
+print(home.path, flush=True)
+input()
+"""
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 PROBE = """
-import pkgutil, sys, importlib, runners.browser, runners.loop
-for module in pkgutil.iter_modules(runners.browser.__path__):
-    importlib.import_module(f"runners.browser.{module.name}")
+import pkgutil, sys, importlib, runners.browser, runners.invocation.event_loop
+for module in pkgutil.walk_packages(runners.browser.__path__, "runners.browser."):
+    importlib.import_module(module.name)
 heavy = "playwright django celery kombu runs artifacts decisions mcp config".split()
 print(sorted({name.partition(".")[0] for name in sys.modules} & set(heavy)))
 """
@@ -20,7 +20,7 @@ def test_no_module_of_the_browser_loads_playwright_or_an_app() -> None:
 
 
 def test_the_tool_is_found_in_the_registry_without_loading_playwright() -> None:
-    probe = "import sys; from runners.registry import get_tool; t = get_tool('read_page'); "
+    probe = "import sys; from runners.tools.registry import get_tool; t = get_tool('read_page'); "
     probe += "print(t.kind, t.effect, t.timeout_ms, 'playwright' in sys.modules)"
     told = subprocess.check_output([sys.executable, "-c", probe], text=True)
     assert told.split() == ["browser", "read", "60000", "False"]

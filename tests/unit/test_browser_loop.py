@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runners.loop import LoopThread, get_loop
+from runners.invocation.event_loop import LoopThread, get_loop
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runners.browser.read_page import ReadPage, read_page
+from runners.browser.tools.read_page import ReadPage, read_page
 from runners.browser.vocabulary import ExtractOptions, WaitCondition
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.chat.intake import (
+from decisions.chat.analysis.intake import (
     answers_in,
     is_new_request,
     missing_slots,
@@ -12,7 +12,7 @@ from decisions.chat.intake import (
     slots_in,
     task_type_of,
 )
-from decisions.chat.language import language_of
+from decisions.chat.analysis.language import language_of
 from tests.support.gate_sets import own_set
 
 ASKED = ["environment", "target", "success_criteria"]

@@ -16,7 +16,7 @@ import runners.actions.errors
 import runners.errors
 from runners.actions.errors import CdpLost
 from runners.errors import ToolFailed
-from runs.demo.site import CHAPTERS, PAGES, whole_handbook
+from runs.installation.demo.site import CHAPTERS, PAGES, whole_handbook
 
 HTML_FILES = sorted(PAGES.rglob("*.html"))
 VOID = {"meta", "link", "input", "path", "rect", "circle"}
@@ -138,7 +138,7 @@ def test_the_form_has_secrets_to_mask() -> None:
 def test_the_variables_on_the_page_of_operations_are_those_that_are_read() -> None:
     page = (PAGES / "operations.html").read_text("utf-8")
     variables = re.findall(r'<th scope="row"><code>([A-Z_]+)</code>', page)
-    read = "".join(file.read_text("utf-8") for file in (PAGES.parents[2] / "config").glob("*.py"))
+    read = "".join(file.read_text("utf-8") for file in (PAGES.parents[3] / "config").glob("*.py"))
     assert len(variables) >= 7
     assert [name for name in variables if name not in read] == []
 

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from runs.demo.follow import Reading, display_on
-from runs.demo.report import show_addresses, show_failure, show_notes, show_pages
+from runs.installation.demo.follow import Reading, display_on
+from runs.installation.demo.report import show_addresses, show_failure, show_notes, show_pages
 
 SITE = "http://127.0.0.1:4000"
 

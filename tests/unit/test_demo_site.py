@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from runs.demo.site import DemoSite
+from runs.installation.demo.site import DemoSite
 
 
 @pytest.fixture(scope="module")

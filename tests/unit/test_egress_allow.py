@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from runners.browser.address import check_address
-from runners.browser.allowed import parse_places
-from runners.browser.egress import Egress, NotPublic, is_open_to_all
 from runners.errors import AddressNotAllowed
-from runs.stack.checkup import check_egress
-from runs.webhooks.sending import Answer, may_reach, post
+from runners.network.address import check_address
+from runners.network.allowlist import parse_places
+from runners.network.egress import Egress, NotPublic, is_open_to_all
+from runs.installation.health.checks import check_egress
+from runs.webhooks.transport import Answer, may_reach, post
 from tests.support.forbidden import forbidden_place
 from tests.support.receiver import receiving
 

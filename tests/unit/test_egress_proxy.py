@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from runners.browser import egress_proxy, peers
-from runners.browser.allowed import Address
-from runners.browser.egress import Egress
-from runners.browser.egress_proxy import EgressProxy
+from runners.network import peer_owner
+from runners.network import proxy as network_proxy
+from runners.network.allowlist import Address
+from runners.network.egress import Egress
+from runners.network.proxy import EgressProxy
 from tests.support.forbidden import PUBLIC, egress_open_to
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -207,7 +208,7 @@ def test_what_is_no_request_for_a_tunnel_gets_none(raw: bytes) -> None:
 
 
 def test_a_request_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(egress_proxy, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(network_proxy, "REQUEST_SECONDS", 0.2)
 
     async def test(proxy: EgressProxy, port: int) -> bytes:
         reader, _ = await greet(proxy, b"\x05")
@@ -217,7 +218,7 @@ def test_a_request_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_tunnel_where_nothing_moves_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(egress_proxy, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(network_proxy, "IDLE_SECONDS", 0.2)
 
     async def test(proxy: EgressProxy, port: int) -> bytes:
         _, (reader, _) = await ask(proxy, PUBLIC, port)
@@ -227,7 +228,7 @@ def test_a_tunnel_where_nothing_moves_is_closed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_there_is_a_limit_to_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(egress_proxy, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(network_proxy, "MAX_CONNECTIONS", 2)
 
     async def test(proxy: EgressProxy, port: int) -> None:
         assert [(await ask(proxy, PUBLIC, port))[0] for _ in range(2)] == [GRANTED] * 2
@@ -285,6 +286,6 @@ def test_where_the_system_does_not_tell_whose_a_connection_is_nobody_is_turned_a
 ) -> None:
     ends = ("127.0.0.1", 1), ("127.0.0.1", 2)
     for table in (tmp_path / "none", tmp_path / "empty"):
-        monkeypatch.setattr(peers, "TABLE", table)
-        assert not peers.is_another_users(*ends)
+        monkeypatch.setattr(peer_owner, "TABLE", table)
+        assert not peer_owner.is_another_users(*ends)
         (tmp_path / "empty").write_text("")

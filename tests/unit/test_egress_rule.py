@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from runners.browser import egress
-from runners.browser.allowed import Address
-from runners.browser.egress import Egress, NameUnknown, NotPublic, is_open_to_all, resolve_name
+from runners.network import egress
+from runners.network.allowlist import Address
+from runners.network.egress import Egress, NameUnknown, NotPublic, is_open_to_all, resolve_name
 
 ADDRESS = ipaddress.ip_address
 

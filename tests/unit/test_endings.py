@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from artifacts.blobs import open_blob
-from runs.endings import ending_of, error_object, failed
+from artifacts.storage.blobs import open_blob
+from runs.journal.outcome import ending_of, error_object, failed
 from runs.models import RunStatus
-from runs.shortening import RESULT_BYTES
 from runs.task_templates.registry import Conclusion
+from runs.task_templates.truncation import RESULT_BYTES
 
 LARGE: dict[str, Any] = {
     "many long texts": {"items": [{"url": f"u{n}", "text": "x" * 5000} for n in range(1000)]},

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.events import listener as listener_module
-from runs.events.listener import Batch, Event, Listener, frames_of
-from runs.events.log import EVENTS_AT_ONCE, EventLog
+from runs.streaming import subscriber
+from runs.streaming.event_log import EVENTS_AT_ONCE, EventLog
+from runs.streaming.subscriber import Batch, Event, Listener, frames_of
 
 
 def event(seq: int, type_: str = "tool.update") -> dict[str, Any]:
@@ -118,7 +118,7 @@ def test_every_reader_reads_the_log_once_and_in_order(happenings: list[tuple[str
 def test_so_do_readers_with_queues_that_overflow(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener_module, "QUEUE_EVENTS", 3)
+    monkeypatch.setattr(subscriber, "QUEUE_EVENTS", 3)
     chance = random.Random(seed)
     run_story([(chance.choice(WHAT), chance.randrange(1000)) for _ in range(400)])
 
@@ -130,7 +130,7 @@ def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
     for first in range(1, 5000, 100):
         slow.offer(Batch(events(first, first + 99)))
     held = slow.take()
-    assert sum(len(batch.events) for batch in held) <= listener_module.QUEUE_EVENTS
+    assert sum(len(batch.events) for batch in held) <= subscriber.QUEUE_EVENTS
     assert held[0].first == 1
     assert slow.is_behind
 

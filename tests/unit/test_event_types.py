@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from decisions.schemas import check, compile_schema
-from runs.contract import EVENT
+from decisions.validation.json_schema import check, compile_schema
+from runs.api.contract import EVENT
 from runs.events.types import EVENT_TYPES, FINAL, EventType
+from runs.execution.step_context import StepRun
 from runs.models import TERMINAL, Run
-from runs.step_context import StepRun
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -25,7 +25,7 @@ def test_the_docs_name_every_type_and_no_other() -> None:
 
 
 def test_the_demo_names_no_type_that_does_not_exist() -> None:
-    shown = json.loads((ROOT / "runs/demo/pages/data/events.json").read_text())
+    shown = json.loads((ROOT / "runs/installation/demo/pages/data/events.json").read_text())
     assert {row["type"] for row in shown} <= EVENT_TYPES
 
 

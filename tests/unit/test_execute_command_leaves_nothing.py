@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from runners.base import ToolCall
-from runners.invoke import invoke
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall
 from tests.support.project import Project
 from tests.support.waiting import until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runners.s4 import failed_call
+from runners.invocation.workspace_errors import failed_call
 
 
 @pytest.mark.parametrize(

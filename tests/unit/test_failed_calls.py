@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners.s4 import failed_call, told_in_s4
+from runners.invocation.workspace_errors import failed_call, told_in_s4
 
 
 @pytest.mark.parametrize("in_s4", [True, False])

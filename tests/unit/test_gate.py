@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decisions.errors import BodyTooLarge, InvalidInput, MalformedBody
-from decisions.gate import BODY_LIMIT, MAX_DEPTH, MAX_VALUES, check_value, load_json
+from decisions.validation.json_input import (
+    BODY_LIMIT,
+    MAX_DEPTH,
+    MAX_VALUES,
+    check_value,
+    load_json,
+)
 
 REFUSED = {
     "nothing": b"",

@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from runners.base import ToolCall
 from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool, pool
-from runners.gateway.wanted import Update
+from runners.gateway.request import Update
+from runners.tools.base import ToolCall
 from tests.support.runner_calls import call, context, failure, target_at
 from tests.support.stub_runner import Line, saying, stub_runner
 

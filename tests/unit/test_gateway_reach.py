@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runners.browser.allowed import Address
-from runners.browser.egress import Egress
 from runners.gateway import connections
+from runners.network.allowlist import Address
+from runners.network.egress import Egress
 from tests.support.own_certificate import self_signed
 from tests.support.runner_calls import call, failure, target_at
 from tests.support.stub_runner import saying, stub_runner

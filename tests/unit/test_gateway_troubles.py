@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from runners.base import ToolCall
 from runners.gateway.client import call_runner
 from runners.gateway.connections import MAX_WIRE_BYTES, close_pool
-from runners.gateway.wanted import TIMEOUT_MAX_MS, RunnerTarget
+from runners.gateway.request import TIMEOUT_MAX_MS, RunnerTarget
+from runners.tools.base import ToolCall
 from tests.services import free_port
 from tests.support.runner_calls import call, context, failure, target_at
 from tests.support.stub_runner import Line, saying, stub_runner

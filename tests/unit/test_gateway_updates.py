@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.gateway.updates import UpdateCutter
+from runners.gateway.stream_parser import UpdateCutter
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -17,7 +17,7 @@ from runners.workspace.errors import (
     WriteConflict,
 )
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.webgal import sample_game
 from tests.support.writing import call, files_in

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from decisions.ids import new_id
+from decisions.infra.ids import new_id
 
 
 def test_an_id_is_its_prefix_and_twenty_six_plain_characters() -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from runners.base import ToolCall, ToolResult
-from runners.invoke import invoke, raise_if_interrupted
+from runners.invocation.invoke import invoke, raise_if_interrupted
+from runners.tools.base import ToolCall, ToolResult
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.writing import line_diff, writing
+from runners.workspace.writing import line_diff, write_text
 from tests.support.project import Project
 
 LONG_S = 60.0
@@ -53,7 +53,7 @@ class SlowDiff:
             assert self.may_end.wait(LONG_S)
             return at_once(*args)
 
-        monkeypatch.setattr(writing, "diff_lines", diff_lines)
+        monkeypatch.setattr(write_text, "diff_lines", diff_lines)
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import pytest
 from playwright.async_api import Browser
 
 from runners.actions.parameters import TaskStart
-from runners.base import ToolCall, ToolContext, ToolResult
 from runners.browser.actions.task_start import task_start
-from runners.browser.failures import browser_is_gone
-from runners.browser.session import BrowserSession
-from runners.invoke import invoke
+from runners.browser.errors import browser_is_gone
+from runners.browser.session.session import BrowserSession
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolContext, ToolResult
 
 START_SECONDS, TOOL_MS = 1.0, 300
 
@@ -64,7 +64,7 @@ def call(
         return result
 
     quick = replace(task_start, function=function, timeout_ms=TOOL_MS)
-    monkeypatch.setattr("runners.invoke.get_tool", lambda name: quick)
+    monkeypatch.setattr("runners.invocation.invoke.get_tool", lambda name: quick)
     return asyncio.run(asyncio.wait_for(work(), 60))
 
 

@@ -7,7 +7,7 @@ import hmac
 import pytest
 from django.test import override_settings
 
-from decisions.keys import mac, mac_matches, macs, seal, unseal
+from decisions.security.keys import mac, mac_matches, macs, seal, unseal
 
 OLD, NEW = "o" * 40, "n" * 40
 

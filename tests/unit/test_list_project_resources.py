@@ -8,8 +8,8 @@ import jsonschema_rs
 import pytest
 
 from runners.workspace.errors import BadArguments, ToolDisabled
-from runners.workspace.list_project_resources import RESPONSE
-from runners.workspace.place import Workspace
+from runners.workspace.tools.list_project_resources import RESPONSE
+from runners.workspace.workspace import Workspace
 from tests.support.webgal import game_with, sample_game
 from tests.support.webgal_media import GAME, media
 from tests.support.writing import call

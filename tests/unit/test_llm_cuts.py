@@ -19,8 +19,8 @@ from runners.llm.anthropic_messages import AnthropicMessages
 from runners.llm.base import Delta, Done, LlmCall, LlmSettings, Message, Part, Restarted, ToolSpec
 from runners.llm.gateway import Gateway
 from runners.llm.openai_compatible import OpenAiCompatible
-from runners.llm.signals import Closed, Request
-from runners.llm.signals import Cut as CutOff
+from runners.llm.stream_events import Closed, Request
+from runners.llm.stream_events import Cut as CutOff
 from tests.support.model_turns import Call, Turn, anthropic_stream, openai_stream
 
 Name = Literal["openai", "anthropic"]

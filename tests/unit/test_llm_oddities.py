@@ -10,7 +10,7 @@ import pytest
 
 from runners.errors import ModelFailed
 from runners.llm.base import LlmCall, LlmSettings, Message
-from runners.llm.calls import MAX_CALLS, MAX_KEPT
+from runners.llm.tool_calls import MAX_CALLS, MAX_KEPT
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn
 from tests.unit.test_llm_gateway import done, hear, settings  # noqa: F401  (a fixture)

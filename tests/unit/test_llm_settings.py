@@ -12,8 +12,8 @@ from environ import Env
 
 from config.model import dollars, llm_settings, most_dollars
 from runners.llm.base import LlmSettings, Price
-from runs.stack.checkup import check_llm
-from runs.stack.state import StackInfo
+from runs.installation.health.checks import check_llm
+from runs.installation.home.state import StackInfo
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Turn
 
@@ -28,7 +28,8 @@ for part in (decisions, artifacts, runners, runs, mcp_server, config):
             importlib.import_module(found.name)
 from runs.task_templates.registry import list_templates
 list_templates()
-for name in ("config.asgi", "config.celery", "runs.worker", "runs.scheduler", "runs.agent.loop"):
+names = "config.asgi config.celery runs.worker.worker runs.scheduler.jobs runs.agent.loop"
+for name in names.split():
     assert name in sys.modules, name
 print([name for name in ("openai", "anthropic", "runners.llm.gateway") if name in sys.modules])
 """
@@ -179,7 +180,7 @@ def test_doctor_says_that_the_stack_that_is_up_has_another_model(
 ) -> None:
     settings.LLM = LlmSettings(model=here)
     info = StackInfo("ready", True, 1, "alive", "http://127.0.0.1:8000", 1.0, model=up)
-    monkeypatch.setattr("runs.stack.checkup.live_info", lambda at: info)
+    monkeypatch.setattr("runs.installation.health.checks.live_info", lambda at: info)
     found = check_llm()
     assert (found.verdict, told in found.what) == ("note", True)
     assert found.way_out

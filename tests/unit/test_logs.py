@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from decisions.logs import JSONLines, RedactSecrets, redact
+from decisions.security.logs import JSONLines, RedactSecrets, redact
 
 
 @pytest.fixture

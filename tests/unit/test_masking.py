@@ -8,8 +8,8 @@ from urllib.parse import quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.logs import hiding, redact
-from decisions.masking import Masker
+from decisions.security.logs import hiding, redact
+from decisions.security.masking import Masker
 
 
 def test_a_value_is_masked_as_addresses_json_and_html_write_it() -> None:

@@ -12,9 +12,9 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
 from decisions.errors import MalformedBody
-from mcp_server.gate import judge
-from mcp_server.incoming import incoming_of
-from mcp_server.lines import Oversized
+from mcp_server.protocol.input_gate import judge
+from mcp_server.protocol.line_reader import Oversized
+from mcp_server.protocol.request_context import incoming_of
 
 
 def call(arguments: str, *, request_id: str = "7") -> bytes:

@@ -7,7 +7,7 @@ import threading
 import tracemalloc
 from collections.abc import Sequence
 
-from mcp_server.lines import EDGE_BYTES, Oversized, read_lines
+from mcp_server.protocol.line_reader import EDGE_BYTES, Oversized, read_lines
 
 
 def lines_of(*pieces: bytes, limit: int = 100) -> Sequence[bytes | Oversized]:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 from decisions.errors import NotReady
-from mcp_server.local_door import _not_ready, _Shared
+from mcp_server.stdio.local_stack import _not_ready, _Shared
 
 
 class Work:

@@ -9,7 +9,7 @@ import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from decisions.one_line import one_line
+from decisions.infra.json_line import one_line
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.integers(0, 9) | st.text(st.characters(exclude_categories=["Cs"])),

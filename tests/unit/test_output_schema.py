@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
-from runs.output_schema import MAX_BYTES, MAX_PATTERNS, check_output_schema
+from runs.submission.output_schema import MAX_BYTES, MAX_PATTERNS, check_output_schema
 
 REFUSED: dict[str, dict[str, Any]] = {
     "no schema": {"type": "nonsense"},

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decisions.errors import InvalidInput
-from runs.pages.content import Page, Section, Wish, pages_of, select
+from runs.queries.page_content import Page, Section, Wish, pages_of, select
 
 
 def page(*texts: str, url: str = "u") -> dict[str, Any]:

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.masking import Masker
-from runs.changes import NewEvent
-from runs.events import pending as pending_events
-from runs.events.pending import JOIN_BYTES, JOIN_FOR_S, MAX_TOLD_BYTES, PendingEvents, size_of
+from decisions.security.masking import Masker
+from runs.execution import event_buffer
+from runs.execution.event_buffer import (
+    JOIN_BYTES,
+    JOIN_FOR_S,
+    MAX_TOLD_BYTES,
+    PendingEvents,
+    size_of,
+)
+from runs.lifecycle.changes import NewEvent
 
 
 def pending(
@@ -110,7 +116,7 @@ def test_what_was_told_before_counts_towards_the_cap() -> None:
 
 
 def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_events, "MAX_TOLD_BYTES", 40)
+    monkeypatch.setattr(event_buffer, "MAX_TOLD_BYTES", 40)
     events = pending()
     events.add(word("é" * 100))
     (event,) = events.events()
@@ -118,7 +124,7 @@ def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.Monke
 
 
 def test_an_update_that_is_no_text_is_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_events, "MAX_TOLD_BYTES", 60)
+    monkeypatch.setattr(event_buffer, "MAX_TOLD_BYTES", 60)
     events = pending()
     events.add(NewEvent("tool.update", {"step": 2, "toolCallId": "c", "delta": ["x" * 100]}))
     assert events.events()[0].data == {"step": 2, "toolCallId": "c", "truncated": True}

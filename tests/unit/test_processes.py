@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from runs.processes import _mark, is_gone, this_process
+from decisions.infra.processes import _mark, is_gone, this_process
 
 
 def test_a_process_is_gone_when_it_ended_also_before_it_is_buried() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.chat.language import Language
-from decisions.chat.reality_first import RealityCheck, check_reality
+from decisions.chat.analysis.language import Language
+from decisions.chat.analysis.reality_first import RealityCheck, check_reality
 
 
 def check(

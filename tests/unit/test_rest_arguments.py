@@ -9,9 +9,9 @@ import pytest
 from django.http import HttpRequest, QueryDict
 from django.test import RequestFactory
 
-from decisions.arguments import Arguments, read_json
+from decisions.api.arguments import Arguments, read_json
 from decisions.errors import BodyTooLarge, InvalidInput, MalformedBody, UnsupportedBody
-from runs.contract import LIST_TASK_RUNS_INPUT, SUBSCRIBE_INPUT
+from runs.api.contract import LIST_TASK_RUNS_INPUT, SUBSCRIBE_INPUT
 
 LIST, EVENTS = Arguments(LIST_TASK_RUNS_INPUT), Arguments(SUBSCRIBE_INPUT)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from artifacts.downloads import OutsideRange, Span, headers_of, safe_name, span_of
+from artifacts.api.downloads import OutsideRange, Span, headers_of, safe_name, span_of
 from artifacts.models import Artifact
 
 

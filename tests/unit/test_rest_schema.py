@@ -11,8 +11,8 @@ from drf_spectacular.validation import validate_schema
 
 from config.schema import document
 from decisions.errors import NotAuthenticated
-from decisions.schemas import compile_schema
-from runners.s4 import STATUS, failed_call, told_in_s4
+from decisions.validation.json_schema import compile_schema
+from runners.invocation.workspace_errors import STATUS, failed_call, told_in_s4
 
 OPEN = {"/healthz", "/readyz", "/api/v1/artifacts/upload/{ticket}"}
 

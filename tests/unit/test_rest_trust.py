@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from decisions.rest import is_local_call
+from decisions.api.drf import is_local_call
 
 
 def local(peer: str = "127.0.0.1", host: str = "127.0.0.1:8000", **headers: str) -> bool:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from runners.base import Effect
 from runners.docker_runner import catalogue
+from runners.docker_runner.access import Gatekeeper
 from runners.docker_runner.app import RunnerApp
-from runners.docker_runner.gatekeeper import Gatekeeper
 from runners.docker_runner.isolation.base import Place
 from runners.docker_runner.isolation.process import ProcessIsolation
-from runners.docker_runner.offered import Arguments, Hands, offered
-from runners.docker_runner.progress import UPDATE_CHARS
+from runners.docker_runner.response_stream import UPDATE_CHARS
+from runners.docker_runner.tool import Arguments, Hands, offered
+from runners.tools.base import Effect
 from tests.support.hands import envelope
 
 SENT: list[Mapping[str, Any]] = []  # of the answer that is being written
@@ -119,7 +119,7 @@ def test_no_more_calls_are_taken_than_there_may_be(
 def test_while_nothing_is_said_blanks_keep_the_answer_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runners.docker_runner.progress.QUIET_S", 0.05)
+    monkeypatch.setattr("runners.docker_runner.response_stream.QUIET_S", 0.05)
     _, raw = raw_answer_of("muses", tmp_path)
     assert raw.startswith(b'{"updates":[\n')
     assert json.loads(raw) == {"updates": [], "result": {"ok": True, "output": {}}}

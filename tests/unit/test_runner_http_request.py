@@ -16,7 +16,7 @@ import pytest
 from runners.docker_runner.errors import NetworkClosed, RequestFailed, RunnerFailed, WrongArguments
 from runners.docker_runner.isolation.base import Place
 from runners.docker_runner.isolation.process import ProcessIsolation
-from runners.docker_runner.offered import Hands
+from runners.docker_runner.tool import Hands
 from runners.docker_runner.tools.http_request import HttpRequest, http_request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\nX-A: 2\r\n\r\nhello"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
-from runners.offers import (
+from runners.targets.published_tools import (
     DESCRIPTION_MAX,
     MAX_OFFERS,
     check_named_offers,

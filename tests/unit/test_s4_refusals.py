@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decisions.errors import Refused
-from runners.s4 import _REFUSALS, told_in_s4
+from runners.invocation.workspace_errors import _REFUSALS, told_in_s4
 
 KINDS = [kind for kind, _, _ in _REFUSALS]
 

@@ -10,9 +10,9 @@ from jsonschema_rs import Draft202012Validator
 from pydantic import Field
 
 from decisions.errors import InvalidInput
-from decisions.schemas import check, compile_schema, schema_of
-from runners.base import Closed
-from runs import contract
+from decisions.validation.json_schema import check, compile_schema, schema_of
+from runners.tools.base import Closed
+from runs.api import contract
 
 
 class Place(Closed):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decisions.schemas import compile_schema
-from runs.shortening import answer_schema, shorten, shorten_result
+from decisions.validation.json_schema import compile_schema
 from runs.task_templates.registry import list_templates
+from runs.task_templates.truncation import answer_schema, shorten, shorten_result
 
 BUDGET = 4096
 PIECES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runners.side_by_side import Side, rows_of, seen
+from runners.admin.side_by_side import Side, rows_of, seen
 
 
 def told(old: str, new: str) -> list[str]:

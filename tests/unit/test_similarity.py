@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.chat.similarity import estimate, near_ones, signature, similarity
+from decisions.chat.history.similarity import estimate, near_ones, signature, similarity
 
 DELETE = "Delete all rows of the orders table"
 

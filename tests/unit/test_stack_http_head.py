@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from runs.stack.http_head import HEAD_MAX_BYTES, BoundedHead
+from runs.installation.supervision.http_protocol import HEAD_MAX_BYTES, BoundedHead
 
 
 async def _echo(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -6,9 +6,9 @@ import os
 import time
 from pathlib import Path
 
-from runs.stack.idle import IdleRule, WebUse
-from runs.stack.locks import Membership, try_lock
-from runs.stack.places import Places
+from runs.installation.home.locks import Membership, try_lock
+from runs.installation.home.paths import Places
+from runs.installation.supervision.idle import IdleRule, WebUse
 
 
 def _never() -> None:

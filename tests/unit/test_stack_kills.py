@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runs.stack.places import Places
-from runs.stack.state import StackInfo, is_up, stack_info
+from runs.installation.home.paths import Places
+from runs.installation.home.state import StackInfo, is_up, stack_info
 from tests.support.waiting import eventually
 
 GONE_WITHIN_S = 12.0

@@ -6,11 +6,11 @@ import socket
 
 import pytest
 
-from decisions.loopback import is_loopback
-from runs.stack import listen as listening
-from runs.stack.errors import PortTaken, UnsafeStart
-from runs.stack.listen import listen
-from runs.stack.safety import refuse_unsafe_start
+from decisions.security.loopback import is_loopback
+from runs.installation.home import listen as listen_module
+from runs.installation.home.errors import PortTaken, UnsafeStart
+from runs.installation.home.listen import listen
+from runs.installation.home.safety import refuse_unsafe_start
 from tests.services import free_port
 
 
@@ -23,7 +23,7 @@ def test_a_taken_port_that_was_asked_for_is_refused_with_the_way_out() -> None:
 
 def test_without_a_wish_a_taken_port_is_stepped_over(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        monkeypatch.setattr(listening, "FIRST_PORT", other.getsockname()[1])
+        monkeypatch.setattr(listen_module, "FIRST_PORT", other.getsockname()[1])
         with listen(None) as ours:
             assert ours.getsockname()[1] > other.getsockname()[1]
 

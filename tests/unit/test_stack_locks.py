@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.stack.locks import Membership, is_held, locked, member_pids, try_lock
-from runs.stack.places import Places
+from runs.installation.home.locks import Membership, is_held, locked, member_pids, try_lock
+from runs.installation.home.paths import Places
 
 
 def test_a_lock_has_one_holder(tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_members_are_named_by_their_processes(tmp_path: Path) -> None:
 
 def test_a_membership_ends_with_a_killed_process(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from runs.stack.locks import Membership;"
-        "from runs.stack.places import Places\n"
+        "import sys; from pathlib import Path; from runs.installation.home.locks import Membership;"
+        "from runs.installation.home.paths import Places\n"
         "with Membership(Places(Path(sys.argv[1]))): print('in', flush=True); sys.stdin.read()"
     )
     member = subprocess.Popen(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.stack import logs
+from runs.installation.supervision import logs
 
 
 def test_a_log_that_grew_too_large_is_rotated_at_the_start(

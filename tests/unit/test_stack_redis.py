@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.stack import redis_server
-from runs.stack.errors import PartFailed
+from runs.installation.home import redis_server
+from runs.installation.home.errors import PartFailed
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from runs.stack.locks import try_lock
-from runs.stack.places import Places
-from runs.stack.state import (
+from runs.installation.home.locks import try_lock
+from runs.installation.home.paths import Places
+from runs.installation.home.state import (
     PartInfo,
     StackInfo,
     birth,

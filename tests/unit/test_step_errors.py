@@ -10,8 +10,8 @@ import pytest
 
 from decisions.errors import SessionNotFound
 from runners.errors import ElementNotFound, NavigationTimeout
+from runs.journal.step_records import error_of
 from runs.models import Run
-from runs.step_lines import error_of
 
 RUN = Run(id="run_1", timeout_ms=4000)
 

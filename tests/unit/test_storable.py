@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.gate import check_value
-from decisions.storable import MAX_DEPTH, storable, storable_text
+from decisions.validation.json_input import check_value
+from decisions.validation.storable import MAX_DEPTH, storable, storable_text
 
 odd = st.recursive(
     st.none()

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.trace import brought, brought_traceparent, checked_traceparent, made_for, next_span
+from decisions.infra.trace_context import (
+    brought,
+    brought_traceparent,
+    checked_traceparent,
+    made_for,
+    next_span,
+)
 
 VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

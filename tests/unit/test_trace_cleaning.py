@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runners.browser.page_scripts import looks_secret
-from runners.browser.trace_cleaning import clean_address, clean_trace
+from runners.browser.tracing.sanitize import clean_address, clean_trace
 
 MEBIBYTE = 1024 * 1024
 

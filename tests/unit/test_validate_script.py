@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from runners.base import ToolCall, ToolContext
-from runners.invoke import invoke
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolContext
 from runners.workspace.errors import (
     BadArguments,
     LintFailed,
@@ -21,10 +21,10 @@ from runners.workspace.errors import (
     TooLarge,
     ToolDisabled,
 )
-from runners.workspace.place import Workspace
-from runners.workspace.validate_script import REQUEST, RESPONSE
+from runners.workspace.tools.validate_script import REQUEST, RESPONSE
 from runners.workspace.webgal.checks import LINES, TOLD
 from runners.workspace.webgal.project import SCENE_BYTES
+from runners.workspace.workspace import Workspace
 from tests.support.webgal import diagnostics, sample_game
 from tests.support.writing import call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from runs.events.watcher import Watcher
+from runs.streaming.watcher import Watcher
 
 ENDS = frozenset({"run.succeeded"})
 

@@ -34,7 +34,7 @@ def test_a_game_of_too_many_files_is_told(
 def test_a_call_whose_time_is_over_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(f"runners.workspace.{tool}.time_limit", lambda _: 0.0)
+    monkeypatch.setattr(f"runners.workspace.tools.{tool}.time_limit", lambda _: 0.0)
     with pytest.raises(TooSlow):
         call(sample_game(tmp_path), tool, args)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 from tests.support.webgal import diagnostics, found, game_with
 
 FILES = [

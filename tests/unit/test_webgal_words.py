@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.place import Workspace
 from runners.workspace.webgal.grammar import COMMANDS
+from runners.workspace.workspace import Workspace
 from tests.support.webgal import diagnostics, found, game_with
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from runners.browser import egress
+from runners.network import egress
 from runners.trust import TrustLevel
-from runs.webhooks import sending
-from runs.webhooks.sending import Answer, may_reach, post
+from runs.webhooks import transport
+from runs.webhooks.transport import Answer, may_reach, post
 from tests.services import free_port
 from tests.support.receiver import receiving
 
@@ -89,7 +89,7 @@ def test_an_endless_body_is_cut_off() -> None:
 
 @pytest.mark.parametrize("piece", [b"", b"H"], ids=["silent", "trickling"])
 def test_a_slow_answer_is_given_up(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(transport, "TIMEOUT_S", 1.0)
 
     def trickle(line: socket.socket) -> None:
         for _ in range(100):

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from mcp_server.progress import JOINED_MAX, Joined
-from runners.told_tools import fit_schema, wire_names
+from mcp_server.protocol.progress import JOINED_MAX, Joined
+from runners.remote_tools.model_facing import fit_schema, wire_names
 
 ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
 

@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from decisions.wording import ago, duration, exact_json, one_line, pretty_json, short_id, size
+from decisions.presentation.formatting import (
+    ago,
+    duration,
+    exact_json,
+    one_line,
+    pretty_json,
+    short_id,
+    size,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

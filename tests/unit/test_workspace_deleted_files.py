@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 from runners.workspace.writing.deleted_files import KeptOfDeleted, sweep_deleted
 from runners.workspace.writing.file_lock import lock_number, try_lock
 from runners.workspace.writing.snapshots import all_snapshots, list_of_file
-from runners.workspace.writing.writing import write_text
+from runners.workspace.writing.write_text import write_text
 from tests.support.writing import workspace_at
 
 DAY = 86_400.0

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from runners.workspace.files import opening
-from runners.workspace.files.opening import has_openat2
+from runners.workspace.files import safe_open
+from runners.workspace.files.safe_open import has_openat2
 
 REPOSITORY = Path(__file__).parent.parent.parent
 NOBODY = 65534
@@ -114,7 +114,7 @@ def test_a_user_without_privileges_is_served_where_tests_run_as_one(root: Path) 
 
 def test_where_it_is_not_linux_openat2_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(opening, "_openat2", lambda *how: asked.append(how))
+    monkeypatch.setattr(safe_open, "_openat2", lambda *how: asked.append(how))
     monkeypatch.setattr(sys, "platform", "darwin")
     has_openat2.cache_clear()
     try:

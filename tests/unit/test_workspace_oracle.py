@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.errors import WorkspaceFailed
-from runners.workspace.files import opening
+from runners.workspace.files import safe_open
 from runners.workspace.files.sandbox import Sandbox
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -141,7 +141,7 @@ def test_no_mutated_path_reads_what_it_does_not_name(
     read = 0
     with Sandbox(root, {".git", ".env", "node_modules"}) as box:
         came = [came_of(box, path) for path in paths]
-        monkeypatch.setattr(opening, "has_openat2", lambda: False)
+        monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
         for path, one in list(zip(paths, came, strict=True))[::4]:
             assert came_of(box, path) == one, path
     assert set(came) - {f"/{name}" for name in FILES} == {

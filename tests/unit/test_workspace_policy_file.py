@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runners.workspace.errors import NotThere, PolicyViolation
-from runners.workspace.place import WorkspacePolicy
 from runners.workspace.policy_file import policy_of
+from runners.workspace.workspace import WorkspacePolicy
 
 NAME = "continuity.workspace.json"
 BASE = WorkspacePolicy(allowed_commands=("dev", "build"), write_requires_diff=False)

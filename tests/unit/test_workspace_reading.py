@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from runners.registry import get_tool
+from runners.tools.registry import get_tool
 from runners.workspace.errors import (
     BadArguments,
     NotText,

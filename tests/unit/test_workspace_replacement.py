@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runners.workspace.errors import BadArguments, NotText, NotThere, TooLarge, TooSlow
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
 from runners.workspace.writing.replacement import replace_all
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.writing import call, workspace_at

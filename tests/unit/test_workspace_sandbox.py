@@ -21,7 +21,7 @@ from runners.workspace.errors import (
     TooLarge,
     WriteConflict,
 )
-from runners.workspace.files import opening
+from runners.workspace.files import safe_open
 from runners.workspace.files.sandbox import Sandbox, text_of
 
 LIMIT = 1000
@@ -33,7 +33,7 @@ def box(
 ) -> Iterator[Sandbox]:
     """A sandbox on an empty root, on a kernel with openat2 and on one without."""
     if request.param == "step by step":
-        monkeypatch.setattr(opening, "has_openat2", lambda: False)
+        monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
     (tmp_path / "root").mkdir()
     with Sandbox(tmp_path / "root", {".git", "node_modules", ".env"}) as box:
         yield box
@@ -145,7 +145,7 @@ def test_a_disk_that_fills_up_leaves_what_was_there(
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr("runners.workspace.files.replacing.os.fsync", full)
+    monkeypatch.setattr("runners.workspace.files.atomic_replace.os.fsync", full)
     for path in ("f", "new/folder/g"):
         with pytest.raises(DiskFailed):
             box.replace(path, b"new")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from runners.workspace.errors import BadArguments, PathDenied, TooSlow
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.search import ripgrep, searching
+from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
 from tests.support.writing import call, workspace_at
 
@@ -146,16 +146,16 @@ def test_both_engines_and_a_naive_one_find_the_same(
         return
     text = end.join(lines) + (end if last else "")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "_FIRST_FILES", 1)
-        patch.setattr(searching, "_MANY", 2.0)
+        patch.setattr(file_search, "_FIRST_FILES", 1)
+        patch.setattr(file_search, "_MANY", 2.0)
         root = tmp_path_factory.mktemp("tree")
         put(root, a_txt="nothing", b__f_txt=text)
         told = []
         for where in (shutil.which("rg"), None):
             patch.setattr(ripgrep, "find_ripgrep", partial(str, where) if where else nowhere)
             with Sandbox(root, ()) as box:
-                search = searching.Search("b", pattern, None, 99, 9999, time.monotonic() + 60)
-                told.append([match.line for match in searching.search_below(box, search)])
+                search = file_search.Search("b", pattern, None, 99, 9999, time.monotonic() + 60)
+                told.append([match.line for match in file_search.search_below(box, search)])
     assert told[0] == told[1] == naively(text, regex + more), (text, regex + more)
 
 
@@ -163,8 +163,8 @@ def test_both_engines_and_a_naive_one_find_the_same(
 def test_both_engines_look_at_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
-    monkeypatch.setattr(searching, "_MANY", 2.0)
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
+    monkeypatch.setattr(file_search, "_MANY", 2.0)
     project = workspace_at(tmp_path, forbidden=("build", ".git", ".ENV"))
     put(project.root, a_txt="nothing", d__build_gradle="word", d__builder="word", d___git_x="word")
     put(project.root, d__build="word", d__Build="word", d___env="word", d___env_local="word")
@@ -208,7 +208,7 @@ def test_a_wrong_regex_is_told_and_so_is_one_that_asks_for_a_line_break(project:
 def test_matches_are_sorted_by_path_and_line_and_cut_at_the_cap(
     project: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(searching, "_FIRST_FILES", 2)
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 2)
     for folder in ("b", "a", "a-", "a.b"):
         for name in ("2", "10", "1"):
             put(project.root, **{f"{folder}__{name}": "x\nno\nx x\n"})
@@ -274,12 +274,12 @@ def test_a_preview_is_short_and_shows_the_match(project: Any) -> None:
 def test_a_search_that_takes_too_long_is_given_up(project: Any, tmp_path: Path) -> None:
     put(project.root, **{f"f{n}": "x" for n in range(50)})
     with Sandbox(project.root, ()) as box, pytest.raises(TooSlow):
-        searching.search_below(box, searching.Search(".", line_pattern("x"), None, 9, 9, 0.0))
+        file_search.search_below(box, file_search.Search(".", line_pattern("x"), None, 9, 9, 0.0))
 
 
 @needs_ripgrep
 def test_ripgrep_that_fails_changes_nothing(project: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
     put(project.root, a__a="no", b__b="word", c__c="word")
     monkeypatch.setattr("runners.workspace.search.ripgrep.find_ripgrep", lambda: "/nonexistent/rg")
     assert [path for path, *_ in found(project, "word")] == ["b/b", "c/c"]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from runners.workspace.errors import BadArguments
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.search import ripgrep, searching
-from runners.workspace.search.matching import Match, Needed, matches_at, matches_in
+from runners.workspace.search import file_search, ripgrep
+from runners.workspace.search.line_matching import Match, Needed, matches_at, matches_in
 from runners.workspace.search.patterns import line_pattern
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
@@ -87,11 +87,11 @@ REGEXES = [
 
 
 def found(root: Path, regex: str) -> list[Match]:
-    search = searching.Search(
+    search = file_search.Search(
         ".", line_pattern(regex), None, 10_000, 1_000_000, time.monotonic() + 60
     )
     with Sandbox(root, ()) as box:
-        return searching.search_below(box, search)
+        return file_search.search_below(box, search)
 
 
 def put_texts(root: Path, texts: list[bytes]) -> None:
@@ -102,8 +102,8 @@ def put_texts(root: Path, texts: list[bytes]) -> None:
 
 def same_with_and_without(root: Path, regex: str, patch: pytest.MonkeyPatch) -> None:
     """Compare, where all files but the first are left to ripgrep."""
-    patch.setattr(searching, "_FIRST_FILES", 1)
-    patch.setattr(searching, "_IN_ORDER", 0)
+    patch.setattr(file_search, "_FIRST_FILES", 1)
+    patch.setattr(file_search, "_IN_ORDER", 0)
     with_it = found(root, regex)
     with pytest.MonkeyPatch.context() as without:
         without.setattr(ripgrep, "find_ripgrep", lambda: None)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.errors import TooSlow
-from runners.workspace.files import opening
+from runners.workspace.files import safe_open
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.search import ripgrep, searching
+from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
 
 
@@ -22,15 +22,17 @@ def put(root: Path, path: str, data: str) -> None:
 
 
 def found(root: Path, regex: str, at_most: int = 99) -> list[tuple[str, int]]:
-    search = searching.Search(".", line_pattern(regex), None, at_most, 9999, time.monotonic() + 60)
+    search = file_search.Search(
+        ".", line_pattern(regex), None, at_most, 9999, time.monotonic() + 60
+    )
     with Sandbox(root, (".git",)) as box:
-        return [(match.path, match.line) for match in searching.search_below(box, search)]
+        return [(match.path, match.line) for match in file_search.search_below(box, search)]
 
 
 @pytest.fixture
 def false_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program in ripgrep's place, and a tree beside it."""
-    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
     put(tmp_path, "tree/!", "none")
     put(tmp_path, "tree/b", "word")
     put(tmp_path, "tree/c", "word")
@@ -56,7 +58,7 @@ def test_what_ripgrep_tells_is_judged_again(
     false_ripgrep: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not at_once:
-        monkeypatch.setattr(opening, "has_openat2", lambda: False)
+        monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
     tree = false_ripgrep.parent / "tree"
     put(tree, "d/.git/x", "word")
     (tree / "link").symlink_to("b")
@@ -117,8 +119,8 @@ def test_a_file_with_more_lines_than_ripgrep_tells_of_is_searched_whole(
 def test_ripgrep_that_does_not_end_is_killed(false_ripgrep: Path, tmp_path: Path) -> None:
     process = tmp_path / "pid"
     false_ripgrep.write_text(f"#!/bin/sh\necho $$ > {process}\nexec sleep 600\n")
-    search = searching.Search(".", line_pattern("word"), None, 9, 99, time.monotonic() + 2)
+    search = file_search.Search(".", line_pattern("word"), None, 9, 99, time.monotonic() + 2)
     with Sandbox(tmp_path / "tree", ()) as box, pytest.raises(TooSlow):
-        searching.search_below(box, search)
+        file_search.search_below(box, search)
     with pytest.raises(ProcessLookupError):
         os.kill(int(process.read_text()), 0)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from runners.workspace.files.paths import forbidden_of, is_unicode
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.search import ripgrep, searching
-from runners.workspace.search.firsts import Firsts
-from runners.workspace.search.matching import Match
+from runners.workspace.search import file_search, ripgrep
+from runners.workspace.search.first_matches import Firsts
+from runners.workspace.search.line_matching import Match
 from runners.workspace.search.patterns import line_pattern
 from tests.support.file_watch import watching
 
@@ -80,9 +80,11 @@ def put(root: Path, path: str, data: str | bytes) -> None:
 def found(
     root: Path, regex: str, at_most: int = 99, glob: str | None = None, path: str = "."
 ) -> list[tuple[str, int]]:
-    search = searching.Search(path, line_pattern(regex), glob, at_most, 9999, time.monotonic() + 60)
+    search = file_search.Search(
+        path, line_pattern(regex), glob, at_most, 9999, time.monotonic() + 60
+    )
     with Sandbox(root, FORBIDDEN) as box:
-        return [(match.path, match.line) for match in searching.search_below(box, search)]
+        return [(match.path, match.line) for match in file_search.search_below(box, search)]
 
 
 @pytest.fixture(params=["all that is left", "in order", "alone"])
@@ -93,9 +95,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         pytest.skip("ripgrep is not installed")
     if alone:
         monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: None)
-    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
-    monkeypatch.setattr(searching, "_MANY", 2.0)
-    monkeypatch.setattr(searching, "_IN_ORDER", 0 if request.param == "all that is left" else 10**9)
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
+    monkeypatch.setattr(file_search, "_MANY", 2.0)
+    monkeypatch.setattr(
+        file_search, "_IN_ORDER", 0 if request.param == "all that is left" else 10**9
+    )
     return str(request.param)
 
 
@@ -140,9 +144,9 @@ def test_any_tree_gives_the_same_with_ripgrep_and_without(
     for above, name, text in files:
         put(root, "/".join([*above, name]), text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "_FIRST_FILES", first)
-        patch.setattr(searching, "_IN_ORDER", in_order)
-        patch.setattr(searching, "_MANY", many)
+        patch.setattr(file_search, "_FIRST_FILES", first)
+        patch.setattr(file_search, "_IN_ORDER", in_order)
+        patch.setattr(file_search, "_MANY", many)
         with_it = found(root, "^(a )?word", at_most, glob)
         patch.setattr(ripgrep, "find_ripgrep", lambda: None)
         alone = found(root, "^(a )?word", 99, glob)
@@ -155,9 +159,9 @@ def test_any_tree_gives_the_same_with_ripgrep_and_without(
 def test_what_is_forbidden_is_not_even_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: int
 ) -> None:
-    monkeypatch.setattr(searching, "_FIRST_FILES", 1)
-    monkeypatch.setattr(searching, "_MANY", 2.0)
-    monkeypatch.setattr(searching, "_IN_ORDER", in_order)
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
+    monkeypatch.setattr(file_search, "_MANY", 2.0)
+    monkeypatch.setattr(file_search, "_IN_ORDER", in_order)
     put(tmp_path, "!first", "word")
     put(tmp_path, "sub/ok", "word")
     for name in DENIED:

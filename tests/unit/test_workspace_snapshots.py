@@ -18,10 +18,10 @@ from runners.workspace.errors import (
     PathDenied,
     WorkspaceFailed,
 )
-from runners.workspace.place import Workspace
-from runners.workspace.writing.leftovers import sweep
+from runners.workspace.workspace import Workspace
+from runners.workspace.writing.crash_recovery import sweep
 from runners.workspace.writing.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
-from runners.workspace.writing.writing import write_text
+from runners.workspace.writing.write_text import write_text
 from tests.support.writing import call, files_in, workspace_at
 
 GONE = "snap_20251101T093210_ab12cd34"

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.errors import WorkspaceFailed
-from runners.workspace.files import opening
+from runners.workspace.files import safe_open
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.search import searching
+from runners.workspace.search import file_search
 from runners.workspace.search.patterns import line_pattern
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -60,10 +60,10 @@ def came_of(act: Callable[[], object]) -> str:
 
 def search(box: Sandbox) -> bytes:
     """Return what a search shows of the files, one after the other."""
-    wanted = searching.Search(
+    wanted = file_search.Search(
         ".", line_pattern("side|SIDE"), None, 100, 1000, time.monotonic() + 60
     )
-    shown = {match.preview for match in searching.search_below(box, wanted)}
+    shown = {match.preview for match in file_search.search_below(box, wanted)}
     assert shown <= {"inside"}
     return b""
 
@@ -72,10 +72,10 @@ def search(box: Sandbox) -> bytes:
 def test_no_byte_passes_a_link_that_is_swapped_in(
     root: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "_FIRST_FILES", 1)  # ripgrep is asked about the others
-    monkeypatch.setattr(searching, "_MANY", 2.0)
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)  # ripgrep is asked about the others
+    monkeypatch.setattr(file_search, "_MANY", 2.0)
     if way == "step by step":
-        monkeypatch.setattr(opening, "has_openat2", lambda: False)
+        monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
     read: Counter[str] = Counter()
     wrote: Counter[str] = Counter()
     with Sandbox(root, ()) as box, swapping(root) as stop:

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from runners.workspace.errors import WriteConflict
-from runners.workspace.files import replacing
-from runners.workspace.place import Workspace
+from runners.workspace.files import atomic_replace
+from runners.workspace.workspace import Workspace
 from runners.workspace.writing import snapshots
+from runners.workspace.writing.crash_recovery import UnderWay, digest_of, finish
 from runners.workspace.writing.file_lock import lock_number
-from runners.workspace.writing.leftovers import UnderWay, digest_of, finish
 from runners.workspace.writing.snapshots import list_snapshots
-from runners.workspace.writing.writing import write_text
+from runners.workspace.writing.write_text import write_text
 from tests.support.writing import files_in, workspace_at
 
 BESIDE = f".continuity-{'0' * 16}.tmp"
@@ -96,7 +96,7 @@ def test_what_another_wrote_while_the_content_was_written_stays(
 ) -> None:
     for name, becomes in (("a.txt", "theirs"), ("new.txt", "theirs, and new")):
         file = here.root / name
-        meanwhile(monkeypatch, replacing, "_write_all", partial(file.write_text, becomes))
+        meanwhile(monkeypatch, atomic_replace, "_write_all", partial(file.write_text, becomes))
         with pytest.raises(WriteConflict, match="meanwhile"):
             write_text(here, name, "ours", idempotency_key="k")
         assert file.read_text() == becomes
@@ -107,7 +107,7 @@ def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
     here: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = here.root / "new.txt"
-    meanwhile(monkeypatch, replacing, "_put", partial(file.write_text, "theirs"))
+    meanwhile(monkeypatch, atomic_replace, "_put", partial(file.write_text, "theirs"))
     with pytest.raises(WriteConflict, match="made meanwhile"):
         write_text(here, "new.txt", "ours")
     assert (file.read_text(), files_in(here.root)) == ("theirs", ["a.txt", "new.txt"])

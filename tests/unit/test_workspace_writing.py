@@ -21,11 +21,11 @@ from runners.workspace.errors import (
     ToolDisabled,
     WriteConflict,
 )
-from runners.workspace.place import Workspace
+from runners.workspace.workspace import Workspace
+from runners.workspace.writing.crash_recovery import UnderWay
 from runners.workspace.writing.file_lock import hold_lock
-from runners.workspace.writing.leftovers import UnderWay
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
-from runners.workspace.writing.writing import preview_text, write_text
+from runners.workspace.writing.write_text import preview_text, write_text
 from tests.support.writing import call, files_in, workspace_at
 
 FIELDS = [field.name for field in fields(UnderWay)]

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.stack.listen import FIRST_PORT
+from runs.installation.home.listen import FIRST_PORT
 
 HINT = (
     "Put this into the MCP configuration of your agent host (often mcp.json or .mcp.json), then"

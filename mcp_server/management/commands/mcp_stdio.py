@@ -14,14 +14,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from mcp_server.local_door import LocalDoor
 from mcp_server.server import ContinuityServer
-from mcp_server.stdio import gated_stdio
-from mcp_server.tools import UnknownToolset, check_toolsets
-from mcp_server.wire import Wire, claim_wire
-from runners.local_folder import LocalFolder, is_folder, use_local_folder
-from runners.remote import close_connections
-from runs.published import Publisher
+from mcp_server.stdio.descriptors import Wire, claim_wire
+from mcp_server.stdio.local_stack import LocalDoor
+from mcp_server.stdio.transport import gated_stdio
+from mcp_server.tools.registry import UnknownToolset, check_toolsets
+from runners.targets.local_folder import LocalFolder, is_folder, use_local_folder
+from runners.targets.runner_endpoint import close_connections
+from runs.installation.health.publisher import Publisher
 
 LAST_FIGURES_S = 1.5  # a host that closed stdin kills what does not end soon
 

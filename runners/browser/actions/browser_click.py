@@ -7,12 +7,12 @@ from typing import Any
 
 from runners.actions.catalogue import CLICK
 from runners.actions.parameters import BrowserClick
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import Clicked
-from runners.base import ToolContext
-from runners.browser.actions.strategies import by_strategy
-from runners.browser.actions.task_tab import notices_of, task_tab
+from runners.browser.action_support.input_strategy import by_strategy
+from runners.browser.action_support.task_tab import notices_of, task_tab
 from runners.browser.vocabulary import Pointed
+from runners.tools.base import ToolContext
 
 LOOKING_MS = 2000
 

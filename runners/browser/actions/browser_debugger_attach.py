@@ -7,10 +7,10 @@ from typing import Any
 
 from runners.actions.catalogue import DEBUGGER_ATTACH
 from runners.actions.parameters import BrowserDebuggerAttach
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import DebuggerAttached
-from runners.base import ToolContext
-from runners.browser.actions.task_tab import task_tab
+from runners.browser.action_support.task_tab import task_tab
+from runners.tools.base import ToolContext
 
 
 @action(DEBUGGER_ATTACH, kind="browser")

@@ -7,11 +7,11 @@ from typing import Any
 
 from runners.actions.catalogue import DOM_INDEX
 from runners.actions.parameters import BrowserDomIndex
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import DomIndex
-from runners.base import ToolContext
-from runners.browser.actions.indexing import elements_of
-from runners.browser.actions.task_tab import check_place, task_tab
+from runners.browser.action_support.element_index import elements_of
+from runners.browser.action_support.task_tab import check_place, task_tab
+from runners.tools.base import ToolContext
 
 
 @action(DOM_INDEX, kind="browser")

@@ -7,15 +7,15 @@ from typing import Any
 
 from runners.actions.catalogue import GET_HTML
 from runners.actions.parameters import BrowserGetHtml
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import HtmlKept
-from runners.base import ToolContext
-from runners.browser.actions.keeping import MAX_BYTES, keep, too_large
-from runners.browser.actions.task_tab import TaskTab, check_place, task_tab
-from runners.browser.failures import ContextLost
-from runners.browser.locating import ask
-from runners.browser.own_tab import RESERVE_SECONDS
+from runners.browser.action_support.artifacts import MAX_BYTES, keep, too_large
+from runners.browser.action_support.task_tab import TaskTab, check_place, task_tab
+from runners.browser.errors import ContextLost
+from runners.browser.interaction.locator import ask
+from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout
+from runners.tools.base import ToolContext
 
 DOCUMENTS = 3
 

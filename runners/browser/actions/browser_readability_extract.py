@@ -10,13 +10,13 @@ from pydantic import Field
 from runners.actions.catalogue import READABILITY
 from runners.actions.parameters import BrowserReadabilityExtract
 from runners.actions.readability import AT_MOST, goes_inline
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import PageText
-from runners.base import ToolContext, Whole
-from runners.browser.actions.keeping import keep
-from runners.browser.actions.task_tab import check_place, task_tab
-from runners.browser.reading import Reading
+from runners.browser.action_support.artifacts import keep
+from runners.browser.action_support.task_tab import check_place, task_tab
+from runners.browser.interaction.navigation import Reading
 from runners.browser.vocabulary import ExtractOptions
+from runners.tools.base import ToolContext, Whole
 
 
 class WholeText(ExtractOptions):

@@ -9,16 +9,16 @@ from typing import Any
 
 from runners.actions.catalogue import SCREENSHOT
 from runners.actions.parameters import BrowserScreenshot
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import Pictured
-from runners.base import ToolContext
-from runners.browser.actions.keeping import keep
-from runners.browser.actions.task_tab import check_place, task_tab
-from runners.browser.failures import ContextLost, browser_errors, browser_is_gone
-from runners.browser.own_tab import RESERVE_SECONDS
-from runners.browser.screenshot import picture_of
-from runners.browser.tab import Tab
+from runners.browser.action_support.artifacts import keep
+from runners.browser.action_support.task_tab import check_place, task_tab
+from runners.browser.errors import ContextLost, browser_errors, browser_is_gone
+from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.interaction.screenshot import picture_of
+from runners.browser.session.tab import Tab
 from runners.errors import NavigationTimeout
+from runners.tools.base import ToolContext
 
 HIGHEST = 16_000  # pixels; a JPEG ends at 65 535, a worker's memory before that
 _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers that tell a JPEG's sides

@@ -7,14 +7,14 @@ from typing import Any
 
 from runners.actions.catalogue import TYPE
 from runners.actions.parameters import BrowserType
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import Typed
-from runners.base import ToolContext
-from runners.browser.actions.strategies import by_strategy
-from runners.browser.actions.task_tab import notices_of, task_tab
-from runners.browser.hand import Hand
+from runners.browser.action_support.input_strategy import by_strategy
+from runners.browser.action_support.task_tab import notices_of, task_tab
+from runners.browser.interaction.interact import Hand
 from runners.browser.vocabulary import Pointed
 from runners.errors import ElementNotFound, PageCrashed
+from runners.tools.base import ToolContext
 
 LOOKING_MS = 4000
 BY_SCRIPT = frozenset({"choice", "set"})  # options, dates and sliders: no keys are the same for all

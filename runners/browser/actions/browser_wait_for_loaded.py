@@ -8,12 +8,12 @@ from typing import Any
 
 from runners.actions.catalogue import WAIT_FOR_LOADED
 from runners.actions.parameters import BrowserWaitForLoaded
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import Loaded
-from runners.base import ToolContext
-from runners.browser.actions.arriving import arrival
-from runners.browser.actions.task_tab import notices_of, task_tab
-from runners.browser.own_tab import RESERVE_SECONDS
+from runners.browser.action_support.page_ready import arrival
+from runners.browser.action_support.task_tab import notices_of, task_tab
+from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.tools.base import ToolContext
 
 ERROR_PAGE = "chrome-error:"
 NOT_OPENED = "The page that was asked for could not be opened; the browser shows an error instead."

@@ -7,11 +7,11 @@ from typing import Any
 
 from runners.actions.catalogue import XPATH_SCAN
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserXpathScan
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import XpathScan
-from runners.base import ToolContext
-from runners.browser.actions.indexing import elements_of
-from runners.browser.actions.task_tab import check_place, task_tab
+from runners.browser.action_support.element_index import elements_of
+from runners.browser.action_support.task_tab import check_place, task_tab
+from runners.tools.base import ToolContext
 
 
 @action(XPATH_SCAN, kind="browser")

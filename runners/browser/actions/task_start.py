@@ -10,11 +10,10 @@ from runners.actions.catalogue import TASK_START
 from runners.actions.errors import TaskTabClosed
 from runners.actions.own_pages import refuse_own_page
 from runners.actions.parameters import TaskStart
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import TaskStarted
-from runners.base import ToolContext
-from runners.browser.actions.arriving import open_in
-from runners.browser.actions.task_tab import (
+from runners.browser.action_support.page_ready import open_in
+from runners.browser.action_support.task_tab import (
     EMPTY_PAGE,
     TASK_TAB,
     TaskTab,
@@ -23,11 +22,12 @@ from runners.browser.actions.task_tab import (
     lost_page_told,
     notices_of,
 )
-from runners.browser.address import check_address
-from runners.browser.failures import browser_errors, browser_is_gone
-from runners.browser.own_tab import RESERVE_SECONDS
-from runners.browser.session import BrowserSession
-from runners.browser.tab import Tab
+from runners.browser.errors import browser_errors, browser_is_gone
+from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.session.session import BrowserSession
+from runners.browser.session.tab import Tab
+from runners.network.address import check_address
+from runners.tools.base import ToolContext
 
 LEAST_TAB_ID, TAB_IDS = 100_000, 900_000_000  # at random: one of a lost worker is nobody's here
 WINDOW_SECONDS = 5.0

@@ -7,10 +7,10 @@ from typing import Any
 
 from runners.actions.catalogue import TASK_STOP
 from runners.actions.parameters import TaskStop
-from runners.actions.registering import action
+from runners.actions.registration import action
 from runners.actions.results import TaskStopped
-from runners.base import ToolContext
-from runners.browser.actions.task_tab import TASK_TAB
+from runners.browser.action_support.task_tab import TASK_TAB
+from runners.tools.base import ToolContext
 
 
 @action(TASK_STOP, kind="browser")

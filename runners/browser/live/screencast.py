@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runners.browser.failures import browser_errors
+from runners.browser.errors import browser_errors
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession

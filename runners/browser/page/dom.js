@@ -24,7 +24,7 @@ const tagOf = getter(Element.prototype, "localName");
 const openShadowOf = getter(Element.prototype, "shadowRoot");
 const slotOf = getter(Element.prototype, "assignedSlot");
 const hostOf = getter(ShadowRoot.prototype, "host");
-// Roots that a page keeps to itself, as the browser handed them over (runners/browser/actions/piercing.py).
+// Roots that a page keeps to itself, as the browser handed them over (runners/browser/action_support/shadow_dom.py).
 const CLOSED = globalThis.continuityClosed ?? null;
 const shadowOf = CLOSED === null ? openShadowOf : (element) => openShadowOf(element) ?? CLOSED.get(element) ?? null;
 const attr = method(Element.prototype, "getAttribute");

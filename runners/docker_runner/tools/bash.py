@@ -14,17 +14,11 @@ from typing import Annotated, Any
 import orjson
 from pydantic import AfterValidator, Field
 
-from runners.base import Effect
 from runners.docker_runner.errors import CommandTimedOut
 from runners.docker_runner.isolation.base import Command, Place, StreamName
-from runners.docker_runner.offered import (
-    MAX_TIMEOUT_MS,
-    OUTPUT_BYTES,
-    Arguments,
-    Hands,
-    offered,
-)
+from runners.docker_runner.tool import MAX_TIMEOUT_MS, OUTPUT_BYTES, Arguments, Hands, offered
 from runners.docker_runner.tools.files import open_sandbox
+from runners.tools.base import Effect
 
 # The system takes no longer argument, and no more of all together than a quarter of the stack.
 MAX_LINE_BYTES = 96 * 1024

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from runners.base import Effect
 from runners.docker_runner.isolation.base import Place
-from runners.docker_runner.offered import OUTPUT_BYTES, Arguments, Hands, offered
+from runners.docker_runner.tool import OUTPUT_BYTES, Arguments, Hands, offered
+from runners.tools.base import Effect
 from runners.workspace.errors import NotThere
 from runners.workspace.files.paths import is_unicode
 from runners.workspace.files.sandbox import Sandbox, text_of, too_large
-from runners.workspace.place import WorkspacePolicy
+from runners.workspace.workspace import WorkspacePolicy
 
 WALK_S = 10.0
 MAX_ENTRIES = 10_000

@@ -17,11 +17,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from runners.base import Effect
-from runners.browser.address import DEFAULT_PORTS, check_address
-from runners.browser.egress import Egress, NameUnknown, NotPublic
 from runners.docker_runner.errors import NetworkClosed, RequestFailed, WrongArguments
-from runners.docker_runner.offered import (
+from runners.docker_runner.tool import (
     MAX_TIMEOUT_MS,
     OUTPUT_BYTES,
     Arguments,
@@ -30,6 +27,9 @@ from runners.docker_runner.offered import (
     seconds_until,
 )
 from runners.errors import AddressNotAllowed, InvalidTarget
+from runners.network.address import DEFAULT_PORTS, check_address
+from runners.network.egress import Egress, NameUnknown, NotPublic
+from runners.tools.base import Effect
 
 MAX_HEADERS = 64
 CONNECT_S = 10.0  # nothing else can end it

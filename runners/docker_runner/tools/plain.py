@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from runners.base import Effect
 from runners.docker_runner.errors import WrongArguments
-from runners.docker_runner.offered import Arguments, Hands, offered
+from runners.docker_runner.tool import Arguments, Hands, offered
+from runners.tools.base import Effect
 
 
 class TwoNumbers(Arguments):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from runners.workspace.errors import TooSlow
 from runners.workspace.files.globs import Globs, State
-from runners.workspace.files.opening import open_below
 from runners.workspace.files.paths import Forbidden
+from runners.workspace.files.safe_open import open_below
 
 _TURN = 1000  # names between two looks at the clock
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied, TooLarge
-from runners.workspace.files.failures import about, failure_of, need_file
+from runners.workspace.files.atomic_replace import Expected, folder_for, replace_file
 from runners.workspace.files.listing import (
     Entry,
     Found,
@@ -28,10 +28,10 @@ from runners.workspace.files.listing import (
     files_in_order,
     find_below,
 )
-from runners.workspace.files.opening import LOOK_FLAGS, open_below
+from runners.workspace.files.os_errors import about, failure_of, need_file
 from runners.workspace.files.paths import forbidden_of, is_policy_file, shown, split_path
-from runners.workspace.files.reading import READ_FLAGS, read_open, read_side_by_side
-from runners.workspace.files.replacing import Expected, folder_for, replace_file
+from runners.workspace.files.read_whole import READ_FLAGS, read_open, read_side_by_side
+from runners.workspace.files.safe_open import LOOK_FLAGS, open_below
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 

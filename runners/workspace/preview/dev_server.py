@@ -6,15 +6,15 @@ import asyncio
 import re
 import time
 
-from runners.browser.session import BrowserSession
+from runners.browser.session.session import BrowserSession
 from runners.workspace.errors import PreviewFailed, TooSlow, WorkspaceFailed
-from runners.workspace.place import Workspace
 from runners.workspace.preview.local_http import NobodyThere, ask
 from runners.workspace.preview.local_page import local_url
 from runners.workspace.scripts.package_scripts import find_script
 from runners.workspace.scripts.running_scripts import GRACE_SECONDS, run_script, start_script
 from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.scripts.script_process import ScriptProcess
+from runners.workspace.workspace import Workspace
 
 SCRIPT = "dev"
 LOOK_SECONDS = 0.1

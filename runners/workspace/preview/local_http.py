@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from runners.browser.loopback import loopback_addresses
+from runners.network.loopback import loopback_addresses
 from runners.workspace.errors import PreviewFailed, TooSlow
 
 MAX_HEAD_BYTES = 64 * 1024

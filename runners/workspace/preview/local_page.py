@@ -11,12 +11,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from runners.base import ToolContext
-from runners.browser.address import DEFAULT_PORTS, check_address
-from runners.browser.loopback import LoopbackOnly
-from runners.browser.reading import Reading
-from runners.browser.session import BrowserSession
-from runners.browser.tab import Tab
+from runners.browser.interaction.navigation import Reading
+from runners.browser.session.session import BrowserSession
+from runners.browser.session.tab import Tab
 from runners.browser.vocabulary import RESERVE_SECONDS, ExtractOptions
 from runners.errors import (
     AddressNotAllowed,
@@ -26,6 +23,9 @@ from runners.errors import (
     ToolFailed,
     ToolTimeout,
 )
+from runners.network.address import DEFAULT_PORTS, check_address
+from runners.network.loopback import LoopbackOnly
+from runners.tools.base import ToolContext
 from runners.workspace.errors import (
     BadArguments,
     NotSupported,
@@ -34,8 +34,8 @@ from runners.workspace.errors import (
     TooSlow,
     WorkspaceFailed,
 )
-from runners.workspace.place import Workspace
-from runners.workspace.wording import hint
+from runners.workspace.hint_language import hint
+from runners.workspace.workspace import Workspace
 
 LOCAL_URL = r"^https?://(localhost|127\.0\.0\.1)(:[0-9]+)?(/.*)?$"
 NO_PAGE = "about:blank"

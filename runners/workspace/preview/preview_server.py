@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from runners.workspace.errors import PreviewFailed, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.place import Workspace
 from runners.workspace.preview.local_http import LocalAnswer, ask
+from runners.workspace.workspace import Workspace
 
 TEST = "/api/test"
 PREVIEW = "/preview"

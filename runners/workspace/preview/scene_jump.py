@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
-from runners.browser.tab import Tab
+from runners.browser.session.tab import Tab
 from runners.workspace.errors import TooSlow
 
 if TYPE_CHECKING:

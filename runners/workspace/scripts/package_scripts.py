@@ -17,8 +17,8 @@ from typing import Any
 from runners.workspace.errors import NotThere, PolicyViolation
 from runners.workspace.files.paths import is_unicode
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.place import Workspace
-from runners.workspace.wording import hint
+from runners.workspace.hint_language import hint
+from runners.workspace.workspace import Workspace
 
 FILE = "package.json"
 MAX_BYTES = 1024 * 1024

@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 
 from runners.workspace.errors import NotThere, WorkspaceFailed
-from runners.workspace.place import Workspace
 from runners.workspace.scripts.package_scripts import Script
 from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.scripts.script_process import ScriptProcess
+from runners.workspace.workspace import Workspace
 
 GRACE_SECONDS = 1.0  # between asking a script to end and killing it
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from runners.workspace.errors import NotThere, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.writing.atomic_files import is_due, keep_file
 from runners.workspace.writing.file_lock import lock_number, try_lock
-from runners.workspace.writing.kept_files import is_due, keep_file
 from runners.workspace.writing.snapshots import (
     Snapshot,
     all_snapshots,

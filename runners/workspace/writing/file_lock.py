@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runners.workspace.errors import WriteConflict
-from runners.workspace.writing.kept_files import sync_folder
+from runners.workspace.writing.atomic_files import sync_folder
 
 _ASK_AGAIN_S = 0.01
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.workspace.errors import PolicyViolation, WriteConflict
-from runners.workspace.writing.kept_files import older_than
+from runners.workspace.writing.atomic_files import older_than
 
 LIFE_S = 15 * 60
 

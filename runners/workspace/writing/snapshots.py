@@ -29,7 +29,7 @@ from runners.workspace.errors import (
     WorkspaceFailed,
 )
 from runners.workspace.files.paths import forbidden_of, split_path
-from runners.workspace.writing.kept_files import DRAFT, keep_file, names_in, older_than
+from runners.workspace.writing.atomic_files import DRAFT, keep_file, names_in, older_than
 
 SNAPSHOT_ID = re.compile(r"snap_[0-9]{8}T[0-9]{6}_[0-9a-f]{8}")
 DEFAULT_LIMIT, MOST = 50, 1000

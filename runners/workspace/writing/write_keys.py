@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.workspace.errors import WriteConflict
-from runners.workspace.writing.kept_files import keep_file, older_than
+from runners.workspace.writing.atomic_files import keep_file, older_than
 from runners.workspace.writing.previews import Write
 
 LIFE_S = 24 * 3600

@@ -12,11 +12,11 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.errors import Refused
-from decisions.principals import LOCAL, ensure_workspace
+from decisions.identity.principals import LOCAL, ensure_workspace
 from runners.models import ExecutionTarget, TargetKind
-from runners.remote import endpoint_of, probe_target
-from runners.targets import TargetSays, allow_on_target, put_target
-from runs.stack.prepare import prepare_home
+from runners.targets.runner_endpoint import endpoint_of, probe_target
+from runners.targets.targets import TargetSays, allow_on_target, put_target
+from runs.installation.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

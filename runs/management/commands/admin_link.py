@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from decisions.errors import Refused
-from decisions.one_time_login import make_login_path
-from runs.stack.errors import StackProblem
-from runs.stack.prepare import prepare_home
-from runs.stack.state import live_info
+from decisions.identity.one_time_login import make_login_path
+from runs.installation.home.errors import StackProblem
+from runs.installation.home.prepare import prepare_home
+from runs.installation.home.state import live_info
 
 
 class Command(BaseCommand):

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.stack.backups.making import has_artifact_files, make_backup
-from runs.stack.errors import StackProblem
-from runs.stack.prepare import prepare_home
+from runs.installation.backups.create import has_artifact_files, make_backup
+from runs.installation.home.errors import StackProblem
+from runs.installation.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

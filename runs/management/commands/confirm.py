@@ -7,11 +7,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from decisions.confirmations import confirm, refuse
+from decisions.authorization.confirmations import confirm, refuse
 from decisions.errors import Refused
 from decisions.models import Decision
-from decisions.wording import exact_json
-from runs.stack.prepare import prepare_home
+from decisions.presentation.formatting import exact_json
+from runs.installation.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

@@ -10,8 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.errors import Refused
-from decisions.principals import LOCAL, create_token
-from runs.stack.prepare import prepare_home
+from decisions.identity.principals import LOCAL, create_token
+from runs.installation.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

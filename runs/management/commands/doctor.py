@@ -13,16 +13,16 @@ from django.core.management.base import BaseCommand
 from playwright._impl._driver import compute_driver_executable
 from playwright.async_api import Error, async_playwright
 
-from runners.browser.chromium import (
+from runners.browser.pool.chromium import (
     Chromium,
     ChromiumMissing,
     find_chromium,
     launch_args,
     wants_sandbox,
 )
-from runs.stack.checkup import Finding, check_parts
-from runs.stack.errors import StackProblem
-from runs.stack.prepare import prepare_home
+from runs.installation.health.checks import Finding, check_parts
+from runs.installation.home.errors import StackProblem
+from runs.installation.home.prepare import prepare_home
 
 PAGE = "<p id=p>0</p><script>p.textContent = [6, 7].reduce((a, b) => a * b)</script>"
 PROOF_TIMEOUT_S = 60

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runs.stack.places import Places, places
-from runs.stack.state import StackInfo, birth, is_up, stack_info
+from runs.installation.home.paths import Places, places
+from runs.installation.home.state import StackInfo, birth, is_up, stack_info
 
 GENTLY_S = 12.0
 IN_ALL_S = 25.0

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from decisions.audit_log import export_audit, within
+from decisions.audit.query import export_audit, within
+from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry
-from decisions.principals import ensure_workspace
-from runs.stack.bundle_file import write_bundle
-from runs.stack.prepare import prepare_home
+from runs.installation.home.prepare import prepare_home
+from runs.management.export_file import write_bundle
 
 _EQUAL = ("tenant_id", "workspace_id", "action", "actor", "resource_id")
 

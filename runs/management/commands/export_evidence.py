@@ -9,11 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.errors import Refused
-from decisions.principals import admin_principal
-from runs.evidence import export_evidence
+from decisions.identity.principals import admin_principal
+from runs.installation.home.prepare import prepare_home
+from runs.management.export_file import write_bundle
 from runs.models import Run
-from runs.stack.bundle_file import write_bundle
-from runs.stack.prepare import prepare_home
+from runs.queries.evidence import export_evidence
 
 
 class Command(BaseCommand):

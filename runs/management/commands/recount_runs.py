@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runs.stack.prepare import prepare_home
-from runs.totals import mend_totals
+from runs.installation.home.prepare import prepare_home
+from runs.queries.totals import mend_totals
 
 
 class Command(BaseCommand):

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.stack.backups.restoring import restore_backup
-from runs.stack.errors import StackProblem
+from runs.installation.backups.restore import restore_backup
+from runs.installation.home.errors import StackProblem
 
 
 class Command(BaseCommand):

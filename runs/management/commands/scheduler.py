@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from decisions.sealer import Sealer
-from runs.scheduler import Scheduler
+from decisions.audit.sealer import Sealer
+from runs.scheduler.jobs import Scheduler
 from runs.webhooks.deliverer import Deliverer
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import uvicorn
 from django.core.management.base import BaseCommand
 
-from runs.events.hub import get_hub
-from runs.stack.errors import StackProblem
-from runs.stack.http_head import BoundedHead
-from runs.stack.listen import FIRST_PORT, listen
-from runs.stack.prepare import prepare_home
-from runs.stack.safety import refuse_unsafe_start
+from runs.installation.home.errors import StackProblem
+from runs.installation.home.listen import FIRST_PORT, listen
+from runs.installation.home.prepare import prepare_home
+from runs.installation.home.safety import refuse_unsafe_start
+from runs.installation.supervision.http_protocol import BoundedHead
+from runs.streaming.hub import get_hub
 
 GRACEFUL_STOP_S = 3
 OPEN_FILES = 65_536

@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import Error
 
-from runs.stack.census import count_active_runs
-from runs.stack.locks import member_pids
-from runs.stack.places import Places, places
-from runs.stack.state import StackInfo, birth, is_up, stack_info
+from runs.installation.home.locks import member_pids
+from runs.installation.home.paths import Places, places
+from runs.installation.home.state import StackInfo, birth, is_up, stack_info
+from runs.installation.supervision.census import count_active_runs
 
 DOWN = 3  # as service managers say it
 

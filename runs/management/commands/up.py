@@ -10,12 +10,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runs.stack.background import start_in_background
-from runs.stack.errors import StackProblem
-from runs.stack.foreground import Wish, stay_up
-from runs.stack.places import Places, places
-from runs.stack.prepare import prepare_home
-from runs.stack.state import live_info
+from runs.installation.home.errors import StackProblem
+from runs.installation.home.paths import Places, places
+from runs.installation.home.prepare import prepare_home
+from runs.installation.home.state import live_info
+from runs.installation.supervision.background import start_in_background
+from runs.installation.supervision.foreground import Wish, stay_up
 
 DEMO_TIMEOUT_S = 180.0
 
@@ -86,7 +86,7 @@ def _demo(url: str) -> bool:
     # Imported here: a tenth of a second that only the demo needs.
     from rich.console import Console
 
-    from runs.demo.job import run_demo
+    from runs.installation.demo.job import run_demo
 
     return run_demo(base_url=url, console=Console(), timeout_s=DEMO_TIMEOUT_S)
 

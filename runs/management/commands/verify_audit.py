@@ -12,10 +12,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from decisions.audit_check import Report, check_audit_log
-from decisions.bundle_check import check_bundle, describe_head
-from decisions.wording import duration
-from runs.stack.prepare import prepare_home
+from decisions.audit.verify import Report, check_audit_log
+from decisions.audit.verify_bundle import check_bundle, describe_head
+from decisions.presentation.formatting import duration
+from runs.installation.home.prepare import prepare_home
 
 LATE_S = 60.0  # a row that is not sealed by then says that no scheduler runs
 

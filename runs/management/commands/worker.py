@@ -11,10 +11,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
-from decisions.ids import new_id
-from runs.outbox import worker_queue
-from runs.served import unknown_names
-from runs.unheard_bell import SHARED_QUEUE
+from decisions.infra.ids import new_id
+from runs.queue.eligibility import unknown_names
+from runs.queue.outbox import worker_queue
+from runs.queue.wakeup_dedup import SHARED_QUEUE
 
 
 class Command(BaseCommand):

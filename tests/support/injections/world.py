@@ -19,9 +19,9 @@ from django.db import connection
 
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
-from decisions.confirm_links import link_to_confirm
+from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry, Confirmation
-from decisions.principals import local_principal
 from runs.models import Run, RunEvent, RunStep
 from tests.support.canaries import seen
 from tests.support.injections.injection import Injection

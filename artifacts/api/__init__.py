@@ -1,0 +1,1 @@
+"""REST views and schemas of artifacts and uploads."""

@@ -1,0 +1,1 @@
+"""Base classes of all REST views: authentication, throttling, error bodies, OpenAPI."""

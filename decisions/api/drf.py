@@ -1,0 +1,241 @@
+"""The parts of the REST door that DRF puts together (settings.REST_FRAMEWORK): how often, who, with
+which scope, in what form. What uses them is `decisions.api.view`, apart because DRF imports these
+before it has a view.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from django.conf import settings
+from django.http import Http404, HttpRequest
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from decisions.api.arguments import read_json
+from decisions.api.throttle import CallCounter, FewRows
+from decisions.audit.record import Deed, record
+from decisions.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
+from decisions.identity.principals import Principal, authenticate, throttle_key
+from decisions.security.logs import redact
+from decisions.security.loopback import is_loopback
+from decisions.validation.storable import storable_text
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
+
+_calls = CallCounter()
+_unknown_tokens = FewRows()
+
+
+def bearer_of(request: HttpRequest | Request) -> str | None:
+    """Return the bearer token that came with the call, or None."""
+    scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else None
+
+
+def is_local_call(request: HttpRequest | Request) -> bool:
+    """Tell whether the call came from this machine and through no proxy (product.md, "Access")."""
+    forwarded = any(
+        name == "HTTP_FORWARDED" or name.startswith("HTTP_X_FORWARDED") for name in request.META
+    )
+    peer, host = request.META.get("REMOTE_ADDR", ""), request.get_host()
+    return not forwarded and is_loopback(peer) and is_loopback(_host_name(host))
+
+
+def _host_name(host: str) -> str:
+    return host.rpartition("]")[0] if host.startswith("[") else host.partition(":")[0]
+
+
+def count_call(request: HttpRequest | Request) -> None:
+    """Count a call of its credential, known or not: THROTTLE_PER_SECOND of them are let pass.
+
+    Raises:
+        TooManyRequests: It is one too many.
+    """
+    secret, limit = bearer_of(request), settings.THROTTLE_PER_SECOND
+    if secret and _calls.is_over(throttle_key(secret), limit=limit):
+        raise TooManyRequests(f"More than {limit} calls in one second with this token.")
+
+
+def count_caller(principal: Principal) -> None:
+    """Count something that a known caller asks for over a line that stays open, at the same rate.
+
+    Raises:
+        TooManyRequests: It is one too many.
+    """
+    limit = settings.THROTTLE_PER_SECOND
+    if _calls.is_over(throttle_key(principal.id), limit=limit):
+        raise TooManyRequests(f"More than {limit} frames in one second.")
+
+
+def caller_of(request: HttpRequest | Request) -> Principal | None:
+    """Return the principal of the call's token, or None where no token came.
+
+    Raises:
+        NotAuthenticated: A token came and is not valid.
+    """
+    secret = bearer_of(request)
+    if secret is None:
+        return None
+    try:
+        principal = authenticate(secret)
+    except NotAuthenticated:
+        _record_unknown(request)
+        raise
+    return principal if is_local_call(request) else principal.at_trust("remote")
+
+
+def _record_unknown(request: HttpRequest | Request) -> None:
+    """Write that a token came which is none here: from where and to which door, and at most a few
+    rows a minute, each with how many such calls it stands for. Of the token nothing is told.
+    """
+    count = _unknown_tokens.take()
+    if count:
+        told = {
+            "errorCode": NotAuthenticated.code,
+            "calls": count,
+            "peer": request.META.get("REMOTE_ADDR", ""),
+        }
+        path = storable_text(redact(request.path[:128]))
+        record(Deed("access.refused", "unknown", "route", path, "", "", told))
+
+
+class TokenAuthentication(BaseAuthentication):
+    """A bearer token; its trust `local` holds only for calls from this machine."""
+
+    def authenticate(self, request: Request) -> tuple[None, Principal] | None:
+        """Return the token's principal, or None where no token came.
+
+        Raises:
+            NotAuthenticated: A token came and is not valid.
+        """
+        principal = caller_of(request)
+        return None if principal is None else (None, principal)
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the challenge of an answer 401."""
+        return 'Bearer realm="continuity"'
+
+
+class HasScope(BasePermission):
+    """The view's `scopes` name what the method needs; no entry, no access."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Let the call pass, or refuse it; a refusal for want of a scope is audited.
+
+        Raises:
+            NotAuthenticated: No token came.
+            Forbidden: The token lacks the scope.
+        """
+        principal = request.auth
+        if not isinstance(principal, Principal):
+            raise NotAuthenticated("This call needs a bearer token.")
+        if request.method not in view.allowed_methods:
+            return True  # nothing will be done: the answer is 405
+        method = "GET" if request.method == "HEAD" else str(request.method)
+        scopes: Mapping[str, str] = getattr(view, "scopes", {})
+        try:
+            principal.require(scopes.get(method, "none that exists"))
+        except Forbidden as refusal:
+            named: Mapping[str, str] = getattr(view, "audited_path", {})
+            record_refusal(request, principal, refusal, named)
+            raise
+        return True
+
+
+def record_refusal(
+    request: Request, principal: Principal, refusal: Refused, named: Mapping[str, str]
+) -> None:
+    """Write who was refused which call over REST; of what was sent only what `named` says of the
+    path, and of the refusal the scope, or else the code. Commits.
+    """
+    refusal.is_recorded = True
+    scope = refusal.details.get("scope")
+    why = {"scope": scope} if scope else {"errorCode": refusal.code}
+    match = request.resolver_match
+    route, path = (match.route, match.kwargs) if match else ("", {})
+    shown = {name: storable_text(redact(str(path[part])[:64])) for part, name in named.items()}
+    record(
+        Deed(
+            "access.refused",
+            principal.id,
+            "route",
+            route,
+            principal.tenant_id,
+            principal.workspace_id,
+            {"method": request.method, **shown, **why},
+        )
+    )
+
+
+class TokenThrottle(BaseThrottle):
+    """THROTTLE_PER_SECOND calls per credential, known or not."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        """Count the call.
+
+        Raises:
+            TooManyRequests: It is one too many.
+        """
+        count_call(request)
+        return True
+
+
+class JSONRenderer(BaseRenderer):
+    """JSON by orjson."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        """Return the bytes of the value."""
+        try:
+            return orjson.dumps(data)
+        except TypeError:  # an integer of more than 64 bits, which a tool may well answer
+            return json.dumps(data, ensure_ascii=False).encode()
+
+
+class AlwaysJSON(DefaultContentNegotiation):
+    """JSON whatever the call accepts; there is no `?format=` to choose another."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """Return the one renderer.
+
+        Raises:
+            Http404: The query holds `format`.
+        """
+        if "format" in request.query_params:
+            raise Http404
+        return renderers[0], renderers[0].media_type
+
+
+class GatedJSONParser(BaseParser):
+    """A JSON body through the input gate, at most the view's `body_limit` bytes."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Return the value.
+
+        Raises:
+            UnsupportedBody, BodyTooLarge, MalformedBody: As `read_json` says.
+        """
+        return read_json(stream, limit=parser_context["view"].body_limit)

@@ -1,0 +1,1 @@
+"""The audit log: writing events, the hash chain, sealing, verification and evidence bundles."""

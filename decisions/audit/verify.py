@@ -1,0 +1,272 @@
+"""Checking the whole audit log: every row, every link of its chain, every checkpoint.
+
+Read in portions, in the order of the chain, in constant memory; it holds no transaction open and
+stops nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import repeat
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from django.db import connection
+
+from decisions.audit.chain import BEFORE_ALL, Head, head_of_chain, is_our_link
+from decisions.audit.checkpoints import kept_heads
+from decisions.audit.record import canonical_forms, is_mac_of
+from decisions.models import AuditSeal
+
+PORTION = 5000
+TOLD = 20  # faults that are kept with their words; all are counted
+_POSTGRESQL_TIME = "to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')"
+_SQLITE_TIME = "e.created_at || ''"  # as text: Django would parse a column
+_COLUMNS = (
+    "e.id, e.tenant_id, e.workspace_id, e.action, e.actor, e.resource_type, e.resource_id,"
+    " e.metadata, {time}, e.mac"
+)
+_SEALED = """
+    SELECT s.position, s.entry_id, s.mac, s.prev, s.hash, {columns}
+    FROM decisions_auditseal s LEFT JOIN decisions_auditentry e ON e.id = s.entry_id
+    WHERE s.position > %s AND s.position <= %s ORDER BY s.position
+"""
+_UNSEALED = """
+    SELECT {columns}, EXISTS (SELECT 1 FROM decisions_auditseal c WHERE c.mac = e.mac)
+    FROM decisions_auditentry e WHERE e.id > %s
+      AND NOT EXISTS (SELECT 1 FROM decisions_auditseal s WHERE s.entry_id = e.id)
+    ORDER BY e.id LIMIT %s
+"""
+_TWICE = (
+    "SELECT mac, min(entry_id), max(entry_id) FROM decisions_auditseal"
+    " GROUP BY mac HAVING count(*) > 1 LIMIT 20"
+)
+_OUTSIDE = "SELECT min(position) FROM decisions_auditseal WHERE position < 1"
+
+
+class Row(NamedTuple):
+    """An audit row as the database gives it."""
+
+    id: int
+    tenant_id: str
+    workspace_id: str
+    action: str
+    actor: str
+    resource_type: str
+    resource_id: str
+    metadata: str
+    created_at: str  # in UTC; SQLite leaves out a fraction that is zero
+    mac: str
+
+
+class Link(NamedTuple):
+    """A seal as the database gives it."""
+
+    position: int
+    entry_id: int
+    mac: str
+    prev: str
+    hash: str
+
+
+@dataclass
+class Report:
+    """What a check found."""
+
+    sealed: int = 0
+    unsealed: int = 0
+    oldest_unsealed: datetime | None = None
+    checkpoints: int = 0
+    faults: int = 0
+    told: list[str] = field(default_factory=list)
+
+    def add(self, fault: str) -> None:
+        """Note a fault."""
+        self.faults += 1
+        if len(self.told) < TOLD:
+            self.told.append(fault)
+
+    def join(self, part: Report) -> None:
+        """Take over what was found in a part of the chain."""
+        self.sealed += part.sealed
+        self.faults += part.faults
+        self.told = (self.told + part.told)[:TOLD]
+
+
+def check_audit_log(processes: int = 1) -> Report:
+    """Return what is wrong with the log; rows that come in meanwhile are left for the next time.
+
+    With several processes, each checks a part of the chain; they are forked, so only a command that
+    has no threads may ask for them.
+    """
+    report = Report()
+    try:
+        kept = kept_heads()
+    except ValueError as unreadable:
+        kept = []
+        report.add(f"CONTINUITY_HOME/audit: {unreadable}")
+    report.checkpoints = len(kept)
+    last = head_of_chain().position  # after the heads: a sealer at work keeps none ahead of it
+    for part in _parts(_spans(last, processes), kept):
+        report.join(part)
+    for lost in sorted({head.position for head in kept if head.position > last}):
+        report.add(f"seal {lost}: a checkpoint kept it as head, and the chain ends at {last}")
+    _check_unsealed(report)
+    with connection.cursor() as cursor:
+        cursor.execute(_TWICE)
+        for _, first, second in cursor.fetchall():
+            report.add(f"rows {first} and {second}: one is a copy of the other")
+        cursor.execute(_OUTSIDE)
+        if (outside := cursor.fetchone()[0]) is not None:
+            report.add(f"seal {outside}: no position of the chain")
+    return report
+
+
+def _spans(last: int, processes: int) -> list[tuple[int, int]]:
+    """Return the chain's positions in contiguous parts, each (after, upto), a process a part."""
+    size = max(PORTION, -(-last // max(1, processes)))
+    return [(start, min(start + size, last)) for start in range(0, last, size)]
+
+
+def _parts(spans: list[tuple[int, int]], kept: list[Head]) -> Iterator[Report]:
+    if len(spans) < 2:
+        yield from (_check_span(span, kept) for span in spans)
+        return
+    connection.close()  # or the children would share it
+    with ProcessPoolExecutor(len(spans), mp_context=get_context("fork")) as pool:
+        yield from pool.map(_check_span, spans, repeat(kept))
+
+
+def _check_span(span: tuple[int, int], kept: list[Head]) -> Report:
+    """Walk the links behind the span's first position up to its last one, comparing the heads that
+    were kept on the way.
+    """
+    report, (position, last) = Report(), span
+    before = _head_at(position)
+    wanted: dict[int, set[str]] = {}
+    for head in kept:
+        wanted.setdefault(head.position, set()).add(head.hash)
+    for link, row in _links(position, last):
+        if link.position != position + 1:
+            report.add(_missing(position + 1, link.position - 1))
+            before = None
+        position, report.sealed = link.position, report.sealed + 1
+        if wrong := _fault_of_link(link, before, wanted):
+            report.add(f"{_where(link)}: {wrong}")
+        before = Head(position, link.hash)
+        _check_sealed_row(report, link, row)
+    if position < last:
+        report.add(_missing(position + 1, last))
+    return report
+
+
+def _head_at(position: int) -> Head | None:
+    """Return the link at a position; None where it is missing, which is told of its own span."""
+    if position == 0:
+        return BEFORE_ALL
+    found = AuditSeal.objects.filter(position=position).values_list("hash", flat=True).first()
+    return Head(position, found) if found is not None else None
+
+
+def _fault_of_link(link: Link, before: Head | None, wanted: dict[int, set[str]]) -> str | None:
+    if not is_our_link(*link):
+        return "the seal is not what our sealer wrote"
+    if before is not None and link.prev != before.hash:
+        return f"it does not follow seal {before.position}"
+    if link.position in wanted and wanted[link.position] != {link.hash}:
+        return "not the head that a checkpoint kept"
+    return None
+
+
+def _check_sealed_row(report: Report, link: Link, row: Row | None) -> None:
+    if row is None:
+        report.add(f"{_where(link)}: the row was removed")
+    elif not is_genuine_row(row):
+        report.add(f"{_where(link)}: the row was edited{_what(row)}")
+    elif row.mac != link.mac:
+        report.add(f"{_where(link)}: another row stands in its place{_what(row)}")
+
+
+def _where(link: Link) -> str:
+    return f"row {link.entry_id} (seal {link.position})"
+
+
+def _check_unsealed(report: Report) -> None:
+    seen: dict[str, int] = {}
+    for row, has_twin in _unsealed_rows():
+        report.unsealed += 1
+        at = moment_of(row)
+        if report.oldest_unsealed is None or (at is not None and at < report.oldest_unsealed):
+            report.oldest_unsealed = at
+        if not is_genuine_row(row):
+            report.add(f"row {row.id} (not sealed): not what our writer wrote{_what(row)}")
+        elif has_twin or row.mac in seen:
+            report.add(f"row {row.id} (not sealed): it is a copy of another row{_what(row)}")
+        if len(seen) < PORTION:
+            seen[row.mac] = row.id
+
+
+def is_genuine_row(row: Row) -> bool:
+    """Tell whether a row as the database gives it is what our writer wrote."""
+    try:
+        at = iso(row.created_at)
+        for form in canonical_forms(*row[1:7], metadata=row.metadata, created_at=at):
+            if is_mac_of(form, row.mac):
+                return True
+    except (ValueError, TypeError, ArithmeticError):
+        pass
+    return False
+
+
+def iso(at: str) -> str:
+    """Return a time as the database gives it in the form that the MAC covers."""
+    text = f"{at[:10]}T{at[11:]}"
+    return f"{text}+00:00" if len(text) == 26 else f"{text}.000000+00:00"
+
+
+def moment_of(row: Row) -> datetime | None:
+    """Return when a row says it was written; None where that is no time at all."""
+    try:
+        return datetime.fromisoformat(iso(row.created_at))
+    except (ValueError, TypeError):
+        return None
+
+
+def _statement(text: str) -> str:
+    time = _POSTGRESQL_TIME if connection.vendor == "postgresql" else _SQLITE_TIME
+    return text.format(columns=_COLUMNS.format(time=time))
+
+
+def _links(after: int, last: int) -> Iterator[tuple[Link, Row | None]]:
+    for start in range(after, last, PORTION):
+        with connection.cursor() as cursor:
+            cursor.execute(_statement(_SEALED), [start, min(start + PORTION, last)])
+            found = cursor.fetchall()
+        for values in found:
+            yield Link._make(values[:5]), None if values[5] is None else Row._make(values[5:])
+
+
+def _unsealed_rows() -> Iterator[tuple[Row, bool]]:
+    after = -(2**62)
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(_statement(_UNSEALED), [after, PORTION])
+            found = cursor.fetchall()
+        for values in found:
+            yield Row._make(values[:10]), bool(values[10])
+        if len(found) < PORTION:
+            return
+        after = found[-1][0]
+
+
+def _missing(first: int, last: int) -> str:
+    if first == last:
+        return f"seal {first}: it is missing from the chain"
+    return f"seals {first} to {last}: they are missing from the chain"
+
+
+def _what(row: Row) -> str:
+    return f": {row.action} {row.resource_type} {row.resource_id} by {row.actor}"

@@ -1,0 +1,1 @@
+"""Authorization of tool calls: policy rules, confirmations and signed confirmation links."""

@@ -1,0 +1,96 @@
+"""The L4 gate: two tests, and either one lets nothing through but a confirmation or a recovery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from decisions.chat.risk.classes import Class
+from decisions.chat.risk.judge import Finding, judge
+from decisions.presentation.formatting import shorten
+
+THRESHOLD = 0.85
+SIMILARITY_RULE = "similar_to_l4_event"
+_OPERATES = [
+    "deploy",
+    "redeploy",
+    "release",
+    "ship",
+    "migrate",
+    "restart",
+    "reboot",
+    "scale",
+    "rollback",
+    "部署",
+    "发布",
+    "发版",
+    "上线",
+    "重启",
+    "回滚",
+    "迁移",
+    "切换",
+    "扩容",
+    "缩容",
+    "下线",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the gate says.
+
+    Attributes:
+        rule: the class of the action, or SIMILARITY_RULE; empty where nothing hit.
+        top: how alike the most similar L4 event of the past is.
+    """
+
+    rule: str
+    reason: str
+    top: float
+
+    @property
+    def hit(self) -> bool:
+        """Whether it lets nothing through."""
+        return bool(self.rule)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return `trace.l4_gate` (S2)."""
+        return {"hit": self.hit, "threshold": THRESHOLD, "reason": self.reason, "top": self.top}
+
+
+def added_class(
+    request: str,
+    answers: tuple[str, ...],
+    *,
+    said_before: str,
+    waiting: Finding | None,
+    environment: str,
+) -> Finding | None:
+    """Return what is risky about the answers to questions about a request, or about where it is to
+    be done, whatever the request is by itself.
+
+    Slots make no message risky by themselves (mechanisms 23); an operation that an environment
+    makes one of production is the request's own.
+    """
+    for said in answers:
+        found = judge(said, said_before=said_before, waiting=waiting)
+        if found is not None:
+            return found
+    lowered = request.lower()
+    if environment and any(verb in lowered for verb in _OPERATES):
+        found = judge(f"{request.rstrip(' .!。！')} {_placed(environment)}")
+        return found if found and found.rule is Class.PRODUCTION else None
+    return None
+
+
+def _placed(environment: str) -> str:
+    return f"on {environment}" if environment.isascii() else f"({environment}环境)"
+
+
+def judge_gate(finding: Finding | None, top_l4: float) -> Gate:
+    """Return what the gate says of a message, given its class and the past."""
+    if finding is not None:
+        reason = f"{finding.rule}: {shorten(finding.clause, 160)}"
+        return Gate(str(finding.rule), reason, top_l4)
+    if top_l4 >= THRESHOLD:
+        return Gate(SIMILARITY_RULE, f"{SIMILARITY_RULE}: {top_l4:.2f} ≥ {THRESHOLD}", top_l4)
+    return Gate("", "no rule hit", top_l4)

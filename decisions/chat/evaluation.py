@@ -1,0 +1,93 @@
+"""All that is worked out of a message before anything is written: the steps that read and reckon,
+while nobody is kept waiting for the user's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from decisions.chat.analysis.gate import Gate, judge_gate
+from decisions.chat.analysis.impact import Impact, impact_of
+from decisions.chat.conversation import Turn, take_turn
+from decisions.chat.history.retrieval import Past, caught_up, recall
+from decisions.chat.score import Score, score_of
+from decisions.continuity.owner import Owner
+from decisions.continuity.state import UserState, cost_of, state_of
+from decisions.models import DecisionMode
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the steps made of a turn; what the past weighs in it follows from the past."""
+
+    state: UserState
+    impact: Impact
+    cost: float
+    layer: str
+    past: Past
+    score: Score
+    gate: Gate
+
+    @property
+    def mode(self) -> DecisionMode:
+        """A gate hit wins over the score."""
+        if self.gate.hit:
+            return DecisionMode.CONFIRM
+        return DecisionMode.ACT if self.score.value >= 0 else DecisionMode.CLARIFY
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A turn, and what was made of it; nothing where it has to be asked back first."""
+
+    turn: Turn
+    judged: Judged | None
+
+    @property
+    def last_event_id(self) -> int | None:
+        """The newest event of the user's past that was looked at; None where none had to be."""
+        return self.judged.past.last_event_id or None if self.judged else None
+
+
+def draft_of(owner: Owner, call: Mapping[str, Any]) -> Draft:
+    """Return what is made of a call. Reads alone; not to be called inside a transaction, for it may
+    take a while.
+    """
+    turn = take_turn(owner, call)
+    return Draft(turn, None if turn.missing else _judge(owner, turn))
+
+
+def with_what_came_since(owner: Owner, draft: Draft) -> Draft:
+    """Return the draft as it is with the events that came since. Quick: they are few."""
+    turn, judged = draft.turn, draft.judged
+    if judged is None:
+        return draft
+    past = caught_up(judged.past, owner, turn.request)
+    score = score_of(past, cost=judged.cost, confidence=judged.impact.confidence)
+    gate = judge_gate(turn.finding, past.top_l4)
+    return replace(draft, judged=replace(judged, past=past, score=score, gate=gate))
+
+
+def _judge(owner: Owner, turn: Turn) -> Judged:
+    finding, state = turn.finding, state_of(owner)
+    risk = finding.rule if finding else None
+    impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
+    cost = cost_of(impact.vector, state, irreversible=impact.irreversible)
+    past = recall(
+        owner,
+        turn.request,
+        is_risky=finding is not None,
+        slots=turn.slots,
+        main_constraint=state.main_constraint,
+    )
+    return Judged(
+        state=state,
+        impact=impact,
+        cost=cost,
+        layer="L4" if finding else impact.layer,
+        past=past,
+        score=score_of(past, cost=cost, confidence=impact.confidence),
+        gate=judge_gate(finding, past.top_l4),
+    )

@@ -1,0 +1,1 @@
+"""Similar events of a user's past: signatures, similarity and retrieval."""

@@ -1,0 +1,243 @@
+"""What the user's past says of a message: events like it, its kinds of failure, what worked."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from django.db.models import F, QuerySet
+from django.db.models.fields.json import KT
+
+from decisions.chat.analysis.language import READ
+from decisions.chat.history.signatures import past_of
+from decisions.chat.history.similarity import rough_similarity, signature, similarity
+from decisions.continuity.objects import current_versions
+from decisions.continuity.owner import Owner
+from decisions.models import Event, ObjectType, Outcome, OutcomeStatus
+
+ALIKE = 0.5  # from here on an event of the past has to do with the message
+_SIFT = 0.4  # signatures are give or take 0.03, and L4 has to be found without fail
+_MOST = 12  # events that are compared in full
+_HALF_LIFE_DAYS = 30.0
+_FAILURES_LOOKED_AT = 200
+_FAILURES_FOR = timedelta(days=180)
+_MOST_PATHS = 200
+_ABOUT_IT = 0.2  # below, a path has nothing to do with the message
+PENALTY_OF_A_FAILURE, MOST_PENALTY = 3.0, 30.0
+_CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
+_KINDS = {
+    "data_loss": (
+        r"\b(?:lost|losing|lose|missing|corrupt\w*|overwr\w+)\b.{0,60}"
+        r"\b(?:data|files?|rows?|work|backup)\b|\bdata loss\b|数据丢失|丢了?数据|误删|丢失"
+    ),
+    "repeat_error": (
+        r"\b(?:again|once more|same (?:error|mistake|problem)|keeps? (?:failing|happening)"
+        r"|still (?:fails|broken))\b|又(?:报错|失败|错|出)|再次失败|同样的(?:错|问题)|老问题|反复"
+    ),
+    "context_loss": (
+        r"\b(?:forgot|forgotten|lost (?:the )?(?:context|track)|as i (?:said|told you)"
+        r"|you don't remember|where were we)\b|忘了|上下文|说过了|记不得|前面说"
+    ),
+    "system_error": (
+        r"\b(?:timeout|timed out|crash\w*|outage|exception|5\d\d error|is down|system error"
+        r"|unavailable)\b|超时|崩溃|宕机|系统(?:错误|故障)|报错|不可用"
+    ),
+}
+_KIND_PATTERNS = {kind: re.compile(pattern, re.I) for kind, pattern in _KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PastEvent:
+    """An event of the past, and how alike it is."""
+
+    entry_id: int
+    similarity: float
+    layer: str
+    decision_id: int
+    age_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What retrieval found; `last_event_id` is the newest event that was looked at, or 0."""
+
+    events: Sequence[PastEvent]
+    matched_failure_types: Sequence[str]
+    feature_penalty: float
+    failures: Sequence[Mapping[str, Any]]
+    best_path: Mapping[str, Any] | None
+    signature: bytes = field(repr=False)
+    last_event_id: int
+
+    @property
+    def top_l4(self) -> float:
+        """How alike the most similar L4 event is."""
+        return max((one.similarity for one in self.events if one.layer == "L4"), default=0.0)
+
+    @property
+    def retrieval_score(self) -> float:
+        """The best success path's."""
+        return float(self.best_path["retrieval_score"]) if self.best_path else 0.0
+
+
+def recall(
+    owner: Owner, message: str, *, is_risky: bool, slots: Mapping[str, Any], main_constraint: str
+) -> Past:
+    """Return what the user's past says of a message."""
+    wanted = signature(message)
+    near = past_of(owner).near(owner, wanted, at_least=_SIFT, most=_MOST)
+    # Of L4 events the nearest are compared in full whatever else is near.
+    events = _alike(message, Event.objects.filter(pk__in={*near.grave, *near.ids}))
+    matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
+    return Past(
+        events=events,
+        matched_failure_types=matched,
+        feature_penalty=penalty,
+        failures=failures,
+        best_path=_best_path(owner, message, slots, main_constraint),
+        signature=wanted,
+        last_event_id=near.last_id,
+    )
+
+
+def caught_up(past: Past, owner: Owner, message: str) -> Past:
+    """Return the past with the events that came since, each compared in full."""
+    newer = Event.objects.filter(
+        workspace_id=owner.workspace_id, user_id=owner.user_id, pk__gt=past.last_event_id
+    )
+    return replace(past, events=_most_alike_first([*past.events, *_alike(message, newer)]))
+
+
+def _alike(message: str, rows: QuerySet[Event]) -> list[PastEvent]:
+    now = datetime.now(UTC)
+    found = (
+        PastEvent(number, round(similarity(message, text), 4), layer, decision_id, _days(now - at))
+        for number, text, layer, decision_id, at in rows.values_list(
+            "pk", "text", "layer", "decision_id", "created_at"
+        )
+    )
+    return _most_alike_first(one for one in found if one.similarity >= ALIKE)
+
+
+def _most_alike_first(events: Iterable[PastEvent]) -> list[PastEvent]:
+    return sorted(events, key=lambda one: -one.similarity)
+
+
+def _days(span: timedelta) -> float:
+    return span.total_seconds() / 86_400
+
+
+def recency(age_days: float) -> float:
+    """Return how fresh something is: 1 now, half of it after 30 days."""
+    return math.pow(0.5, max(0.0, age_days) / _HALF_LIFE_DAYS)
+
+
+def _failures(
+    owner: Owner, message: str, events: Sequence[PastEvent], *, is_risky: bool
+) -> tuple[list[str], list[dict[str, Any]], float]:
+    """Return the kinds of failure that matter now, the failures themselves, and what they cost."""
+    kinds = {kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(message[:READ])}
+    kinds |= {"high_risk"} if is_risky else set()
+    alike = {one.decision_id: one.similarity for one in events}
+    now = datetime.now(UTC)
+    recent = (
+        Outcome.objects.filter(
+            workspace_id=owner.workspace_id,
+            user_id=owner.user_id,
+            reported_at__gt=now - _FAILURES_FOR,
+            status__in=[OutcomeStatus.FAILED, OutcomeStatus.PARTIAL],
+            failure_type__isnull=False,
+        )
+        .order_by("-reported_at")
+        .values_list("failure_type", "decision_id", "reported_at")
+    )
+    told, penalty, matched = [], 0.0, set()
+    for failure_type, decision_id, reported_at in recent[:_FAILURES_LOOKED_AT]:
+        if failure_type in kinds or decision_id in alike:
+            age = _days(now - (reported_at or now))
+            penalty += PENALTY_OF_A_FAILURE * recency(age)
+            matched.add(str(failure_type))
+            told.append(
+                {
+                    "failure_type": failure_type,
+                    "decision_id": decision_id,
+                    "similarity": alike.get(decision_id, 0.0),
+                    "age_days": round(age, 2),
+                }
+            )
+    return sorted(matched), told[:5], round(min(MOST_PENALTY, penalty), 4)
+
+
+class _Path(NamedTuple):
+    """What of a success path says how well it serves; its procedure stays where it is."""
+
+    object_id: str
+    name: str
+    intent: str
+    required: list[str]
+    tags: list[str]
+    confidence: str
+    written_at: datetime
+
+    def overlap(self, message: str, measure: Callable[[str, str], float]) -> float:
+        """Return how much a message has to do with what the path is for."""
+        return max(measure(message, self.intent), measure(message, self.name))
+
+    def score(self, overlap: float, slots: Mapping[str, Any], main_constraint: str) -> float:
+        """Return its retrieval score (S2)."""
+        required = self.required
+        covered = sum(slot in slots for slot in required) / len(required) if required else 1.0
+        age = _days(datetime.now(UTC) - self.written_at)
+        score = 3.0 * overlap + 2.5 * covered + 1.5 * (main_constraint in self.tags)
+        return round(score + _CONFIDENCE[self.confidence] + 0.5 * recency(age), 4)
+
+
+def _best_path(
+    owner: Owner, message: str, slots: Mapping[str, Any], main_constraint: str
+) -> dict[str, Any] | None:
+    """Return the user's success path that serves a message best: of those that do so by a rough
+    look, the best by a close one.
+    """
+
+    def served(
+        paths: Iterable[_Path], measure: Callable[[str, str], float], at_least: float
+    ) -> list[tuple[float, _Path]]:
+        by_overlap = ((path.overlap(message, measure), path) for path in paths)
+        return heapq.nlargest(
+            _MOST,
+            (
+                (path.score(overlap, slots, main_constraint), path)
+                for overlap, path in by_overlap
+                if overlap >= at_least
+            ),
+            key=itemgetter(0),
+        )
+
+    likely = [path for _, path in served(_paths_of(owner), rough_similarity, _ABOUT_IT / 2)]
+    found = served(likely, similarity, _ABOUT_IT)
+    if not found:
+        return None
+    score, best = found[0]
+    return {"object_id": best.object_id, "name": best.name, "retrieval_score": score}
+
+
+def _paths_of(owner: Owner) -> Iterable[_Path]:
+    """Yield the user's paths, last written first. A payload may have 256 KiB; these parts of it do
+    not.
+    """
+    rows = current_versions(owner, ObjectType.SUCCESS_PATH).values_list(
+        "object_id",
+        "object__name",
+        KT("payload__intent"),
+        F("payload__required_slots"),
+        F("payload__tags"),
+        "confidence",
+        "created_at",
+    )
+    return (_Path(*row) for row in rows[:_MOST_PATHS])

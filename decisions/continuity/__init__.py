@@ -1,0 +1,1 @@
+"""State, objects and outcomes of a user (S2)."""

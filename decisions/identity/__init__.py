@@ -1,0 +1,1 @@
+"""Principals, bearer tokens and one-time login links."""

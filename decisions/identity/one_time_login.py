@@ -1,0 +1,133 @@
+"""One-time links to the admin site: how a person on a laptop gets in without having set a password.
+
+A link holds 256 random bits, works once and for 15 minutes; the database keeps a keyed digest. Its
+GET shows a page that posts itself, so that a program that only fetches addresses does not use the
+link up.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.contrib.auth import get_user_model, login
+from django.contrib.auth.hashers import make_password
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from decisions.audit.record import Deed, record
+from decisions.errors import Forbidden
+from decisions.identity.principals import ensure_workspace
+from decisions.models import LoginLink
+from decisions.security.keys import mac, macs
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User as Account
+
+LIFETIME = timedelta(minutes=15)
+KEPT = timedelta(days=1)  # how long the row of a dead link stays, to tell a second use from a guess
+_PURPOSE = "login"  # what the digests of links are keyed for
+LOCAL_ADMIN = "admin"
+
+
+def one_time_login_allowed() -> bool:
+    """Tell whether this installation makes and takes such links: embedded ones do, others when told
+    to.
+    """
+    return bool(getattr(settings, "ONE_TIME_LOGIN", settings.EMBEDDED))
+
+
+def make_login_path(*, actor: str = "command") -> str:
+    """Return a path that signs its first visitor in at the admin site, within 15 minutes.
+
+    Raises:
+        Forbidden: The database is a shared one (DATABASE_URL): sign in with a password there.
+    """
+    if not one_time_login_allowed():
+        raise Forbidden(
+            "One-time links are for the embedded database; this installation has DATABASE_URL set."
+            " Sign in with a password: `manage.py createsuperuser` makes one."
+        )
+    token = secrets.token_urlsafe(32)
+    now = datetime.now(UTC)
+    with transaction.atomic():
+        LoginLink.objects.filter(expires_at__lt=now - KEPT).delete()
+        link = LoginLink.objects.create(
+            digest=mac(_PURPOSE, token.encode()), created_at=now, expires_at=now + LIFETIME
+        )
+        record(_deed("login_link.created", actor, link))
+    return f"/admin/once/{token}/"
+
+
+def _deed(action: str, actor: str, link: LoginLink, **metadata: str) -> Deed:
+    place = ensure_workspace()
+    return Deed(action, actor, "login_link", str(link.pk), place.tenant_id, place.id, metadata)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def one_time_login(request: HttpRequest, token: str) -> HttpResponse:
+    """Show the page that posts itself (GET), or use the link up and sign the visitor in (POST)."""
+    link = LoginLink.objects.filter(digest__in=macs(_PURPOSE, token.encode())).first()
+    if not one_time_login_allowed() or link is None or _is_dead(link):
+        return _refuse(request, link)
+    if request.method == "GET":
+        return _page(request, 200, {"nonce": secrets.token_urlsafe(16)})
+    with transaction.atomic():
+        user = _use(link)
+        if user is not None:
+            login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    if user is None:
+        return _refuse(request, link)
+    return redirect("admin:index")
+
+
+def _is_dead(link: LoginLink) -> bool:
+    return link.used_at is not None or link.expires_at <= datetime.now(UTC)
+
+
+def _use(link: LoginLink) -> Account | None:
+    """Use the link up and return whom it signs in; None where somebody was first, or the account is
+    closed.
+    """
+    now = datetime.now(UTC)
+    fresh = LoginLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=now)
+    if not fresh.update(used_at=now):
+        return None
+    user = _local_admin()
+    if not (user.is_active and user.is_staff):
+        return None
+    record(_deed("login_link.used", f"admin:{user.get_username()}", link))
+    return user
+
+
+def _local_admin() -> Account:
+    """Return this machine's admin, made as a superuser without a password when there is none."""
+    accounts: type[Account] = get_user_model()
+    unusable = {"is_staff": True, "is_superuser": True, "password": make_password(None)}
+    return accounts.objects.get_or_create(username=LOCAL_ADMIN, defaults=unusable)[0]
+
+
+def _refuse(request: HttpRequest, link: LoginLink | None) -> HttpResponse:
+    """Say that the link does not work; whoever is signed in already just goes on."""
+    if request.user.is_authenticated and request.user.is_staff:
+        return redirect("admin:index")
+    if link is not None:
+        reason = "used" if link.used_at else "expired" if _is_dead(link) else "not allowed"
+        record(_deed("login_link.refused", "anonymous", link, reason=reason))
+    return _page(request, 410, {"minutes": int(LIFETIME.total_seconds() // 60)})
+
+
+def _page(request: HttpRequest, status: int, context: dict[str, object]) -> HttpResponse:
+    answer = render(request, "decisions/one_time_login.html", context, status=status)
+    script = f"'nonce-{context['nonce']}'" if "nonce" in context else "'none'"
+    answer["Content-Security-Policy"] = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src {script};"
+        " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
+    return answer

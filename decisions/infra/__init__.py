@@ -1,0 +1,1 @@
+"""Infrastructure without product terms: ids, clocks, threads, Redis, prepared statements."""

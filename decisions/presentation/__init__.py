@@ -1,0 +1,1 @@
+"""Formatting of values, and HTML fragments that admin pages share."""

@@ -1,0 +1,1 @@
+"""Secret keys, masking of secrets, log redaction."""

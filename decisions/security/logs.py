@@ -1,0 +1,112 @@
+"""How logs are written: one JSON object a line, secrets taken out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from decisions.security.masking import Masker
+
+_NAME = r"(?i:password|passwd|secret|token|api[_-]?key)"
+_HEADER = r"(?i:(?:proxy-)?authorization|(?:set-)?cookie)"
+_IS = r"(?:\\*[\"'])?\s*[=:]\s*"
+_NO_PRINCIPAL = r"(?!(?<=token:)tok_[0-9a-hjkmnp-tv-z]{26}\b)"  # `token:tok_…` only names a token
+_QUOTED = r"\\*\"[^\"\r\n]*\"|\\*'[^'\r\n]*'"
+# Bearer tokens of ours and of others, whole headers, passwords in addresses and in key=value texts.
+_SECRETS = re.compile(
+    rf"cty_[\w-]{{8,}}"
+    # Links that are permissions themselves: of a confirmation, of one login.
+    rf"|(?<=/confirm/)cnf_\w+/[\w-]+|(?<=/admin/once/)[\w-]+"
+    # Keys of well-known services, which are told by how they begin.
+    rf"|\b(?:sk-[\w-]{{16,}}|gh[pousr]_\w{{20,}}|github_pat_\w{{20,}}|xox[abprs]-[\w-]{{10,}})"
+    rf"|\bAKIA[0-9A-Z]{{16}}\b"
+    rf"|{_HEADER}{_IS}(?:{_QUOTED}|[^\"'\r\n]+)"
+    rf"|(?i:bearer)\s+\S+"
+    rf"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
+    rf"|{_NAME}{_IS}{_NO_PRINCIPAL}(?:{_QUOTED}|[^\s\"',;&}}\])]+)"
+)
+_HOLDS_SECRET = re.compile(rf"[\w-]*{_NAME}|{_HEADER}")
+# What json leaves as it is and terminals or line readers do not, and what no UTF-8 can hold.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+_known: list[Masker] = []  # secrets that this process works with at the moment
+
+
+@contextmanager
+def hiding(masker: Masker) -> Iterator[None]:
+    """Keep these values out of every log line of the process for the length of a block."""
+    if not masker:
+        yield
+        return
+    _known.append(masker)
+    try:
+        yield
+    finally:
+        _known.remove(masker)
+
+
+def redact(text: str) -> str:
+    """Return the text with everything that is, or looks like, a secret replaced by ***."""
+    for masker in tuple(_known):
+        text = masker.text(text)
+    return _SECRETS.sub("***", text)
+
+
+def redacted(value: Any) -> Any:
+    """Return a value of any kind as JSON without what is, or by its name is, a secret."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {
+            str(key): "***" if _HOLDS_SECRET.fullmatch(str(key)) else redacted(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redacted(item) for item in value]
+    return redact(str(value))
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):  # arguments that do not fit are no reason to fail
+        return f"{record.msg} {record.args!r}"
+
+
+class RedactSecrets(logging.Filter):
+    """The one filter that every record passes."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace secrets in the record's message and in its extras."""
+        record.msg, record.args = redact(_message(record)), None
+        for name, value in vars(record).items():
+            if name not in _OWN:
+                setattr(record, name, redacted({name: value})[name])
+        return True
+
+
+class JSONLines(logging.Formatter):
+    """One JSON object a line: control characters are escaped, so no value can forge a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _OWN}
+        if record.exc_info:
+            line["exception"] = redact(self.formatException(record.exc_info))
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,1 @@
+"""Validation of input: the JSON parser's limits, JSON Schema, storable values."""

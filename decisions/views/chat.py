@@ -1,0 +1,67 @@
+"""POST /chat over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
+from rest_framework.request import Request
+
+from decisions.api.arguments import Arguments
+from decisions.api.openapi import component
+from decisions.api.view import json_answer, principal_of
+from decisions.chat import contract
+from decisions.chat.services import chat, require_key
+from decisions.views.base import ContinuityView, continuity_operation
+
+
+class _KeyFirst(Arguments):
+    """Whatever else is wrong, the call is told first that its key is missing."""
+
+    def of_body(self, body: Any, query: QueryDict, path: Mapping[str, str]) -> dict[str, Any]:
+        """Return the arguments, as `Arguments` does.
+
+        Raises:
+            InvalidInput: Also a key that is missing or blank.
+        """
+        if isinstance(body, dict):
+            require_key(body)
+        return super().of_body(body, query, path)
+
+
+_CHAT = _KeyFirst(contract.CHAT_INPUT)
+_EXAMPLE = {
+    "user_id": "alice",
+    "message": "Delete the orders of 2019 from the reporting database.",
+    "idempotency_key": "alice-2026-11-22-1",
+    "slots": {
+        "environment": "reporting",
+        "target": "the table orders, rows of 2019",
+        "success_criteria": "no row of 2019 is left",
+    },
+}
+
+
+class ChatView(ContinuityView):
+    """POST /chat."""
+
+    scopes = {"POST": "continuity:write"}
+
+    @continuity_operation(
+        "chat",
+        "Have a message decided on before anything is done",
+        answer=component("ChatAnswer", contract.CHAT_OUTPUT),
+        body=component("Chat", contract.CHAT_INPUT),
+        body_example=_EXAMPLE,
+        refusals=(400, 401, 403, 409, 413, 415, 429),
+    )
+    async def post(self, request: Request) -> HttpResponse:
+        """Asks first where something has to be known (`trace.mode` is `clarify_first`, no
+        decision); else decides: `act`, `clarify`, or `confirm`, where
+        `trace.high_risk_confirmation` says how a person confirms.
+
+        The same key with the same body again returns the same answer, without the confirm token.
+        """
+        call = await self.arguments_of_body(_CHAT)
+        return json_answer(await chat(principal=principal_of(request), call=call))

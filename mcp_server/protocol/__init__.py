@@ -1,0 +1,1 @@
+"""The MCP server without its transports: input checks, results, progress, resources."""

@@ -1,0 +1,166 @@
+"""Runs and artifacts as MCP resources, read through the selectors that the tools read through.
+
+    continuity://runs/{runId}                              the Run as JSON
+    continuity://runs/{runId}/events{?after}               its events as JSON, a page at once
+    continuity://artifacts/{artifactId}{?offset}           its bytes, a chunk at once
+
+What does not fit into one answer ends with a second item that names the address to go on at. A
+change is not told (no subscriptions): `subscribe_task_run_events` waits for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import mcp_types as types
+import orjson
+from django.conf import settings
+
+from artifacts.selectors import artifact_briefs_of, is_text, read_chunk
+from decisions.errors import InvalidInput
+from decisions.identity.principals import Principal
+from runs.queries import runs as queries_runs
+
+RECENT = 20  # runs that are listed, each with its first artifacts
+JSON = "application/json"
+_RUN = re.compile(r"continuity://runs/([\w-]{1,64})")
+_EVENTS = re.compile(r"continuity://runs/([\w-]{1,64})/events(?:\?after=(\d{1,15}))?")
+_ARTIFACT = re.compile(r"continuity://artifacts/([\w-]{1,64})(?:\?offset=(\d{1,15}))?")
+
+Contents = list[types.TextResourceContents | types.BlobResourceContents]
+
+TEMPLATES = (
+    types.ResourceTemplate(
+        name="run",
+        title="A run",
+        uri_template="continuity://runs/{runId}",
+        mime_type=JSON,
+        description="The run as it is now: status, progress, and its result once it ended.",
+    ),
+    types.ResourceTemplate(
+        name="run_events",
+        title="A run's events",
+        mime_type=JSON,
+        uri_template="continuity://runs/{runId}/events{?after}",
+        description="What happened in the run, in order, behind the event of seq `after`.",
+    ),
+    types.ResourceTemplate(
+        name="artifact",
+        title="An artifact",
+        uri_template="continuity://artifacts/{artifactId}{?offset}",
+        description="Something that a run kept, from the byte `offset` on.",
+    ),
+)
+
+
+class NoSuchResource(InvalidInput):
+    """The address is none that this server could have."""
+
+    recovery = "Use an address of resources/list, or one that a template of it makes."
+
+
+def list_recent(*, principal: Principal) -> list[types.Resource]:
+    """Return the newest runs and the first artifacts of each, as far as the caller may read them.
+
+    Raises:
+        Forbidden: It may read neither.
+    """
+    runs = queries_runs.list_runs(principal=principal, limit=RECENT)["runs"]
+    listed = [_run(run) for run in runs]
+    if "artifacts:read" in principal.scopes:
+        ids = [run["runId"] for run in runs]
+        listed += [_artifact(each) for each in artifact_briefs_of(principal=principal, run_ids=ids)]
+    return listed
+
+
+def _run(run: Mapping[str, Any]) -> types.Resource:
+    told = run.get("resultSummary") or (run["error"] or {}).get("message") or ""
+    return types.Resource(
+        uri=f"continuity://runs/{run['runId']}",
+        name=run["runId"],
+        title=f"{run['templateId']}: {run['status']}",
+        description=str(told)[:300] or None,
+        mime_type=JSON,
+        annotations=_modified(run["updatedAt"]),
+    )
+
+
+def _artifact(artifact: Mapping[str, Any]) -> types.Resource:
+    return types.Resource(
+        uri=f"continuity://artifacts/{artifact['artifactId']}",
+        name=artifact["artifactId"],
+        title=artifact["name"],
+        description=f"{artifact['kind']} of {artifact['runId']}",
+        mime_type=artifact["mimeType"],
+        size=artifact["sizeBytes"],
+        annotations=_modified(artifact["createdAt"]),
+    )
+
+
+def _modified(at_ms: int) -> types.Annotations:
+    at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
+    return types.Annotations(last_modified=at.isoformat(timespec="milliseconds"))
+
+
+def read(*, principal: Principal, uri: str) -> Contents:
+    """Return what stands at the address.
+
+    Raises:
+        NoSuchResource: Nothing could.
+        RunNotFound, ArtifactNotFound, ArtifactExpired, InvalidInput, Forbidden: As the selectors.
+    """
+    if found := _RUN.fullmatch(uri):
+        return [_json(uri, queries_runs.get_run(principal=principal, run_id=found[1]))]
+    if found := _EVENTS.fullmatch(uri):
+        return _read_events(principal, uri, found[1], int(found[2] or 0))
+    if found := _ARTIFACT.fullmatch(uri):
+        return _read_artifact(principal, uri, found[1], int(found[2] or 0))
+    raise NoSuchResource(f"There is no resource {uri[:200]!r}.")
+
+
+def _read_events(principal: Principal, uri: str, run_id: str, after: int) -> Contents:
+    page = queries_runs.list_events(
+        principal=principal,
+        run_id=run_id,
+        after=after,
+        limit=1000,
+        max_bytes=settings.MCP_ANSWER_BYTES,
+    )
+    contents: Contents = [_json(uri, page)]
+    if not page["terminal"]:
+        more = f"continuity://runs/{run_id}/events?after={page['lastSeq']}"
+        contents.append(_sign(more, f"Later events: {more}"))
+    return contents
+
+
+def _read_artifact(principal: Principal, uri: str, artifact_id: str, offset: int) -> Contents:
+    chunk = read_chunk(
+        principal=principal,
+        artifact_id=artifact_id,
+        offset=offset,
+        limit=settings.MCP_ANSWER_BYTES,
+    )
+    mime_type, data = chunk["mimeType"], chunk["data"]
+    contents: Contents = [
+        types.TextResourceContents(uri=uri, mime_type=mime_type, text=data)
+        if is_text(mime_type)
+        else types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=data)
+    ]
+    if not chunk["complete"]:
+        end = offset + chunk["length"]
+        more = f"continuity://artifacts/{artifact_id}?offset={end}"
+        told = f"Bytes {offset} to {end} of {chunk['totalSize']}. The next ones: {more}"
+        contents.append(_sign(more, told))
+    return contents
+
+
+def _json(uri: str, value: Mapping[str, Any]) -> types.TextResourceContents:
+    return types.TextResourceContents(uri=uri, mime_type=JSON, text=orjson.dumps(value).decode())
+
+
+def _sign(uri: str, told: str) -> types.TextResourceContents:
+    """Return the item that says where to go on."""
+    return types.TextResourceContents(uri=uri, mime_type="text/plain", text=told)

@@ -1,0 +1,55 @@
+"""Workspace tools as MCP has them: the seed's names and schemas, through the one direct call."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from mcp_server.tools.registry import Call, Schema, Tool
+from runners.invocation.arguments import input_schema
+from runners.invocation.workspace_errors import told_in_s4
+from runners.tools.base import Effect
+from runners.tools.base import Tool as RunnersTool
+from runners.tools.registry import list_tools
+from runs.direct_calls.calls import call_tool
+from runs.direct_calls.request import AskedCall
+
+_ALTERNATIVES = frozenset({"oneOf", "anyOf", "allOf"})
+_REPLACES = frozenset({"write_to_file", "replace_in_file", "generate_character_profile"})
+
+
+def workspace_tools(*, developer: bool) -> tuple[Tool, ...]:
+    """Return the tools of developer mode, or all the others."""
+    return tuple(_tool(tool) for tool in list_tools("workspace") if tool.developer == developer)
+
+
+def _tool(tool: RunnersTool) -> Tool:
+    reads = tool.effect == Effect.READ
+    return Tool(
+        name=tool.name,
+        title=tool.name.replace("_", " ").capitalize(),
+        description=" ".join(tool.description.split()),
+        input_schema=_advertised(input_schema(tool)),
+        output_schema=dict(tool.response or {"type": "object"}),
+        handler=partial(_call, tool.name),
+        read_only=reads,
+        destructive=tool.name in _REPLACES or (tool.developer and not reads),
+        idempotent=reads,
+        open_world=tool.developer or tool.uses_browser,
+        needs_stack=tool.uses_browser,
+        checks_itself=True,
+        audits_refusals=True,
+        tell_refusal=told_in_s4,
+    )
+
+
+async def _call(name: str, call: Call) -> dict[str, Any]:
+    asked = AskedCall(name, call.arguments, offered=call.offered)
+    return dict((await call_tool(principal=call.principal, asked=asked)).output)
+
+
+def _advertised(schema: Schema) -> Schema:
+    """Return a schema as hosts take it: the alternatives at its root are enforced, and not shown
+    (mechanisms 17).
+    """
+    return {key: value for key, value in schema.items() if key not in _ALTERNATIVES}

@@ -1,0 +1,1 @@
+"""Operations on one page: navigate, locate an element, click, type, take a screenshot."""

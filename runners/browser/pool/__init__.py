@@ -1,0 +1,1 @@
+"""The browsers of a worker: the Chromium process, pooled sessions and how many run at once."""

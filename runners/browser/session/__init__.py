@@ -1,0 +1,1 @@
+"""One browser session: its context, tabs, crash handling and refused requests."""

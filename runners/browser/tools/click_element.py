@@ -1,0 +1,40 @@
+"""The tool `click_element`: press something on the run's page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from runners.browser.interaction.run_tab import hand_on, own_tab
+from runners.browser.session.crashes import answered_no
+from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+
+
+class ClickElement(Closed):
+    """What to press."""
+
+    locator: Locator
+    timeout_ms: LocateTimeout = Field(default=LOCATE_MS, alias="timeoutMs")
+
+
+@tool("click_element", kind="browser", effect=Effect.ONCE, timeout_ms=80_000)
+async def click_element(args: ClickElement, ctx: ToolContext) -> Mapping[str, Any]:
+    """Press a button, a link or the like on the run's page with the mouse, once.
+
+    It waits until the element can be reached: in view, enabled, at rest, with nothing over it. What
+    would open in a tab of its own opens in this one. Returns match {type, label, score, by,
+    matched, equals} as soon as it is pressed; read_current_page and wait_for wait for what comes
+    of it.
+    """
+    async with own_tab(ctx) as tab:
+        aimed = await hand_on(tab, ctx, timeout_ms=args.timeout_ms).press(args.locator)
+        return {"match": aimed.match, "warnings": said_no(tab.dialogs)}
+
+
+def said_no(dialogs: list[str]) -> list[str]:
+    """Return a warning for each question that the page asked in a dialog."""
+    return [answered_no(asked) for asked in dialogs[:5]]

@@ -1,0 +1,42 @@
+"""The tool `open_page`: open an address in the run's own tab, for the calls that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, StrictStr
+
+from runners.browser.interaction.navigation import Reading
+from runners.browser.interaction.run_tab import own_tab
+from runners.browser.vocabulary import ExtractOptions, WaitCondition
+from runners.network.address import check_address
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+
+TITLE_ALONE = ExtractOptions.model_validate({"pageInfo": False, "content": False})
+TOLD = ("url", "title", "pageType", "httpStatus", "warnings")
+
+
+class OpenPage(Closed):
+    """What to open."""
+
+    url: StrictStr = Field(description="An http or https address.")
+    wait_for: WaitCondition | None = Field(
+        default=None, alias="waitFor", description="Go on only when this is true."
+    )
+
+
+@tool("open_page", kind="browser", effect=Effect.READ, timeout_ms=60_000)
+async def open_page(args: OpenPage, ctx: ToolContext) -> Mapping[str, Any]:
+    """Open a web page in the tab that the steps of a run share, and wait until it has loaded.
+
+    Returns its url, title, pageType and httpStatus; a page with an error status is opened all the
+    same and named in `warnings`.
+    """
+    url = check_address(args.url, ctx.trust)
+    async with own_tab(ctx, fresh=True) as tab:
+        page = await Reading(TITLE_ALONE, args.wait_for, ctx.deadline).of(tab, url)
+        if ctx.trust != "local":
+            check_address(page["url"], ctx.trust)
+        return {key: page[key] for key in TOLD}

@@ -1,0 +1,67 @@
+"""The tool `read_page`: open an address and read it, as text and as elements that can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, StrictBool, StrictStr
+
+from runners.browser.errors import ContextLost, browser_is_gone
+from runners.browser.interaction.navigation import Reading
+from runners.browser.interaction.screenshot import picture_of
+from runners.browser.session.tab import Tab
+from runners.browser.vocabulary import ExtractOptions, WaitCondition
+from runners.network.address import check_address
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+
+SCREENSHOT_SECONDS = 10.0
+
+
+class ReadPage(Closed):
+    """What to open and what to read of it."""
+
+    url: StrictStr = Field(description="An http or https address.")
+    extract: ExtractOptions = Field(default_factory=ExtractOptions)
+    wait_for: WaitCondition | None = Field(
+        default=None, alias="waitFor", description="Read the page only when this is true."
+    )
+    screenshot: StrictBool = Field(
+        default=False, description="Keep a picture of the visible part as an artifact."
+    )
+
+
+@tool("read_page", kind="browser", effect=Effect.READ, timeout_ms=60_000)
+async def read_page(args: ReadPage, ctx: ToolContext) -> Mapping[str, Any]:
+    """Open a web page and read it once it has loaded: title, type, summary, the usable elements
+    (with position and state) and the text as sections under their headings.
+
+    A page with an error status (404, 500) is read all the same and named in `warnings`. Values of
+    fields that look like passwords or tokens are shown as "***".
+    """
+    url = check_address(args.url, ctx.trust)
+    if ctx.browser is None:
+        raise browser_is_gone()
+    async with ctx.browser.tab() as tab:
+        reading = Reading(args.extract, args.wait_for, ctx.deadline)
+        page = await reading.of(tab, url)
+        if ctx.trust != "local":
+            # A redirect may have led elsewhere: what came from there is not handed out.
+            check_address(page["url"], ctx.trust)
+        if args.screenshot:
+            page |= await _keep_picture(tab, ctx, page["warnings"])
+        return page
+
+
+async def _keep_picture(tab: Tab, ctx: ToolContext, warnings: list[str]) -> dict[str, str]:
+    """Save a screenshot as an artifact; a page that does not paint is read without one."""
+    try:
+        data = await picture_of(tab, seconds=ctx.seconds_left(SCREENSHOT_SECONDS))
+    except (ContextLost, TimeoutError):
+        warnings.append("No screenshot could be taken: the page did not hold still.")
+        return {}
+    artifact_id = await ctx.save_artifact(
+        data, name="screenshot.jpg", mime_type="image/jpeg", kind="screenshot"
+    )
+    return {"screenshotArtifactId": artifact_id}

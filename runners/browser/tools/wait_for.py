@@ -1,0 +1,42 @@
+"""The tool `wait_for`: wait until something is true of the run's page, and say whether it came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.browser.interaction.locator import ask
+from runners.browser.interaction.navigation import Reading
+from runners.browser.interaction.run_tab import own_tab
+from runners.browser.tools.open_page import TITLE_ALONE, TOLD
+from runners.browser.vocabulary import WaitCondition
+from runners.errors import NavigationTimeout
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+
+
+class WaitFor(Closed):
+    """What to wait for."""
+
+    condition: WaitCondition | None = None
+
+
+@tool("wait_for", kind="browser", effect=Effect.READ, timeout_ms=180_000)
+async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
+    """Wait until the run's page is at rest and, if one is given, the condition is true.
+
+    A condition that does not come true is no failure: `met` is false then. Returns met (null
+    without a condition), url, title, pageType, httpStatus, warnings, and refusedFields[] {field,
+    says}: fields that the page marks as wrong.
+    """
+    async with own_tab(ctx) as tab:
+        met = None if args.condition is None else True
+        try:
+            page = await Reading(TITLE_ALONE, args.condition, ctx.deadline).of_present(tab)
+        except NavigationTimeout as late:
+            if "waitFor" not in late.details:
+                raise
+            met = False
+            page = await Reading(TITLE_ALONE, None, ctx.deadline).of_present(tab)
+        refused = (await ask(tab, "refusedFields", seconds=ctx.seconds_left(5.0)))["refused"]
+        return {"met": met, **{key: page[key] for key in TOLD}, "refusedFields": refused}

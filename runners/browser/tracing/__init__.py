@@ -1,0 +1,1 @@
+"""Playwright traces of failed steps: recorded, sanitized and stored as artifacts."""

@@ -1,0 +1,20 @@
+"""A step's trace as an artifact."""
+
+from __future__ import annotations
+
+from runners.tools.base import ToolContext
+
+
+async def keep_trace(ctx: ToolContext, told: str) -> str | None:
+    """Save a trace of the run's pages as an artifact and return its id; None where there is none,
+    or the run has opened no page.
+    """
+    if ctx.browser is None or not (tabs := ctx.browser.own_tabs()):
+        return None
+    page = next((tab.page for tab in tabs if tab.is_usable), None)
+    data = await ctx.browser.tracer.take(page, told)
+    if data is None:
+        return None
+    return await ctx.save_artifact(
+        data, name="trace.zip", mime_type="application/zip", kind="trace"
+    )

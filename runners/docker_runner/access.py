@@ -1,0 +1,96 @@
+"""Who may ask: nobody's web page, nobody under a foreign name, and nobody without the token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from decisions.security.loopback import is_loopback
+from runners.docker_runner.refusals import HeadTooLarge, NotForYou, NotJson, Unauthorized
+
+HEAD_MAX_BYTES = 64 * 1024
+LOOPBACK_NAMES = frozenset({"localhost"})
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+
+
+class Gatekeeper:
+    """The checks of a request's head.
+
+    Args:
+        names: host names that this runner goes by, besides localhost.
+        is_open: it listens on more than loopback, so any literal address may be its own. A page
+            that was lured here by a name server (DNS rebinding) has a name.
+    """
+
+    def __init__(self, token: str | None, *, names: Iterable[str] = (), is_open: bool) -> None:
+        self._token = token.encode() if token else None
+        self._names = LOOPBACK_NAMES | {name.lower().rstrip(".") for name in names}
+        self._is_open = is_open
+
+    def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse web pages.
+
+        Raises:
+            NotForYou: The request has an Origin, or a Host that is not this runner's.
+        """
+        if b"origin" in headers:
+            raise NotForYou("Requests of web pages are not taken.")
+        if not self._is_mine(headers.get(b"host", b"").decode("latin-1")):
+            raise NotForYou("The Host of the request is not a name of this runner.")
+
+    def check_token(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse who does not know the token, where there is one.
+
+        Raises:
+            Unauthorized: No token, or another one.
+        """
+        if self._token is None:
+            return
+        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        right = hmac.compare_digest(given.strip(), self._token)
+        if scheme.lower() != b"bearer" or not right:
+            raise Unauthorized("A bearer token is needed: Authorization: Bearer …")
+
+    def is_local(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
+        """Tell whether the caller is a program of this machine, and no proxy speaks for another."""
+        peer = (scope.get("client") or ("",))[0]
+        return is_loopback(peer) and not any(name in headers for name in _FORWARDED)
+
+    def _is_mine(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if _has_port(host) else host
+        try:
+            address = ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return name.lower().rstrip(".") in self._names
+        return self._is_open or address.is_loopback
+
+
+def check_head(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a flood of headers.
+
+    Raises:
+        HeadTooLarge: They have more than HEAD_MAX_BYTES.
+    """
+    if sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_MAX_BYTES:
+        raise HeadTooLarge(f"The headers have more than {HEAD_MAX_BYTES} bytes.")
+
+
+def check_content(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a body that is no plain JSON.
+
+    Raises:
+        NotJson: By its content type, or because it is encoded.
+    """
+    kind, _, rest = headers.get(b"content-type", b"").decode("latin-1").lower().partition(";")
+    charset = rest.replace(" ", "").replace('"', "")
+    if kind.strip() != "application/json" or charset not in {"", "charset=utf-8"}:
+        raise NotJson("The content type has to be application/json.")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise NotJson("The body has to come without an encoding.")
+
+
+def _has_port(host: str) -> bool:
+    head, colon, port = host.rpartition(":")
+    return bool(colon) and port.isdigit() and (":" not in head or head.endswith("]"))

@@ -1,0 +1,96 @@
+"""What a call of a tool has to bring: its arguments by the seed's schema, or by the input model's,
+and a scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from jsonschema_rs import Draft202012Validator, ValidationErrorKind
+from pydantic import ValidationError
+
+from decisions.errors import InvalidInput
+from decisions.validation.json_schema import check, compile_schema, schema_of
+from runners.tools.base import Effect, Tool
+from runners.tools.registry import get_tool
+from runners.workspace.errors import BadArguments, PolicyViolation
+from runners.workspace.read_hints import READ_HINTS
+
+# A well-formed value that the seed's enum or pattern leaves out is a matter of policy.
+_MATTERS_OF_POLICY = {
+    ("execute_command", "scriptName"): ValidationErrorKind.Enum,
+    ("browser_action", "url"): ValidationErrorKind.Pattern,
+}
+
+
+def scope_of(tool: Tool) -> str:
+    """Return the scope that a call of a tool needs."""
+    return "tools:read" if tool.effect == Effect.READ else "tools:write"
+
+
+def input_schema(tool: Tool) -> dict[str, Any]:
+    """Return the schema of a tool's arguments."""
+    return dict(tool.request) if tool.request is not None else schema_of(tool.input_model)
+
+
+def check_args(tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments as the tool takes them, JSON's 5.0 as 5.
+
+    Raises:
+        BadArguments, PolicyViolation: A workspace tool's arguments are not as its seed says.
+        InvalidInput: Another tool's are not as its schema says.
+    """
+    mended = dict(tool.mends(args)) if tool.mends is not None else dict(args)
+    validator = _validator(tool.name)
+    try:
+        if tool.request is None:  # without a seed our model has the first word
+            tool.input_model.model_validate(mended)
+        check(validator, mended)
+        tool.input_model.model_validate(mended)
+    except InvalidInput as refusal:
+        if tool.kind != "workspace":
+            raise
+        if _is_policy(tool, validator, mended):
+            raise PolicyViolation(refusal.message, details=refusal.details) from None
+        raise BadArguments(refusal.message, hint=_hint(), details=refusal.details) from None
+    except ValidationError as error:
+        raise _refusal(tool, error) from None
+    return {name: _whole(value) for name, value in mended.items()}
+
+
+def _is_policy(tool: Tool, validator: Draft202012Validator, args: Mapping[str, Any]) -> bool:
+    """Tell whether nothing is wrong but what is a matter of policy."""
+    for error in validator.iter_errors(args):
+        field = str(error.instance_path[0]) if error.instance_path else ""
+        kind = _MATTERS_OF_POLICY.get((tool.name, field))
+        if kind is None or not isinstance(error.kind, kind):
+            return False
+        if not isinstance(args.get(field), str):
+            return False
+    return True
+
+
+def _refusal(tool: Tool, error: ValidationError) -> BadArguments | InvalidInput:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"])) or "the arguments"
+    told = f"{place}: {first['msg'].removeprefix('Value error, ')}"[:300]
+    return BadArguments(told, hint=_hint()) if tool.kind == "workspace" else InvalidInput(told)
+
+
+def _hint() -> str:
+    return READ_HINTS[BadArguments][settings.WORKSPACE_POLICY.language == "EN"]
+
+
+@cache
+def _validator(name: str) -> Draft202012Validator:
+    tool = get_tool(name)
+    if tool is None:
+        raise LookupError(name)
+    return compile_schema(input_schema(tool))
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value

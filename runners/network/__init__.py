@@ -1,0 +1,1 @@
+"""Outgoing connections: address checks, the egress rule and the SOCKS proxy of browsers."""

@@ -1,0 +1,226 @@
+"""Which addresses the browser may be sent to: a check of the words alone, nothing is resolved.
+
+The host is read as a browser reads it (WHATWG URL, UTS 46): `0x7f.1`, `127.1` and `2130706433` are
+127.0.0.1, `LOCALHOST.` is localhost. What a browser would quietly mend (spaces, backslashes, `%6c`
+or `ⓛ` in a host) is refused, so that the address that was checked is the address that is opened.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Literal
+from urllib.parse import quote
+
+import idna
+
+from runners.errors import AddressNotAllowed, InvalidTarget
+from runners.network.allowlist import Address, allowed_places, is_metadata
+
+TrustLevel = Literal["local", "remote"]
+
+MAX_URL_BYTES = 8192
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_AUTHORITY = re.compile(r"//(?P<authority>[^/\\?#]*)(?P<tail>.*)", re.DOTALL)
+_BLANK = re.compile(r"[\s\x00-\x20\x7f-\xa0\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
+
+_PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "private")
+_PRIVATE_DOMAINS = ("home.arpa", "localdomain", "in-addr.arpa", "ip6.arpa")
+_V6_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
+_V4_COMPATIBLE = ipaddress.ip_network("::/96")
+_V4_TRANSLATED = ipaddress.ip_network("::ffff:0:0:0/96")
+_ISATAP_MARKS = (0x00005EFE, 0x02005EFE)
+
+
+def check_address(url: str, trust: TrustLevel) -> str:
+    """Return the address as a browser will open it: ASCII, scheme and host in lower case.
+
+    Checking what it returns gives the same again.
+
+    Raises:
+        InvalidTarget: Not an http(s) address, or one that a browser would read differently from how
+            it is written.
+        AddressNotAllowed: `trust` is remote, and the host is not a public one by its name or
+            literal address, nor one that the operator opened.
+    """
+    scheme, authority, tail = _split(url)
+    host, port = _host_and_port(authority)
+    host = _normal_host(host)
+    if trust != "local":
+        _refuse_private(host, port or DEFAULT_PORTS[scheme])
+    shown_port = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
+    path = quote(tail, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+    return f"{scheme}://{host}{shown_port}{path if path.startswith('/') else '/' + path}"
+
+
+def _split(url: str) -> tuple[str, str, str]:
+    try:
+        size = len(url.encode())
+    except UnicodeEncodeError:
+        raise InvalidTarget("The address holds characters that are no text.") from None
+    if size > MAX_URL_BYTES:
+        raise InvalidTarget(f"The address is longer than {MAX_URL_BYTES} bytes.")
+    if _BLANK.search(url):
+        raise InvalidTarget(
+            "The address holds a space or a control character; write a space as %20."
+        )
+    parts = _URL.fullmatch(url)
+    if parts is None or parts["scheme"].lower() not in DEFAULT_PORTS:
+        raise InvalidTarget("Only http:// and https:// addresses can be opened.")
+    inner = _AUTHORITY.fullmatch(parts["rest"])
+    if inner is None or inner["tail"].partition("?")[0].partition("#")[0].count("\\"):
+        raise InvalidTarget("The address is malformed: after the scheme stand // and a host.")
+    return parts["scheme"].lower(), inner["authority"], inner["tail"]
+
+
+def _host_and_port(authority: str) -> tuple[str, int | None]:
+    if "@" in authority:
+        raise InvalidTarget("The address holds a user name or password; leave it out.")
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = authority, ""
+    if not host:
+        raise InvalidTarget("The address has no host.")
+    if port and not (
+        port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 65535
+    ):
+        raise InvalidTarget("The port is not a number from 1 to 65535.")
+    return host, int(port) if port else None
+
+
+def _normal_host(host: str) -> str:
+    """Return the host as a browser's address bar would hold it."""
+    if host.startswith("["):
+        return _normal_ipv6(host)
+    name = ".".join(_normal_label(label) for label in host.split("."))
+    bare = name.removesuffix(".")
+    labels = bare.split(".")
+    if not all(labels) or len(bare) > 253 or any(len(label) > 63 for label in labels):
+        raise InvalidTarget("The host name is malformed.")
+    if _NUMBER.fullmatch(labels[-1]):
+        return str(_ipv4(labels))
+    return name
+
+
+def _normal_ipv6(host: str) -> str:
+    try:
+        if not host.endswith("]") or "%" in host:
+            raise ValueError(host)
+        return f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
+    except ValueError:
+        raise InvalidTarget("The host is not a well-formed IPv6 address.") from None
+
+
+def _normal_label(label: str) -> str:
+    lowered = label.lower()
+    if label.isascii() and not lowered.startswith("xn--"):
+        if label and not _LABEL.fullmatch(lowered):
+            raise InvalidTarget("The host name holds characters that no host name has.")
+        return lowered
+    try:
+        written = lowered[4:].encode().decode("punycode") if label.isascii() else lowered
+        mapped = idna.uts46_remap(written, std3_rules=False)
+        encoded = f"xn--{mapped.encode('punycode').decode('ascii')}"
+    except (UnicodeError, ValueError):
+        raise InvalidTarget("The host name holds letters that no host name has.") from None
+    stands_for_itself = mapped == written and not mapped.isascii() and "." not in mapped
+    if not stands_for_itself or (label.isascii() and encoded != lowered):
+        raise InvalidTarget("The host name stands for another name; write that name.")
+    return encoded
+
+
+def _ipv4(parts: list[str]) -> ipaddress.IPv4Address:
+    """Read the short, hexadecimal and octal forms that browsers take (WHATWG "IPv4 parser")."""
+    if len(parts) > 4 or not all(_NUMBER.fullmatch(part) for part in parts):
+        raise InvalidTarget("The host ends in a number, but is no IPv4 address.")
+    try:
+        *heads, last = [_number(part) for part in parts]
+    except ValueError:
+        raise InvalidTarget("The host ends in a number, but is no IPv4 address.") from None
+    if any(head > 255 for head in heads) or last >= 256 ** (5 - len(parts)):
+        raise InvalidTarget("The host is an IPv4 address out of range.")
+    value = last + sum(head << (24 - 8 * place) for place, head in enumerate(heads))
+    return ipaddress.IPv4Address(value)
+
+
+def _number(part: str) -> int:
+    if part[:2].lower() == "0x":
+        return int(part[2:] or "0", 16)
+    return int(part, 8) if len(part) > 1 and part.startswith("0") else int(part)
+
+
+def _refuse_private(host: str, port: int) -> None:
+    literal = host.strip("[]")
+    try:
+        address = ipaddress.ip_address(literal)
+    except ValueError:
+        closed = is_closed_name(host)
+    else:
+        closed = not (is_public(address) or is_allowed(address, port))
+    if closed:
+        raise not_public(literal)
+
+
+def not_public(host: str) -> AddressNotAllowed:
+    """Return the refusal of a document at a host that is not for remote callers."""
+    return AddressNotAllowed(
+        f"{host[:253]} is not a public address; remote callers reach public addresses only.",
+        details={"cause": "URL_BLOCKED", "host": host[:253]},
+    )
+
+
+def is_closed_name(name: str) -> bool:
+    """Say whether a name is one of a private network by its words, and so closed unasked. Where the
+    operator opened some places, its addresses tell whether it is one of them.
+    """
+    return not allowed_places() and is_private_name(name.removesuffix("."))
+
+
+def is_private_name(name: str) -> bool:
+    """Say whether a name, without a dot at its end, is one of a private network by its words."""
+    labels = name.split(".")
+    if len(labels) == 1 or labels[-1] in _PRIVATE_SUFFIXES:
+        return True
+    return any(name == domain or name.endswith(f".{domain}") for domain in _PRIVATE_DOMAINS)
+
+
+def is_public(address: Address) -> bool:
+    """Say whether the address, and any IPv4 address inside it, is one of the open internet."""
+    if is_metadata(address) or not address.is_global or address.is_multicast:
+        return False
+    if address.version == 6 and address not in _V6_UNICAST and address not in _NAT64:
+        return False
+    return all(is_public(inner) for inner in carried_ipv4(address))
+
+
+def is_allowed(address: Address, port: int) -> bool:
+    """Say whether the operator opened this place (CONTINUITY_EGRESS_ALLOW); never a metadata
+    service, in whatever form it is written.
+    """
+    if any(is_metadata(one) for one in (address, *carried_ipv4(address))):
+        return False
+    meant = getattr(address, "ipv4_mapped", None) or address
+    return any(place.covers(meant, port) for place in allowed_places())
+
+
+def carried_ipv4(address: Address) -> list[ipaddress.IPv4Address]:
+    """Return the IPv4 addresses that packets to this IPv6 address may end at: mapped, NAT64, 6to4,
+    Teredo, ISATAP.
+    """
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    value = int(address)
+    low = ipaddress.IPv4Address(value & 0xFFFFFFFF)
+    found = [inner for inner in (address.ipv4_mapped, address.sixtofour) if inner is not None]
+    if address.teredo is not None:
+        found.extend(address.teredo)
+    if any(address in net for net in (_NAT64, _NAT64_LOCAL, _V4_COMPATIBLE, _V4_TRANSLATED)):
+        found.append(low)
+    if (value >> 32) & 0xFFFFFFFF in _ISATAP_MARKS:
+        found.append(low)
+    return found

@@ -1,0 +1,197 @@
+"""Which places the pages of remote callers may reach: judged by resolved addresses, never by names.
+
+Every connection of such a page is judged here when it is made, whatever led to it: a redirect, a
+frame, a script, a socket, a worker, a download. What comes back are the addresses that were
+checked, to be connected to as they are: no name is resolved a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from runners.network.address import is_allowed, is_closed_name, is_public
+from runners.network.allowlist import Address
+
+Resolve = Callable[[str], Awaitable[Sequence[Address]]]
+Permits = Callable[[Address, int], bool]
+
+LOOKUP_THREADS = 16
+LOOKUP_SECONDS = 10.0
+# The ports that no browser opens (Fetch standard, "bad port"): what listens there is not the web.
+_CLOSED_PORTS = frozenset(
+    {
+        1,
+        7,
+        9,
+        11,
+        13,
+        15,
+        17,
+        19,
+        20,
+        21,
+        22,
+        23,
+        25,
+        37,
+        42,
+        43,
+        53,
+        69,
+        77,
+        79,
+        87,
+        95,
+        101,
+        102,
+        103,
+        104,
+        109,
+        110,
+        111,
+        113,
+        115,
+        117,
+        119,
+        123,
+        135,
+        137,
+        139,
+        143,
+        161,
+        179,
+        389,
+        427,
+        465,
+        512,
+        513,
+        514,
+        515,
+        526,
+        530,
+        531,
+        532,
+        540,
+        548,
+        554,
+        556,
+        563,
+        587,
+        601,
+        636,
+        989,
+        990,
+        993,
+        995,
+        1719,
+        1720,
+        1723,
+        2049,
+        3659,
+        4045,
+        4190,
+        5060,
+        5061,
+        6000,
+        6566,
+        6665,
+        6666,
+        6667,
+        6668,
+        6669,
+        6679,
+        6697,
+        10080,
+    }
+)
+# Lookups block a thread each, so they have threads of their own: no slow name server holds up
+# whatever else the worker does in threads.
+_lookups = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="egress-lookup")
+
+
+class NotPublic(Exception):
+    """The host is no place for remote callers: one of its addresses, or the port, is closed."""
+
+
+class NameUnknown(Exception):
+    """The host's name has no address."""
+
+
+async def resolve_name(host: str) -> Sequence[Address]:
+    """Return every address that the system's resolver has for a name; none when it has none."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            found = await loop.run_in_executor(_lookups, _look_up, host)
+    except (OSError, UnicodeError, TimeoutError):
+        return ()
+    return tuple(ipaddress.ip_address(text) for text in dict.fromkeys(found))
+
+
+def is_open_to_all(address: Address, port: int) -> bool:
+    """Say whether remote callers may reach this address and port: one of the web's ports at a place
+    that the operator opened, or at a public address that is not this machine's own, which it
+    reaches from behind its firewall.
+    """
+    if port in _CLOSED_PORTS:
+        return False
+    return is_allowed(address, port) or (is_public(address) and not is_of_this_machine(address))
+
+
+def is_of_this_machine(address: Address) -> bool:
+    """Say whether the address is one of this machine's interfaces; nothing is sent."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), 9))  # the kernel's choice of a route, no packet
+            return ipaddress.ip_address(probe.getsockname()[0]) == address
+    except OSError:
+        return False  # no route: connecting will tell
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """The rule for remote callers. As it stands it is the shipped one; tests give another.
+
+    Attributes:
+        resolve: the addresses of a name.
+        permits: whether an address may be reached on a port.
+        wanted: what it permits, in words.
+    """
+
+    resolve: Resolve = resolve_name
+    permits: Permits = is_open_to_all
+    wanted: str = "a public address"
+
+    async def addresses_of(self, host: str) -> Sequence[Address]:
+        """Return the addresses of a host as a browser names it, without brackets.
+
+        Raises:
+            NotPublic: The name is one of a private network by its words.
+            NameUnknown: It has no address.
+        """
+        try:
+            return (ipaddress.ip_address(host),)
+        except ValueError:
+            pass
+        if is_closed_name(host):
+            raise NotPublic(host)
+        found = await self.resolve(host)
+        if not found:
+            raise NameUnknown(host)
+        return found
+
+    def check(self, host: str, port: int, addresses: Sequence[Address]) -> None:
+        """Raise NotPublic unless every one of the host's addresses may be reached on the port."""
+        if not all(self.permits(address, port) for address in addresses):
+            raise NotPublic(host)
+
+
+def _look_up(host: str) -> list[str]:
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]

@@ -1,0 +1,1 @@
+"""Tools that runners publish, as callers and language models see them."""

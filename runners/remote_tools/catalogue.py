@@ -1,0 +1,111 @@
+"""Which tools runners offer a caller: what each published, what its config names, and what rules of
+policy name on it, put together by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import F
+
+from decisions.authorization.policy import HIGH_RISK, PolicyFor, Verdict, policy_for
+from runners.models import ExecutionTarget, TargetKind
+from runners.targets.published_tools import Offer, any_object, named_offers
+from runners.targets.targets import Caller, preferred_target, visible_targets
+
+_COLUMNS = ("id", "name", "workspace_id", "is_default", "enabled", "config", "catalogue")
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedOn:
+    """A runner that offers a tool.
+
+    Attributes:
+        verdict: what policy would say of the caller's call now.
+        is_taken: calls that name no target go to it.
+    """
+
+    target_id: str
+    target_name: str
+    is_default: bool
+    enabled: bool
+    verdict: Verdict
+    is_taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool that one or more runners offer, the default runner first.
+
+    Attributes:
+        input_schema: of all of them, where they say the same; else any object.
+        risk: low, medium or high; what nobody says anything of is high.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    risk: str
+    targets: tuple[OfferedOn, ...]
+
+
+def list_offered(caller: Caller) -> list[OfferedTool]:
+    """Return the tools that the caller's runners offer, by name; one query where there are no
+    runners, one more where there are.
+    """
+    rows = visible_targets(caller).filter(kind=TargetKind.DOCKER_RUNNER).only(*_COLUMNS)
+    runners = list(
+        rows.order_by("-is_default", F("workspace_id").asc(nulls_last=True), "name", "id")
+    )
+    if not runners:
+        return []
+    policy = policy_for(
+        principal_id=caller.principal_id,
+        tenant_id=caller.tenant_id,
+        workspace_id=caller.workspace_id,
+    )
+    taken = preferred_target(caller, runners)
+    by_name: dict[str, list[tuple[Offer, OfferedOn]]] = {}
+    for runner in runners:
+        for offer in offers_of(runner, policy.tools_named_on(runner.id)):
+            on = _on(runner, policy, offer["name"], is_taken=runner == taken)
+            by_name.setdefault(offer["name"], []).append((offer, on))
+    return [_joined(name, by_name[name]) for name in sorted(by_name)]
+
+
+def offers_of(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[Offer]:
+    """Return what a runner offers, as its config says first, then as it published it, then of the
+    tools that rules name by their names alone.
+    """
+    bare = [{"name": name, "description": "", "inputSchema": any_object()} for name in named]
+    found: dict[str, Offer] = {}
+    for offer in (*named_offers(runner.config), *runner.catalogue, *bare):
+        found.setdefault(offer["name"], offer)
+    return list(found.values())
+
+
+def _on(runner: ExecutionTarget, policy: PolicyFor, tool: str, *, is_taken: bool) -> OfferedOn:
+    return OfferedOn(
+        target_id=runner.id,
+        target_name=runner.name,
+        is_default=runner.is_default,
+        enabled=runner.enabled,
+        verdict=policy.judge(tool, runner.id),
+        is_taken=is_taken,
+    )
+
+
+def _joined(name: str, offers: list[tuple[Offer, OfferedOn]]) -> OfferedTool:
+    said = [offer for offer, _ in offers]
+    schema = said[0]["inputSchema"]
+    risks = {offer.get("risk", "high") for offer in said}
+    same_risk = risks.pop() if len(risks) == 1 and name not in HIGH_RISK else "high"
+    return OfferedTool(
+        name=name,
+        description=next((offer["description"] for offer in said if offer["description"]), ""),
+        input_schema=schema if all(one["inputSchema"] == schema for one in said) else any_object(),
+        risk=same_risk,
+        targets=tuple(on for _, on in offers),
+    )

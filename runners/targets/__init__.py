@@ -1,0 +1,1 @@
+"""Execution targets: configuration, choice of the target of a call, cache and REST API."""

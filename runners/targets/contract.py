@@ -1,0 +1,113 @@
+"""The calls about targets as JSON Schemas: closed, camelCase; times are Unix milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from decisions.validation.json_schema import PART_ASKED, Schema, closed, list_of
+from runners.models import TargetKind
+from runners.targets.runner_config import ON_UNREACHABLE
+
+_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+_KIND: Schema = {"type": "string", "enum": [str(kind) for kind in TargetKind.values]}
+_MS: Schema = {"type": "integer", "minimum": 0}
+_MS_OR_NULL: Schema = {"type": ["integer", "null"]}
+_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+_CONFIG: Schema = {
+    "type": "object",
+    "description": "Of a docker-runner timeoutMs (15000 unless said, at most 180000), onUnreachable"
+    f" ({' or '.join(ON_UNREACHABLE)}), endpoint, and tools: a list of {{name, description?,"
+    " inputSchema?} for a runner that publishes none; of a workspace root; of both agents: a list"
+    " of principals (local, token:ID) whose calls go to it if they name no target. No secrets.",
+}
+_WRITABLE: Schema = {
+    "name": {"type": "string", "minLength": 1, "maxLength": 128},
+    "endpoint": {
+        **_TEXT_OR_NULL,
+        "maxLength": 500,
+        "description": "Where a runner takes its POST: a public address, or one that"
+        " CONTINUITY_EGRESS_ALLOW opens.",
+    },
+    "authToken": {
+        **_TEXT_OR_NULL,
+        "maxLength": 4096,
+        "description": "Sent to the runner as a bearer token, kept encrypted, never given out."
+        " Left out: as it was; null: none.",
+    },
+    "isDefault": {
+        "type": "boolean",
+        "default": False,
+        "description": "Taken by calls that name no target.",
+    },
+    "enabled": {"type": "boolean", "default": True},
+    "config": _CONFIG,
+}
+
+LIST_INPUT: Schema = closed({"kind": _KIND, **PART_ASKED}, [])
+CREATE_INPUT: Schema = closed({"kind": _KIND, **_WRITABLE}, ["kind", "name"])
+ID_INPUT: Schema = closed({"targetId": _ID}, ["targetId"])
+_VERSION: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 2**31 - 1,
+    "description": "The version that was read; where it is another one by now, the answer is 409.",
+}
+REPLACE_BODY: Schema = closed({**_WRITABLE, "version": _VERSION}, ["name"])
+REPLACE_INPUT: Schema = closed(
+    {"targetId": _ID, **REPLACE_BODY["properties"]}, ["targetId", "name"]
+)
+
+_FIELDS: Schema = {
+    "targetId": _ID,
+    "tenantId": _ID,
+    "workspaceId": {**_TEXT_OR_NULL, "description": "null: of every workspace of the tenant."},
+    "kind": _KIND,
+    "name": {"type": "string"},
+    "endpoint": _TEXT_OR_NULL,
+    "hasAuthToken": {"type": "boolean"},
+    "isDefault": {"type": "boolean"},
+    "enabled": {"type": "boolean"},
+    "config": _CONFIG,
+    "version": {"type": "integer", "minimum": 1, "description": "Raised by every change."},
+    "createdAt": _MS,
+    "updatedAt": _MS,
+    "lastSeenAt": {**_MS_OR_NULL, "description": "When its runner answered a probe last."},
+    "probedAt": {**_MS_OR_NULL, "description": "When its runner was probed last."},
+    "probeError": {**_TEXT_OR_NULL, "description": "Why that probe got no answer."},
+    "tools": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Names of the tools that its runner published; GET /tools has the rest.",
+    },
+    "toolsError": {**_TEXT_OR_NULL, "description": "Why that probe could not learn them."},
+}
+TARGET: Schema = closed(_FIELDS, list(_FIELDS))
+TARGET_LIST: Schema = list_of("targets", TARGET)
+DELETED: Schema = closed({"success": {"type": "boolean"}, "targetId": _ID}, ["success", "targetId"])
+NEW_EXAMPLE: dict[str, Any] = {
+    "kind": "docker-runner",
+    "name": "build machine",
+    "endpoint": "https://runner.example.com/execute",
+    "authToken": "…",
+    "config": {"timeoutMs": 60_000, "onUnreachable": "deny"},
+}
+EXAMPLE: dict[str, Any] = {
+    "targetId": "target_01kb3x5h7cf3n8r5x2k9p4d7gb",
+    "tenantId": "ten_01kb3x5h7c1a2b3c4d5e6f7g8h",
+    "workspaceId": "ws_01kb3x5h7c1a2b3c4d5e6f7g8j",
+    "kind": "docker-runner",
+    "name": "build machine",
+    "endpoint": "https://runner.example.com/execute",
+    "hasAuthToken": True,
+    "isDefault": False,
+    "enabled": True,
+    "config": {"timeoutMs": 60000, "onUnreachable": "deny"},
+    "version": 1,
+    "createdAt": 1790000000000,
+    "updatedAt": 1790000000000,
+    "lastSeenAt": 1790000060000,
+    "probedAt": 1790000060000,
+    "probeError": None,
+    "tools": ["bash.exec", "echo"],
+    "toolsError": None,
+}

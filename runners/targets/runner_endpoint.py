@@ -1,0 +1,142 @@
+"""Runners as targets: which one a call goes to, with what, and whether it answers."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from decisions.audit.record import Deed, record
+from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
+from decisions.security.keys import unseal
+from runners.errors import RunnerFailed
+from runners.gateway.request import PROBE_S, TIMEOUT_MS, RunnerTarget
+from runners.invocation.event_loop import get_loop
+from runners.models import ExecutionTarget, TargetKind
+from runners.targets.published_tools import published_offers
+from runners.targets.targets import Caller, choose_target
+
+if TYPE_CHECKING:
+    from runners.gateway.probe import Probed, Published
+
+_PATIENCE_S = 2 * PROBE_S + 10  # for a loop that is busy
+
+
+def find_runner(caller: Caller, target_id: str | None = None) -> ExecutionTarget:
+    """Return the runner that a call goes to: the one it names, else the default of its workspace or
+    tenant.
+
+    Raises:
+        TargetNotFound: It is not there, is another's, or there is no default.
+        PolicyDenied: It is disabled.
+    """
+    target = choose_target(caller, TargetKind.DOCKER_RUNNER, target_id)
+    if target is None:
+        raise TargetNotFound("No docker-runner is set up for this workspace; name a targetId.")
+    if not target.enabled:
+        raise PolicyDenied(
+            f"The target {target.name!r} is disabled.", details={"targetId": target.id}
+        )
+    return target
+
+
+def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
+    """Return a target as the gateway calls it, its token in the clear.
+
+    Raises:
+        RunnerFailed: The token was sealed under a key that is not configured any more.
+    """
+    return RunnerTarget(
+        target_id=target.id,
+        tenant_id=target.tenant_id,
+        kind=target.kind,
+        workspace_id=target.workspace_id or caller.workspace_id,
+        endpoint=endpoint_of(target),
+        auth_token=_token_of(target),
+        timeout_ms=target.config.get("timeoutMs", TIMEOUT_MS),
+        falls_back=target.config.get("onUnreachable") == "fallback_local",
+    )
+
+
+def endpoint_of(target: ExecutionTarget) -> str | None:
+    """Return where a runner listens: the target's endpoint, else that of its config."""
+    return target.endpoint or target.config.get("endpoint")
+
+
+def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:
+    """Ask a runner for its health and for its tools, and keep what was found, audited; at most a
+    few seconds. Commits.
+
+    The tools that it published before stay where it does not tell them this time.
+    """
+    found, published = _probed(target)
+    now = datetime.now(UTC)
+    columns: dict[str, Any] = {"probed_at": now, "probe_error": found.error}
+    if found.is_up:
+        columns |= {"last_seen_at": now, **_catalogue(published, now)}
+    told: dict[str, Any] = {"isUp": found.is_up, "status": found.status, "tookMs": found.took_ms}
+    if "catalogue" in columns:
+        told["tools"] = len(columns["catalogue"])
+    place = target.tenant_id, target.workspace_id or ""
+    with transaction.atomic():
+        # Past save(): that it was asked is no change of what it is.
+        ExecutionTarget.objects.filter(id=target.id).update(**columns)
+        errors = {"error": found.error, "toolsError": columns.get("catalogue_error")}
+        told |= {name: error for name, error in errors.items() if error}
+        record(Deed("target.probed", actor, "target", target.id, *place, told))
+    for name, value in columns.items():
+        setattr(target, name, value)
+    return target
+
+
+def _catalogue(published: Published, now: datetime) -> dict[str, Any]:
+    """Return the columns that tell of a runner's tools."""
+    error = published.error
+    if error is None:
+        try:
+            offers = published_offers(published.body) if published.body else []
+        except InvalidInput as wrong:
+            error = wrong.message[:300]
+        else:
+            return {"catalogue": offers, "catalogue_at": now, "catalogue_error": None}
+    return {"catalogue_error": error}
+
+
+def _probed(target: ExecutionTarget) -> tuple[Probed, Published]:
+    # Late: no door pays for an HTTP client at its start.
+    from runners.gateway.probe import Probed, Published, ask_what_it_offers, probe_runner
+
+    async def ask(endpoint: str | None, auth_token: str | None) -> tuple[Probed, Published]:
+        found = await probe_runner(endpoint, auth_token)
+        if endpoint is None or not found.is_up:
+            return found, Published()
+        return found, await ask_what_it_offers(endpoint, auth_token)
+
+    try:
+        asked = ask(endpoint_of(target), _token_of(target))
+    except RunnerFailed as failed:
+        return Probed(None, 0, failed.message), Published()
+    return get_loop().submit(asked).result(_PATIENCE_S)
+
+
+async def close_connections() -> None:
+    """Close the running loop's connections to runners, where it has any: its server ends."""
+    if "runners.gateway.connections" in sys.modules:
+        from runners.gateway.connections import close_pool  # late, as above
+
+        await close_pool()
+
+
+def _token_of(target: ExecutionTarget) -> str | None:
+    if target.sealed_auth_token is None:
+        return None
+    try:
+        return unseal(bytes(target.sealed_auth_token)).decode()
+    except ValueError:
+        raise RunnerFailed(
+            "The target's token was sealed under a key that is not configured any more; set it"
+            " anew.",
+            details={"reason": "connect", "effect": "none", "targetId": target.id},
+        ) from None

@@ -1,0 +1,1 @@
+"""The definition of a tool, and the registry where tools are found."""

@@ -1,0 +1,1 @@
+"""The workspace tools (S4), one file each."""

@@ -1,0 +1,187 @@
+"""The tool `browser_action`: open, press and picture a page of this machine (S4 §4.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from pydantic import StrictStr, ValidationError
+
+from runners.browser.errors import ContextLost
+from runners.browser.interaction.navigation import next_document
+from runners.browser.interaction.run_tab import hand_on
+from runners.browser.interaction.screenshot import picture_of
+from runners.browser.session.tab import Picture, Tab
+from runners.browser.vocabulary import LOCATE_MS, Locator
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.errors import BadArguments, PreviewFailed, TooSlow, WriteConflict
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.hint_language import hint
+from runners.workspace.preview.local_page import (
+    LOCAL_URL,
+    local_tab,
+    local_url,
+    open_in,
+    shown_page,
+)
+from runners.workspace.preview.picture_mark import is_marked, marked
+from runners.workspace.shielding import unbroken
+from runners.workspace.tools.execute_command import developing
+from runners.workspace.workspace import Workspace
+
+PICTURES: Mapping[str, Picture] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
+MAX_PICTURE_BYTES = 64 * 1024 * 1024
+RESERVE_SECONDS = 5.0  # of the call's own time, to tell what went wrong
+
+REQUEST: Mapping[str, Any] = {
+    "$id": "browser_action.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "action": {"type": "string", "enum": ["open", "click", "screenshot"]},
+        "url": {"type": "string", "description": "Needed for action=open", "pattern": LOCAL_URL},
+        "selector": {"type": "string", "description": "Needed for action=click"},
+        "path": {"type": "string", "description": "Needed for action=screenshot"},
+    },
+    "allOf": [
+        {
+            "if": {"properties": {"action": {"const": action}}},
+            "then": {"required": ["action", needed]},
+        }
+        for action, needed in (("open", "url"), ("click", "selector"), ("screenshot", "path"))
+    ],
+    "required": ["action"],
+}
+RESPONSE: Mapping[str, Any] = {
+    "$id": "browser_action.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"ok": {"type": "boolean", "const": True}},
+    "required": ["ok"],
+}
+
+
+class BrowserAction(Closed):
+    """What to do, and with what."""
+
+    action: Literal["open", "click", "screenshot"]
+    url: StrictStr | None = None
+    selector: StrictStr | None = None
+    path: StrictStr | None = None
+
+
+@tool(
+    "browser_action",
+    kind="workspace",
+    effect=Effect.ONCE,
+    timeout_ms=180_000,
+    request=REQUEST,
+    response=RESPONSE,
+    uses_browser=True,
+    developer=True,
+)
+async def browser_action(args: BrowserAction, ctx: ToolContext) -> Mapping[str, Any]:
+    """Open a page on localhost or 127.0.0.1 (`url`), press what a CSS `selector` names on it, or
+    keep a picture of it as a .png or .jpg file of the workspace (`path`) and as an artifact.
+
+    The page stays open for the next call of the same run or session. Nothing outside of this
+    machine is reached, whatever the page asks for. A picture replaces none but one taken before.
+    Developer mode only.
+    """
+    workspace = developing(ctx)
+    needed = {"open": "url", "click": "selector", "screenshot": "path"}[args.action]
+    given = getattr(args, needed)
+    if given is None:
+        raise BadArguments(f"action {args.action} needs {needed}.")
+    if args.action == "open":
+        await _open(given, workspace, ctx)
+    elif args.action == "click":
+        await _click(given, workspace, ctx)
+    else:
+        await _keep_picture(given, workspace, ctx)
+    return {"ok": True}
+
+
+async def _open(url: str, workspace: Workspace, ctx: ToolContext) -> None:
+    checked = local_url(url, workspace)
+    async with local_tab(ctx, workspace) as tab:
+        await open_in(tab, checked, seconds=_seconds(workspace, ctx))
+        shown_page(tab, workspace)
+
+
+async def _click(selector: str, workspace: Workspace, ctx: ToolContext) -> None:
+    try:
+        locator = Locator(mode="selector", selector=selector)
+    except ValidationError:
+        raise BadArguments("selector is empty, or longer than 2000 characters.") from None
+    async with local_tab(ctx, workspace) as tab:
+        shown_page(tab, workspace)
+        seconds = _seconds(workspace, ctx)
+        end = time.monotonic() + seconds
+        looking_ms = min(LOCATE_MS, round(seconds * 1000))
+        await hand_on(tab, ctx, timeout_ms=looking_ms).press(locator)
+        await next_document(tab, end)
+        await tab.blocked()  # raises when the press led elsewhere
+        shown_page(tab, workspace)
+
+
+async def _keep_picture(path: str, workspace: Workspace, ctx: ToolContext) -> None:
+    picture = await asyncio.to_thread(_kind_for, path, workspace)
+    async with local_tab(ctx, workspace) as tab:
+        shown_page(tab, workspace)
+        data = marked(await _picture(tab, picture, _seconds(workspace, ctx)))
+    await unbroken(asyncio.to_thread(_write, path, data, workspace))
+    name = PurePosixPath(path).name
+    await ctx.save_artifact(data, name=name, mime_type=f"image/{picture}", kind="screenshot")
+
+
+async def _picture(tab: Tab, picture: Picture, seconds: float) -> bytes:
+    try:
+        return await picture_of(tab, seconds=seconds, picture=picture)
+    except ContextLost:
+        raise PreviewFailed("The page went on to another one meanwhile; try again.") from None
+    except TimeoutError:
+        raise TooSlow(f"The page did not paint within {round(seconds * 1000)} ms.") from None
+
+
+def _kind_for(path: str, workspace: Workspace) -> Picture:
+    """Return the kind of picture that goes to a place, and refuse a place where none may go."""
+    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+        is_taken = sandbox.exists(path)
+        picture = PICTURES.get(PurePosixPath(path).suffix.lower())
+        if picture is None:
+            raise BadArguments(
+                f"path must end in one of {', '.join(PICTURES)}.", details={"path": path[:500]}
+            )
+        if is_taken:
+            _replaced(sandbox, path, workspace)
+    return picture
+
+
+def _write(path: str, data: bytes, workspace: Workspace) -> None:
+    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+        before = _replaced(sandbox, path, workspace) if sandbox.exists(path) else None
+        sandbox.replace(path, data, expect=before)
+
+
+def _replaced(sandbox: Sandbox, path: str, workspace: Workspace) -> bytes:
+    """Return the picture of ours that a new one takes the place of."""
+    before = sandbox.read(path, limit=MAX_PICTURE_BYTES)
+    if not is_marked(before):
+        raise WriteConflict(
+            "There is a file of that name which this tool did not make.",
+            hint=hint(workspace, zh="请换一个文件名。", en="Choose another name."),
+            details={"path": path[:500]},
+        )
+    return before
+
+
+def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
+    limit = workspace.policy.browser_timeout_ms / 1000
+    return max(0.1, min(limit, ctx.seconds_left() - RESERVE_SECONDS))

@@ -1,0 +1,132 @@
+"""get_runtime_info (S4 §2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.product import NAME, VERSION
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.errors import ToolDisabled
+from runners.workspace.workspace import Workspace
+
+_NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+_ENABLED: dict[str, Any] = {"type": "boolean", "const": True}
+_LIMIT: dict[str, Any] = {"type": "integer", "minimum": 1}
+
+REQUEST: dict[str, Any] = {
+    "$id": "get_runtime_info.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {},
+}
+RESPONSE: dict[str, Any] = {
+    "$id": "get_runtime_info.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {
+        "projectRoot": {"type": "string", "description": "项目根目录绝对路径"},
+        "snapshotRetention": {"type": "integer", "minimum": 0, "description": "快照保留数量"},
+        "sandbox": {
+            "type": "object",
+            "properties": {
+                "forbiddenDirs": _NAMES,
+                "maxReadBytes": _LIMIT,
+                "textEncoding": {"type": "string", "enum": ["utf-8", "utf-16", "ascii"]},
+            },
+            "required": ["forbiddenDirs", "maxReadBytes", "textEncoding"],
+        },
+        "execution": {
+            "type": "object",
+            "description": "仅在启用时存在",
+            "properties": {
+                "enabled": _ENABLED,
+                "allowedCommands": _NAMES,
+                "timeoutMs": _LIMIT,
+                "workingDir": {"type": "string"},
+            },
+            "required": ["enabled", "allowedCommands", "timeoutMs"],
+        },
+        "browser": {
+            "type": "object",
+            "description": "仅在启用时存在",
+            "properties": {
+                "enabled": _ENABLED,
+                "allowedHosts": _NAMES,
+                "timeoutMs": _LIMIT,
+                "screenshotDir": {"type": "string"},
+            },
+            "required": ["enabled", "allowedHosts", "timeoutMs"],
+        },
+        "tools": {**_NAMES, "description": "当前注册的工具名称列表"},
+        "server": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "version": {"type": "string", "pattern": "^\\d+\\.\\d+\\.\\d+$"},
+            },
+            "required": ["name", "version"],
+        },
+    },
+    "required": ["projectRoot", "snapshotRetention", "sandbox", "tools", "server"],
+}
+
+
+class GetRuntimeInfo(Closed):
+    """Nothing is asked for."""
+
+
+@tool(
+    "get_runtime_info",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=5_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[str, Any]:
+    """Return the project's folder, what the tools may read, write, run and open there, and which
+    tools there are.
+
+    execution and browser are there only in developer mode, where their tools are offered. Remote
+    callers see the folder's name instead of its path. Where continuity.workspace.json cannot be
+    followed, policyTrouble says why; no other tool works then.
+    """
+    workspace = ctx.workspace
+    if workspace is None:
+        raise ToolDisabled("There is no workspace to tell of.")
+    policy = workspace.policy
+    is_local = ctx.trust == "local"
+    root = str(workspace.root) if is_local else workspace.root.name
+    return {
+        "projectRoot": root,
+        "snapshotRetention": policy.snapshot_retention,
+        "sandbox": {
+            "forbiddenDirs": list(policy.forbidden),
+            "maxReadBytes": policy.max_read_bytes,
+            "textEncoding": "utf-8",
+        },
+        **(_of_developer_mode(workspace, root) if policy.developer and is_local else {}),
+        **({"policyTrouble": workspace.trouble} if workspace.trouble else {}),
+        "tools": list(workspace.offered),
+        "server": {"name": NAME, "version": VERSION},
+    }
+
+
+def _of_developer_mode(workspace: Workspace, root: str) -> dict[str, Any]:
+    policy = workspace.policy
+    execution = {
+        "enabled": True,
+        "allowedCommands": list(policy.allowed_commands),
+        "timeoutMs": policy.command_timeout_ms,
+        "workingDir": root,
+    }
+    browser = {
+        "enabled": True,
+        "allowedHosts": list(policy.allowed_hosts),
+        "timeoutMs": policy.browser_timeout_ms,
+    }
+    told = {"execute_command": ("execution", execution), "browser_action": ("browser", browser)}
+    return dict(told[tool] for tool in told if tool in workspace.offered)

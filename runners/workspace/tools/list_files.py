@@ -1,0 +1,87 @@
+"""The tool `list_files`: what is in a folder of the workspace (S4 §1.1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, StrictBool, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.call_context import time_limit, workspace_of
+from runners.workspace.errors import TooLarge
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.workspace import Workspace
+from runners.workspace.write_hints import hinting
+
+MAX_ENTRIES = 100_000
+
+REQUEST: dict[str, Any] = {
+    "$id": "list_files.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "path": {"type": "string", "minLength": 1, "description": "Relative to projectRoot"},
+        "globs": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Optional include patterns, e.g. ['**/*.txt']",
+        },
+        "dirsOnly": {"type": "boolean", "default": False},
+    },
+    "required": ["path"],
+}
+RESPONSE: dict[str, Any] = {
+    "$id": "list_files.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"entries": {"type": "array", "items": {"type": "string"}}},
+    "required": ["entries"],
+    "additionalProperties": False,
+}
+
+
+class ListFiles(Closed):
+    """Which folder, and what of it."""
+
+    path: StrictStr = Field(min_length=1)
+    globs: list[StrictStr] = Field(default=[])
+    dirs_only: StrictBool = Field(default=False, alias="dirsOnly")
+
+
+@tool(
+    "list_files",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=15_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def list_files(args: ListFiles, ctx: ToolContext) -> Mapping[str, Any]:
+    """List files and folders below a folder, as paths relative to it, sorted.
+
+    Without globs: what is in the folder itself. With globs: whatever matches one of them, at any
+    depth that it names (`*.txt` in the folder itself, `**/*.txt` anywhere below). Forbidden names
+    and links are never listed.
+    """
+    workspace = workspace_of(ctx)
+    return {"entries": await asyncio.to_thread(_list, workspace, args, time_limit(ctx))}
+
+
+def _list(workspace: Workspace, args: ListFiles, until: float) -> list[str]:
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
+        found = sandbox.find(args.path, globs=args.globs or ["*"], until=until)
+    entries = found.folders if args.dirs_only else found.files + found.folders
+    if len(entries) > MAX_ENTRIES:
+        raise TooLarge(
+            f"More than {MAX_ENTRIES} entries; name a folder further down, or narrower globs.",
+            details={"entries": len(entries), "limit": MAX_ENTRIES},
+        )
+    return sorted(entries)

@@ -1,0 +1,114 @@
+"""The tool `list_snapshots`: what can be restored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.errors import ToolDisabled
+from runners.workspace.writing import snapshots
+
+REQUEST: dict[str, Any] = {
+    "$id": "list_snapshots.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "limit": {
+            "type": "number",
+            "description": "最大返回数量（默认 50，最大 1000）。负数/NaN 会被规范化为 50",
+            "default": 50,
+            "minimum": 0,
+            "maximum": 1000,
+        },
+        "path": {
+            "type": "string",
+            "description": "按路径过滤（POSIX 格式前缀匹配，如 'game/scene'）",
+        },
+    },
+}
+
+_SNAPSHOT: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "id": {
+            "type": "string",
+            "description": "快照 ID（格式：snap_YYYYMMDDThhmmss_<8hex>）",
+            "pattern": r"^snap_\d{8}T\d{6}_[0-9a-f]{8}$",
+        },
+        "path": {"type": "string", "description": "文件路径（POSIX 格式，相对于项目根）"},
+        "timestamp": {"type": "number", "description": "创建时间戳（毫秒）"},
+        "contentHash": {
+            "type": "string",
+            "description": "内容 SHA-256 哈希（前 8 位）",
+            "pattern": "^[0-9a-f]{8}$",
+        },
+        "idempotencyKey": {"type": "string", "description": "幂等性键（可选）"},
+    },
+    "required": ["id", "path", "timestamp", "contentHash"],
+}
+
+RESPONSE: dict[str, Any] = {
+    "$id": "list_snapshots.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "snapshots": {
+            "type": "array",
+            "description": "快照元数据数组（按时间降序，timestamp 相同时按 id 降序）",
+            "items": _SNAPSHOT,
+        }
+    },
+    "required": ["snapshots"],
+}
+
+
+class ListSnapshots(Closed):
+    """Which snapshots."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
+
+    limit: StrictInt | StrictFloat = Field(
+        default=snapshots.DEFAULT_LIMIT, le=snapshots.MOST, allow_inf_nan=False
+    )
+    path: StrictStr | None = None
+
+
+def with_limit(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments with a negative limit made the usual one, as the seed has it (§2.4)."""
+    limit = args.get("limit")
+    is_negative = isinstance(limit, int | float) and not isinstance(limit, bool) and limit < 0
+    return {**args, "limit": snapshots.DEFAULT_LIMIT} if is_negative else args
+
+
+@tool(
+    "list_snapshots",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=30_000,
+    request=REQUEST,
+    response=RESPONSE,
+    mends=with_limit,
+)
+async def list_snapshots(args: ListSnapshots, ctx: ToolContext) -> Mapping[str, Any]:
+    """List what files of the workspace were before they were written, newest first.
+
+    `path` keeps those whose path begins so; `limit` (50) is at most 1000, and a negative one is 50.
+    """
+    if (workspace := ctx.workspace) is None:
+        raise ToolDisabled("There is no workspace here.")
+    found = await asyncio.to_thread(
+        snapshots.list_snapshots,
+        workspace.state,
+        limit=args.limit,
+        path=args.path,
+        forbidden=workspace.policy.forbidden,
+    )
+    return {"snapshots": [one.as_s4() for one in found]}

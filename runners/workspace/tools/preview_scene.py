@@ -1,0 +1,198 @@
+"""The tool `preview_scene`: open a scene in the project's local preview (S4 §2.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import Field, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.errors import (
+    BadArguments,
+    PolicyViolation,
+    PreviewFailed,
+    ToolDisabled,
+    WorkspaceFailed,
+)
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.hint_language import hint
+from runners.workspace.preview.dev_server import dev_server, may_serve
+from runners.workspace.preview.local_http import NobodyThere
+from runners.workspace.preview.local_page import (
+    LOCAL_URL,
+    local_tab,
+    local_url,
+    look_again,
+    open_in,
+    shown_page,
+)
+from runners.workspace.preview.page_log import PageLog
+from runners.workspace.preview.preview_server import ScenePage, preview_page
+from runners.workspace.preview.scene_jump import SceneJump
+from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.workspace import Workspace
+from runners.workspace.write_hints import hinting
+
+START = "start"  # what the engine begins with: game/scene/start.txt
+SCENES = "game/scene/"
+RESERVE_SECONDS = 5.0
+
+REQUEST: Mapping[str, Any] = {
+    "$id": "preview_scene.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "scenePath": {
+            "type": "string",
+            "description": "Optional. If omitted, use current start scene",
+        }
+    },
+}
+RESPONSE: Mapping[str, Any] = {
+    "$id": "preview_scene.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "url": {"type": "string", "pattern": LOCAL_URL},
+        "logs": {"type": "array", "items": {"type": "string"}},
+        "firstErrorLine": {"type": "integer", "minimum": 1},
+    },
+    "required": ["url"],
+}
+
+
+class PreviewScene(Closed):
+    """Which scene to look at."""
+
+    scene_path: StrictStr | None = Field(default=None, alias="scenePath")
+
+
+@tool(
+    "preview_scene",
+    kind="workspace",
+    effect=Effect.AT_LEAST_ONCE,  # it may run the project's own dev script
+    timeout_ms=240_000,
+    request=REQUEST,
+    response=RESPONSE,
+    uses_browser=True,
+)
+async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, Any]:
+    """Open a scene (`scenePath`, such as game/scene/start.txt; the start scene where it is omitted)
+    in the project's preview on this machine, and return its url, what the page logged, and the line
+    of the scene that its first error names. WebGAL's engine is led to the scene and runs its first
+    statement; logs say where the page did not say that it got there.
+
+    The preview is the configured server (WebGAL Terre at http://127.0.0.1:3001); in developer mode,
+    where nothing listens there, the project's own dev script, which then runs for as long as the
+    run or session does. Nothing outside of this machine is reached.
+    """
+    workspace = ctx.workspace
+    if workspace is None:
+        raise ToolDisabled("No workspace is set up for this caller.")
+    scene = await asyncio.to_thread(_scene_name, args.scene_path, workspace)
+    page = await _preview_page(workspace, ctx)
+    url = f"{page.url}#scene={quote(scene, safe='/')}"
+    if ctx.browser is None:
+        return {"url": url}
+    async with local_tab(ctx, workspace) as tab:
+        with PageLog(tab.page, ctx.mask) as log:
+            async with SceneJump(tab, scene) as jump:
+                answer = await open_in(tab, url, seconds=_seconds(workspace, ctx))
+                _need_page(answer, url, log)
+                is_there = await jump.arrive(seconds=_seconds(workspace, ctx))
+                if is_there:
+                    answer = await look_again(tab, seconds=_seconds(workspace, ctx))
+        shown_page(tab, workspace)
+        doubts = () if is_there else _doubts(page, scene, jump)
+        for warning in (*answer["warnings"], *doubts):
+            log.note("warning", warning)
+    told: dict[str, Any] = {"url": url, "logs": log.told()}
+    return told if log.first_error_line is None else told | {"firstErrorLine": log.first_error_line}
+
+
+def _need_page(answer: Mapping[str, Any], url: str, log: PageLog) -> None:
+    if (answer["httpStatus"] or 200) >= 400:
+        raise PreviewFailed(
+            f"The preview answers with HTTP status {answer['httpStatus']}.",
+            details={"url": url, "logs": log.told()},
+        )
+
+
+def _doubts(page: ScenePage, scene: str, jump: SceneJump) -> Iterator[str]:
+    """Yield why a page that did not say that it shows the scene may show something else."""
+    if page.is_any:
+        yield (
+            "The server shows this page at any address, so it may be its own and not the game's."
+            " Put the project among WebGAL Terre's games to see it there."
+        )
+    if jump.is_engine:
+        yield f"The page did not say in time that it shows the scene {scene}."
+    elif scene != START:
+        yield (
+            f"The page did not connect as WebGAL's engine does; whether it shows the scene {scene}"
+            " and not its first one is not known."
+        )
+
+
+def _scene_name(path: str | None, workspace: Workspace) -> str:
+    """Return a scene's name as the engine calls it: its path in the folder of scenes, no ending."""
+    if path is None:
+        return START
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
+        is_file = stat.S_ISREG(sandbox.stat(path).st_mode)
+        _, found, name = f"/{sandbox.name_of(path)}".rpartition(f"/{SCENES}")
+    scene = name.removesuffix(".txt")
+    if not (is_file and found and scene != name and scene):
+        raise BadArguments(
+            f"scenePath names no scene: it is a .txt file in {SCENES}.",
+            details={"scenePath": path[:500]},
+            hint=hint(
+                workspace,
+                zh=f"请用 list_files 查看 {SCENES} 下的场景文件。",
+                en=f"See with list_files which scenes {SCENES} has.",
+            ),
+        )
+    return scene
+
+
+async def _preview_page(workspace: Workspace, ctx: ToolContext) -> ScenePage:
+    """Return the page that shows scenes, which answers."""
+    try:
+        base = local_url(workspace.policy.preview_url, workspace).rstrip("/")
+    except BadArguments:
+        raise PolicyViolation("The configured preview address is none.") from None
+    try:
+        return await preview_page(base, workspace, seconds=_seconds(workspace, ctx))
+    except NobodyThere as nobody:
+        if ctx.browser is None or not await may_serve(workspace):
+            raise _nobody_there(workspace, nobody.message) from None
+    limit = workspace.policy.command_timeout_ms / 1000
+    seconds = min(limit, ctx.seconds_left() - RESERVE_SECONDS)
+    return ScenePage((await dev_server(workspace, ctx.browser, seconds=seconds)).url)
+
+
+def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
+    limit = workspace.policy.browser_timeout_ms / 1000
+    return max(0.1, min(limit, ctx.seconds_left() - RESERVE_SECONDS))
+
+
+def _nobody_there(workspace: Workspace, message: str) -> WorkspaceFailed:
+    return PreviewFailed(
+        message,
+        hint=hint(
+            workspace,
+            zh="请先启动 WebGAL Terre 或项目的 dev 服务，再预览。",
+            en="Start WebGAL Terre, or the project's dev server, and preview again.",
+        ),
+        details={"previewUrl": workspace.policy.preview_url},
+    )

@@ -1,0 +1,76 @@
+"""The tool `read_file`: the text of a file of the workspace (S4 §1.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, StrictInt, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.call_context import workspace_of
+from runners.workspace.files.sandbox import Sandbox, text_of
+from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.workspace import Workspace
+from runners.workspace.write_hints import hinting
+
+REQUEST: dict[str, Any] = {
+    "$id": "read_file.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "path": {"type": "string", "minLength": 1},
+        "maxBytes": {"type": "integer", "minimum": 1},
+    },
+    "required": ["path"],
+}
+RESPONSE: dict[str, Any] = {
+    "$id": "read_file.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "path": {"type": "string"},
+        "content": {"type": "string"},
+        "encoding": {"type": "string", "enum": ["utf-8"], "default": "utf-8"},
+        "bytes": {"type": "integer", "minimum": 0},
+    },
+    "required": ["path", "content"],
+}
+
+
+class ReadFile(Closed):
+    """Which file, and how much of it at most."""
+
+    path: StrictStr = Field(min_length=1)
+    max_bytes: StrictInt | None = Field(default=None, ge=1, alias="maxBytes")
+
+
+@tool(
+    "read_file",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=15_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def read_file(args: ReadFile, ctx: ToolContext) -> Mapping[str, Any]:
+    """Read a UTF-8 text file whole; one that is larger than maxBytes, or than the workspace allows,
+    is refused, never cut.
+    """
+    return await asyncio.to_thread(_read, workspace_of(ctx), args)
+
+
+def _read(workspace: Workspace, args: ReadFile) -> dict[str, Any]:
+    limit = min(workspace.policy.max_read_bytes, args.max_bytes or workspace.policy.max_read_bytes)
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
+    ):
+        name = sandbox.name_of(args.path)
+        data = sandbox.read(args.path, limit=limit)
+        content = text_of(data, name)
+    return {"path": name, "content": content, "encoding": "utf-8", "bytes": len(data)}

@@ -1,0 +1,97 @@
+"""The tool `replace_in_file`: find and replace in one file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ConfigDict, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.errors import ToolDisabled
+from runners.workspace.shielding import unbroken
+from runners.workspace.workspace import Workspace
+from runners.workspace.write_hints import hinting
+from runners.workspace.writing.replacement import Replaced, replace_all
+from runners.workspace.writing.write_text import WAIT_S, change_text
+
+REQUEST: dict[str, Any] = {
+    "$id": "replace_in_file.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "path": {"type": "string"},
+        "find": {
+            "type": "string",
+            "description": "String or JS-style regex literal e.g. (?m)^hello$",
+        },
+        "replace": {"type": "string"},
+        "flags": {"type": "string", "description": "Regex flags, if regex used"},
+    },
+    "required": ["path", "find", "replace"],
+}
+
+RESPONSE: dict[str, Any] = {
+    "$id": "replace_in_file.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"count": {"type": "integer", "minimum": 0}},
+    "required": ["count"],
+}
+_FOR_DISK_S = 2.0  # of the call's time, kept for writing what was found
+
+
+class ReplaceInFile(Closed):
+    """What to find, and what to put there."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
+
+    path: StrictStr
+    find: StrictStr
+    replace: StrictStr
+    flags: StrictStr | None = None
+
+
+@tool(
+    "replace_in_file",
+    kind="workspace",
+    effect=Effect.ONCE,
+    timeout_ms=30_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def replace_in_file(args: ReplaceInFile, ctx: ToolContext) -> Mapping[str, Any]:
+    """Replace every match of `find` in a file of the workspace and return how many there were.
+
+    `find` is literal unless `flags` (of i, m, s, g, u; may be empty) are given, or it is written as
+    /pattern/flags, or begins with a group of flags such as (?m). Patterns are RE2's, without
+    lookaround and backreferences; `replace` then knows $1, $<name>, $& and $$. What the file was is
+    kept as a snapshot; without a match nothing is written.
+    """
+    if (workspace := ctx.workspace) is None:
+        raise ToolDisabled("There is no workspace here.")
+    with hinting(workspace):
+        return {"count": await unbroken(asyncio.to_thread(_replace, workspace, args, ctx))}
+
+
+def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int:
+    counted = [0]
+
+    def change(text: str) -> str | None:
+        replaced: Replaced = replace_all(
+            text,
+            find=args.find,
+            replace=args.replace,
+            flags=args.flags,
+            size_limit=workspace.policy.max_read_bytes,
+            deadline=ctx.deadline - _FOR_DISK_S,
+        )
+        counted[0] = replaced.count
+        return replaced.text if replaced.count else None
+
+    change_text(workspace, args.path, change, wait_s=ctx.seconds_left(WAIT_S))
+    return counted[0]

@@ -1,0 +1,80 @@
+"""The tool `restore_snapshot`: read what a file was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ConfigDict, Field, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.errors import NotThere, ToolDisabled
+from runners.workspace.writing.snapshots import read_snapshot
+
+REQUEST: dict[str, Any] = {
+    "$id": "restore_snapshot.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "snapshotId": {
+            "type": "string",
+            "description": "快照 ID（格式：snap_YYYYMMDDThhmmss_<8hex>）",
+            "pattern": r"^snap_\d{8}T\d{6}_[0-9a-f]{8}$",
+        }
+    },
+    "required": ["snapshotId"],
+}
+
+RESPONSE: dict[str, Any] = {
+    "$id": "restore_snapshot.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "path": {"type": "string", "description": "文件路径（POSIX 格式，相对于项目根）"},
+        "content": {"type": "string", "description": "文件内容（UTF-8 编码）"},
+    },
+    "required": ["path", "content"],
+}
+
+
+class RestoreSnapshot(Closed):
+    """Which snapshot."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
+
+    snapshot_id: StrictStr = Field(alias="snapshotId")
+
+
+@tool(
+    "restore_snapshot",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=15_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[str, Any]:
+    """Return the path and the content of a snapshot; nothing is changed.
+
+    The content is empty where there was no file. To put it back, write it with write_to_file:
+    first with dryRun true.
+    """
+    if (workspace := ctx.workspace) is None:
+        raise ToolDisabled("There is no workspace here.")
+    try:
+        found, content = await asyncio.to_thread(
+            read_snapshot, workspace.state, args.snapshot_id, forbidden=workspace.policy.forbidden
+        )
+    except NotThere as failed:
+        english = workspace.policy.language == "EN"
+        failed.hint = (
+            "See with list_snapshots what there is."
+            if english
+            else ("请用 list_snapshots 查看现有快照。")
+        )
+        raise
+    return {"path": found.path, "content": content}

@@ -1,0 +1,103 @@
+"""The tool `search_files`: lines that match a regular expression (S4 §1.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, StrictInt, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.call_context import time_limit, workspace_of
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.search.file_search import Search, search_below
+from runners.workspace.search.patterns import line_pattern
+from runners.workspace.workspace import Workspace
+from runners.workspace.write_hints import hinting
+
+MAX_MATCHES, MATCHES = 10_000, 2000
+
+REQUEST: dict[str, Any] = {
+    "$id": "search_files.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "path": {"type": "string"},
+        "regex": {"type": "string"},
+        "filePattern": {"type": "string", "description": "glob, e.g. **/*.txt"},
+        "maxMatches": {"type": "integer", "minimum": 1, "default": 2000},
+    },
+    "required": ["path", "regex"],
+}
+RESPONSE: dict[str, Any] = {
+    "$id": "search_files.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "matches": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "path": {"type": "string"},
+                    "line": {"type": "integer", "minimum": 1},
+                    "preview": {"type": "string"},
+                },
+                "required": ["path", "line", "preview"],
+            },
+        }
+    },
+    "required": ["matches"],
+}
+
+
+class SearchFiles(Closed):
+    """Where to search, for what, and how many lines at most."""
+
+    path: StrictStr
+    regex: StrictStr
+    file_pattern: StrictStr | None = Field(default=None, alias="filePattern")
+    max_matches: StrictInt = Field(default=MATCHES, ge=1, le=MAX_MATCHES, alias="maxMatches")
+
+
+@tool(
+    "search_files",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=30_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def search_files(args: SearchFiles, ctx: ToolContext) -> Mapping[str, Any]:
+    r"""Find the lines that match a regular expression in the text files below a folder, or in one
+    file. RE2's dialect: no look-around, no back-references; `(?i)` ignores case; `\w` is ASCII.
+
+    Sorted by path and line; paths are relative to the workspace's root, so that they can be read.
+    filePattern without a slash means names at any depth. Binary files, files above the workspace's
+    read limit, links and forbidden paths are not searched.
+    """
+    workspace, until = workspace_of(ctx), time_limit(ctx)
+    return {"matches": await asyncio.to_thread(_search, workspace, args, until)}
+
+
+def _search(workspace: Workspace, args: SearchFiles, until: float) -> list[dict[str, Any]]:
+    policy = workspace.policy
+    with (
+        hinting(workspace, READ_HINTS),
+        Sandbox(workspace.root, policy.forbidden) as sandbox,
+    ):
+        search = Search(
+            args.path,
+            line_pattern(args.regex),
+            args.file_pattern,
+            args.max_matches,
+            policy.max_read_bytes,
+            until,
+        )
+        return [match._asdict() for match in search_below(sandbox, search)]

@@ -1,0 +1,124 @@
+"""The tool `validate_script`: say what is wrong with a WebGAL script (S4 §2.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import StrictStr, model_validator
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.call_context import time_limit
+from runners.workspace.errors import NotText, ParseFailed, TooLarge, ToolDisabled
+from runners.workspace.files.sandbox import Sandbox, text_of
+from runners.workspace.webgal.checks import check_script
+from runners.workspace.webgal.project import SCENE_BYTES, Project
+from runners.workspace.workspace import Workspace
+from runners.workspace.write_hints import hinting
+
+REQUEST: dict[str, Any] = {
+    "$id": "validate_script.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+    "oneOf": [{"required": ["path"]}, {"required": ["content"]}],
+}
+RESPONSE: dict[str, Any] = {
+    "$id": "validate_script.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "valid": {"type": "boolean"},
+        "diagnostics": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "line": {"type": "integer", "minimum": 1},
+                    "kind": {"type": "string", "enum": ["syntax", "resource", "style"]},
+                    "message": {"type": "string"},
+                    "fixHint": {"type": "string"},
+                },
+                "required": ["line", "kind", "message"],
+            },
+        },
+    },
+    "required": ["valid", "diagnostics"],
+}
+
+
+class ValidateScript(Closed):
+    """A script: a file of the workspace, or its text."""
+
+    path: StrictStr | None = None
+    content: StrictStr | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if len(self.model_fields_set) != 1 or (self.path is None and self.content is None):
+            raise ValueError("give either path or content")
+        return self
+
+
+@tool(
+    "validate_script",
+    kind="workspace",
+    effect=Effect.READ,
+    timeout_ms=30_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def validate_script(args: ValidateScript, ctx: ToolContext) -> Mapping[str, Any]:
+    """Check a WebGAL script: syntax, the files and labels it names, and style.
+
+    Give `path` (a file of the workspace) or `content` (a text not yet written). Files are looked
+    for in the workspace's game folder either way. Style alone leaves a script valid.
+    """
+    if ctx.workspace is None:
+        raise ToolDisabled("This call has no workspace.")
+    with hinting(ctx.workspace):
+        return await asyncio.to_thread(_validate, args, ctx.workspace, time_limit(ctx))
+
+
+def _validate(args: ValidateScript, workspace: Workspace, until: float) -> dict[str, Any]:
+    policy = workspace.policy
+    with Sandbox(workspace.root, policy.forbidden) as sandbox:
+        text = _text(args, sandbox, min(SCENE_BYTES, policy.max_read_bytes))
+        own_name = sandbox.name_of(args.path) if args.path else None
+        draft = "" if args.path else text
+        found = check_script(text, Project(sandbox, own_name, until, draft=draft))
+    return {
+        "valid": all(one.kind == "style" for one in found),
+        "diagnostics": [one.as_s4(policy.language) for one in found],
+    }
+
+
+def _text(args: ValidateScript, sandbox: Sandbox, limit: int) -> str:
+    """Return the script.
+
+    Raises:
+        TooLarge: It has more than `limit` bytes.
+        ParseFailed: It is no text.
+        NotThere, PathDenied, BadArguments, DiskFailed: As the sandbox says.
+    """
+    where = "content" if args.path is None else args.path
+    try:
+        data = (args.content or "").encode() if args.path is None else b""
+    except UnicodeEncodeError as exc:
+        raise ParseFailed("The content is no Unicode text.", details={"at": exc.start}) from None
+    if args.path is not None:
+        data = sandbox.read(args.path, limit=limit)
+    if len(data) > limit:
+        raise TooLarge(
+            f"A script may have {limit} bytes at most.",
+            details={"bytes": len(data), "limit": limit},
+        )
+    try:
+        return text_of(data, where)
+    except NotText as failed:
+        raise ParseFailed(failed.message, details=failed.details) from None

@@ -1,0 +1,129 @@
+"""The tool `write_to_file`: write a text file, or show what that would change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, StrictBool, StrictStr
+
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+from runners.workspace.errors import ToolDisabled
+from runners.workspace.shielding import unbroken
+from runners.workspace.workspace import Workspace
+from runners.workspace.write_hints import hinting
+from runners.workspace.writing.write_text import WAIT_S, look_ahead, write_text
+
+REQUEST: dict[str, Any] = {
+    "$id": "write_to_file.request",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "path": {"type": "string", "minLength": 1},
+        "content": {
+            "type": "string",
+            "description": "New full content (overwrite) or appended chunk",
+        },
+        "mode": {"type": "string", "enum": ["overwrite", "append"], "default": "overwrite"},
+        "dryRun": {"type": "boolean", "default": True},
+        "idempotencyKey": {"type": "string"},
+    },
+    "required": ["path", "content", "dryRun"],
+}
+
+_HUNK: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "startOld": {"type": "integer", "minimum": 1},
+        "lenOld": {"type": "integer", "minimum": 0},
+        "startNew": {"type": "integer", "minimum": 1},
+        "lenNew": {"type": "integer", "minimum": 0},
+        "linesOld": {"type": "array", "items": {"type": "string"}},
+        "linesNew": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["startOld", "lenOld", "startNew", "lenNew", "linesOld", "linesNew"],
+}
+
+RESPONSE: dict[str, Any] = {
+    "$id": "write_to_file.response",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "applied": {"type": "boolean"},
+        "diff": {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "const": "line"},
+                "hunks": {"type": "array", "items": _HUNK},
+            },
+            "required": ["type", "hunks"],
+        },
+        "snapshotId": {"type": "string"},
+        "bytesWritten": {"type": "integer", "minimum": 0},
+    },
+    "required": ["applied"],
+}
+
+
+class WriteToFile(Closed):
+    """What to write, or to preview."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
+
+    path: StrictStr = Field(min_length=1)
+    content: StrictStr
+    mode: Literal["overwrite", "append"] = "overwrite"
+    dry_run: StrictBool = Field(alias="dryRun")
+    # An empty one fits the seed's schema and names nothing: it is none.
+    idempotency_key: StrictStr | None = Field(default=None, alias="idempotencyKey", max_length=256)
+
+
+@tool(
+    "write_to_file",
+    kind="workspace",
+    effect=Effect.ONCE,
+    timeout_ms=60_000,
+    request=REQUEST,
+    response=RESPONSE,
+)
+async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any]:
+    """Write a UTF-8 text file of the workspace, whole (overwrite) or at its end (append).
+
+    First call it with dryRun true: it returns the diff in lines and changes nothing. Then call it
+    with dryRun false and the same path, content and mode within 15 minutes: it writes, unless the
+    file has changed meanwhile (E_CONFLICT), and returns the snapshotId of what the file was. With
+    an idempotencyKey (256 characters at most), writing the same twice is writing it once.
+    """
+    if (workspace := ctx.workspace) is None:
+        raise ToolDisabled("There is no workspace here.")
+    with hinting(workspace):
+        if args.dry_run:
+            return await _preview(workspace, args)
+        return await unbroken(asyncio.to_thread(_write, workspace, args, ctx.seconds_left(WAIT_S)))
+
+
+async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
+    """Show what would change. Interrupted before that is known, it leaves no leave to write."""
+    preview = await asyncio.to_thread(
+        look_ahead, workspace, args.path, args.content, mode=args.mode
+    )
+    await unbroken(asyncio.to_thread(preview.remember))
+    return {"applied": False, "diff": {"type": "line", "hunks": preview.hunks}}
+
+
+def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
+    done = write_text(
+        workspace,
+        args.path,
+        args.content,
+        mode=args.mode,
+        wait_s=wait_s,
+        need_preview=workspace.policy.write_requires_diff,
+        idempotency_key=args.idempotency_key or None,
+    )
+    return {"applied": True, "snapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}

@@ -1,0 +1,155 @@
+"""What a writer that died left, and its end: a write happened or not, and nothing lies about.
+
+A writer notes in its file's lock what it is about to do. Who finds the note of another knows that
+this one died, for the lock was free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from runners.workspace.errors import DiskFailed, NotThere, WorkspaceFailed
+from runners.workspace.files.paths import TEMPORARY
+from runners.workspace.files.sandbox import Sandbox
+from runners.workspace.writing.atomic_files import is_due, names_in
+from runners.workspace.writing.file_lock import HeldLock, try_lock
+from runners.workspace.writing.previews import forget_previews
+from runners.workspace.writing.snapshots import SNAPSHOT_ID, discard_snapshot, sweep_half_snapshots
+from runners.workspace.writing.write_keys import forget_keys
+
+_OLD_THINGS_EVERY_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A write that was begun.
+
+    Attributes:
+        root, path: which file.
+        was, becomes: digests of its content before and after (`digest_of`).
+        size_limit: bytes that it could have at most.
+        snapshot_id: of what it was.
+        key_file: where the write's idempotency key is kept, empty where it has none.
+        beside: the temporary file that is to take its place.
+    """
+
+    root: str
+    path: str
+    was: str
+    becomes: str
+    size_limit: int
+    snapshot_id: str
+    key_file: str
+    beside: str
+
+    def as_note(self) -> dict[str, Any]:
+        """Return it as the lock keeps it."""
+        return asdict(self)
+
+    @classmethod
+    def of_note(cls, note: dict[str, Any]) -> Self | None:
+        """Return what a note tells, or None where it is none of ours."""
+        try:
+            told = cls(**note)
+        except TypeError:
+            return None
+        texts = (value for name, value in note.items() if name != "size_limit")
+        sound = isinstance(told.size_limit, int) and all(isinstance(one, str) for one in texts)
+        if not sound or TEMPORARY.fullmatch(told.beside) is None:
+            return None
+        return told if SNAPSHOT_ID.fullmatch(told.snapshot_id) else None
+
+
+def digest_of(content: bytes | None) -> str:
+    """Return what tells a file's content from every other; None is no file."""
+    return "absent" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def finish(state: Path, write: UnderWay, *, is_ours: bool = False) -> None:
+    """End a write that broke off, its lock held: its snapshot and key stay only if it happened.
+
+    Safe to repeat.
+
+    Args:
+        is_ours: it failed just now, here: whatever else the file holds came from somebody else.
+    """
+    if _is_undone(write, is_ours):
+        discard_snapshot(state, write.snapshot_id)
+        if write.key_file:
+            (state / "keys" / Path(write.key_file).name).unlink(missing_ok=True)
+
+
+def _is_undone(write: UnderWay, is_ours: bool) -> bool:
+    """Tell whether the file was not written, and take the temporary file away."""
+    try:
+        with Sandbox(Path(write.root), ()) as sandbox:
+            # What was to take the file's place and is still there did not take it.
+            is_known = _remove_beside(sandbox, write) or is_ours
+            now = _content_now(sandbox, write)
+    except DiskFailed:
+        return False
+    except WorkspaceFailed:  # it is not what we would have written
+        return is_ours
+    if write.was == write.becomes:  # nothing shows: a failure that was told of must not be a done
+        return is_known
+    return now != write.becomes if is_known else now == write.was
+
+
+def finish_noted(state: Path, lock: HeldLock) -> None:
+    """Finish what an earlier holder of a lock noted, if it did."""
+    note = lock.note()
+    if note is not None and (write := UnderWay.of_note(note)) is not None:
+        finish(state, write)
+    lock.clear()
+
+
+def sweep(state: Path) -> None:
+    """End the writes of writers that died, and from time to time what is too old.
+
+    Cheap where there is nothing to do; any number of processes may do it at once.
+
+    Raises:
+        OSError: The state folder cannot be written.
+    """
+    for name in names_in(state / "locks"):
+        path = state / "locks" / name
+        if path.stat().st_size:
+            with contextlib.ExitStack() as closing:
+                if (lock := try_lock(path, closing)) is not None:
+                    finish_noted(state, lock)
+    _sweep_what_is_old(state)
+
+
+def _sweep_what_is_old(state: Path) -> None:
+    if not state.exists() or not is_due(state / "swept", _OLD_THINGS_EVERY_S):
+        return
+    forget_previews(state)
+    forget_keys(state)
+    sweep_half_snapshots(state)
+
+
+def _content_now(sandbox: Sandbox, write: UnderWay) -> str:
+    try:
+        return digest_of(sandbox.read(write.path, limit=write.size_limit))
+    except NotThere:
+        return digest_of(None)
+
+
+def _remove_beside(sandbox: Sandbox, write: UnderWay) -> bool:
+    """Take the temporary file away; tell whether it was there."""
+    try:
+        folder = sandbox.open_dir(write.path.rpartition("/")[0] or ".")
+    except WorkspaceFailed:
+        return False
+    try:
+        os.unlink(write.beside, dir_fd=folder)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True

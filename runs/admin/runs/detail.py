@@ -1,0 +1,283 @@
+"""Everything that a run's page tells, read in a fixed number of queries whatever the run's size."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, QuerySet
+from django.db.models.fields.json import KT
+from django.http import HttpRequest
+
+from artifacts.admin.answers import is_picture
+from artifacts.models import RESULT, Artifact
+from decisions.admin.filters import workspace_label
+from decisions.models import AuditEntry, Token, Workspace
+from decisions.presentation.formatting import duration, one_line, pretty_json
+from runs.admin.runs import result as runs_result
+from runs.admin.runs import waterfall
+from runs.admin.runs.columns import is_waiting, state_pill, took_ms
+from runs.admin.runs.questions import question_of
+from runs.models import (
+    ACTIVE,
+    RETRIABLE,
+    Run,
+    RunEvent,
+    RunStatus,
+    RunStep,
+    Slot,
+    StepStatus,
+    Worker,
+)
+from runs.task_templates.registry import get_template
+
+STEPS = 100  # on a page of the waterfall
+EVENTS = 100  # on a page of the log
+ARTIFACTS = 100
+PICTURES = 24
+AUDIT_ROWS = 30
+LIVE_MS = 2000
+_TOLD_APART = frozenset({"step", "name", "url", "durationMs"})
+
+
+def tell(request: HttpRequest, run: Run) -> dict[str, Any]:
+    """Return the context of a run's page and of its live parts."""
+    now = datetime.now(UTC)
+    active = run.status in ACTIVE
+    return {
+        "run": run,
+        "live_ms": LIVE_MS if active else 0,
+        "query": request.GET.urlencode(),
+        **_header(request, run, now),
+        "steps": _steps(request, run, now),
+        "result": runs_result.show(run.result, run.error),
+        "inputs": pretty_json(run.inputs),
+        "options": pretty_json(run.options) if run.options else "",
+        "kept": _artifacts(request, run),
+        "log": _events(request, run),
+        "audit": _audit(request, run),
+    }
+
+
+# --- the head -----------------------------------------------------------------------------------
+
+
+def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
+    share = 100 * run.done_steps / run.total_steps if run.total_steps else 0
+    place = Workspace.objects.select_related("tenant").filter(id=run.workspace_id).first()
+    queued_ms = ((run.started_at or run.ended_at or now) - run.created_at).total_seconds() * 1000
+    return {
+        "active": run.status in ACTIVE,
+        "name": template_name(run.template_id),
+        "waits": is_waiting(run),
+        "question": question_of(run),
+        "state": state_pill(run),
+        "share": round(min(share, 100), 1),
+        "took": duration(took_ms(run, now)),
+        "queued": duration(max(0.0, queued_ms)),
+        "worked": duration(run.active_ms),
+        "who": _who(run),
+        "workspace": workspace_label(place) if place else run.workspace_id,
+        "retried_as": Run.objects.filter(retry_of=run.id).values_list("id", flat=True).first(),
+        "may_cancel": run.status in ACTIVE,
+        "may_retry": run.status in RETRIABLE and not (run.holds_secrets or run.task_id),
+        "error": _error(run),
+        "actions": [
+            {
+                "tool": action.get("tool", ""),
+                "args": one_line(action.get("args") or {}),
+                "reason": action.get("reason", ""),
+            }
+            for action in run.next_actions
+        ],
+        "queue": _queue(run) if run.status == RunStatus.QUEUED else None,
+        "place": _place(run),
+    }
+
+
+def template_name(template_id: str) -> str:
+    """Return a template's name for people; its id where it is not installed any more."""
+    template = get_template(template_id)
+    return template.name if template else template_id
+
+
+def _who(run: Run) -> dict[str, str]:
+    """Return who submitted the run, a token by its name."""
+    kind, mark, name = run.principal_id.partition(":")
+    if kind == "token" and mark:
+        known = Token.objects.filter(id=name).values_list("name", flat=True).first()
+        return {"kind": "token", "id": name, "name": known or name}
+    if kind == "admin" and mark:
+        return {"kind": "operator", "id": "", "name": name}
+    return {
+        "kind": "",
+        "id": "",
+        "name": "this machine" if run.principal_id == "local" else run.principal_id,
+    }
+
+
+def _error(run: Run) -> dict[str, Any] | None:
+    if run.error is None:
+        return None
+    details = {
+        key: value for key, value in (run.error.get("details") or {}).items() if key != "items"
+    }
+    return {
+        "code": run.error.get("errorCode", ""),
+        "message": run.error.get("message", ""),
+        "recovery": run.error.get("recovery", ""),
+        "retryable": run.error.get("retryable"),
+        "step": run.error.get("step"),
+        "details": pretty_json(details, limit=4000) if details else "",
+    }
+
+
+def _queue(run: Run) -> dict[str, Any]:
+    ahead = Run.objects.filter(
+        ended_at__isnull=True, ready=True, lease_owner__isnull=True, created_at__lt=run.created_at
+    )
+    workers = Worker.objects.filter(lost_at__isnull=True).exists()
+    return {"position": len(ahead.values("id")[:1000]) + 1, "workers": workers}
+
+
+def _place(run: Run) -> dict[str, Any]:
+    """Return the facts of lease and slot."""
+    slot = Slot.objects.filter(run_id=run.id).values_list("number", flat=True).first()
+    worker = Worker.objects.filter(id=run.lease_owner).first() if run.lease_owner else None
+    return {"slot": slot, "worker": worker, "retention_days": settings.RUN_RETENTION_DAYS}
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
+    """Return a page of the waterfall, and how many steps stand where."""
+    counts = dict(
+        RunStep.objects.filter(run_id=run.id).values_list("status").annotate(number=Count("id"))
+    )
+    total = sum(counts.values())
+    rows = RunStep.objects.filter(run_id=run.id).order_by("index")
+    wanted = request.GET.get("steps", "")
+    if wanted in StepStatus.values:
+        rows, total = rows.filter(status=wanted), counts.get(wanted, 0)
+    else:
+        wanted = ""
+    page = _page_number(request, "sp", _page_under_way(run, rows, total))
+    shown = list(
+        rows.defer("output", "input", "effect_key").annotate(
+            title=KT("output__title"), failed_call=KT("output__error__code")
+        )[page * STEPS : (page + 1) * STEPS]
+    )
+    drawn = waterfall.draw(
+        shown,
+        created_at=run.created_at,
+        began_at=run.started_at,
+        ended_at=run.ended_at,
+        now=now,
+    )
+    return {
+        "drawn": drawn,
+        "counts": [
+            {
+                "status": status,
+                "word": waterfall.status_word(status, over=run.ended_at is not None),
+                "number": number,
+            }
+            for status, number in sorted(counts.items())
+        ],
+        "total": sum(counts.values()),
+        "wanted": wanted,
+        **_paging(page, STEPS, total, len(shown)),
+    }
+
+
+def _page_under_way(run: Run, rows: QuerySet[RunStep], total: int) -> int:
+    """Return the page where an active run works; the first one otherwise."""
+    if run.status not in ACTIVE or total <= STEPS:
+        return 0
+    at = rows.filter(status=StepStatus.STARTED).values_list("index", flat=True).first()
+    return (at or 0) // STEPS
+
+
+def _page_number(request: HttpRequest, name: str, default: int) -> int:
+    given = request.GET.get(name, "")
+    return int(given) if given.isdecimal() and len(given) <= 6 else default
+
+
+def _paging(page: int, length: int, total: int, shown: int) -> dict[str, Any]:
+    first = page * length
+    return {
+        "page": page,
+        "first": first + 1,
+        "last": first + shown,
+        "of": total,
+        "previous": page - 1 if page > 0 else None,
+        "next": page + 1 if first + length < total else None,
+    }
+
+
+# --- what was kept, and the log -----------------------------------------------------------------
+
+
+def _artifacts(request: HttpRequest, run: Run) -> dict[str, Any]:
+    if not request.user.has_perm("artifacts.view_artifact"):
+        return {}
+    rows = Artifact.objects.filter(run_id=run.id).order_by("created_at", "id")
+    shown = list(rows[: ARTIFACTS + 1])
+    result = [row for row in shown if row.kind == RESULT]
+    pictures = [row for row in shown if is_picture(row)]
+    rest = [row for row in shown[:ARTIFACTS] if row.kind != RESULT]
+    return {
+        "rows": [*result, *rest],
+        "more": len(shown) > ARTIFACTS,
+        "pictures": pictures[:PICTURES],
+        "more_pictures": len(pictures) > PICTURES,
+    }
+
+
+def _events(request: HttpRequest, run: Run) -> dict[str, Any]:
+    """Return a page of the log, the newest page first; seq has no gaps, so that pages need no
+    count.
+    """
+    last_page = max(0, (run.last_seq - 1) // EVENTS)
+    page = min(_page_number(request, "ep", last_page), last_page)
+    rows = RunEvent.objects.filter(
+        run_id=run.id, seq__gt=page * EVENTS, seq__lte=(page + 1) * EVENTS
+    ).order_by("seq")
+    events = [_event(row, run) for row in rows]
+    return {"events": events, **_paging(page, EVENTS, run.last_seq, len(events))}
+
+
+def _event(row: RunEvent, run: Run) -> dict[str, Any]:
+    return {
+        "seq": row.seq,
+        "type": row.type,
+        "at": row.at,
+        "offset": duration(max(0.0, (row.at - run.created_at).total_seconds() * 1000)),
+        "tone": row.type.rpartition(".")[2],
+        "line": _line(row.data),
+        "data": row.data,
+    }
+
+
+def _line(data: dict[str, Any]) -> str:
+    """Return an event's data on one line; steps are numbered from 1, as in the timeline."""
+    rest = {key: value for key, value in data.items() if key not in _TOLD_APART}
+    if isinstance(data.get("delta"), str):  # what a runner's tool said; whose call, is in the data
+        rest = {"said": data["delta"]}
+    told = [
+        f"step {data['step'] + 1}" if isinstance(data.get("step"), int) else "",
+        str(data.get("url") or data.get("name") or ""),
+        duration(data["durationMs"]) if isinstance(data.get("durationMs"), int) else "",
+        one_line(rest),
+    ]
+    return " · ".join(part for part in told if part)
+
+
+def _audit(request: HttpRequest, run: Run) -> dict[str, Any]:
+    if not request.user.has_perm("decisions.view_auditentry"):
+        return {}
+    rows = AuditEntry.objects.filter(resource_id=run.id, resource_type="run").order_by("-id")
+    shown = list(rows[: AUDIT_ROWS + 1])
+    return {"rows": shown[:AUDIT_ROWS], "more": len(shown) > AUDIT_ROWS}

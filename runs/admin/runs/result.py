@@ -1,0 +1,48 @@
+"""A run's result for reading: a batch of pages as a table, anything else as shortened JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from decisions.presentation.formatting import pretty_json, shorten
+
+ROWS = 50  # items of a result that the page shows; the artifact has them all
+
+
+def show(
+    run_result: Mapping[str, Any] | None, run_error: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what the page shows of a result, or of the items in an error's details; empty when
+    there is none.
+    """
+    details = (run_error or {}).get("details")
+    found = run_result or (details if isinstance(details, Mapping) else None) or {}
+    items = found.get("items")
+    if isinstance(items, list) and items and all(_is_page(item) for item in items[:ROWS]):
+        return {
+            "pages": [_page(item) for item in items[:ROWS]],
+            "more": max(0, len(items) - ROWS),
+            "truncated": bool(found.get("truncated")),
+        }
+    if not run_result:
+        return {}
+    return {"text": pretty_json(run_result), "truncated": bool(run_result.get("truncated"))}
+
+
+def _is_page(item: Any) -> bool:
+    return isinstance(item, Mapping) and isinstance(item.get("url"), str) and "success" in item
+
+
+def _page(item: Mapping[str, Any]) -> dict[str, Any]:
+    error = item.get("error") if isinstance(item.get("error"), Mapping) else None
+    return {
+        "url": item["url"],
+        "path": shorten(item["url"].partition("://")[2] or item["url"], 70),
+        "title": shorten(str(item.get("title") or ""), 80),
+        "type": item.get("pageType") or "",
+        "elements": item.get("elementCount", 0),
+        "sections": item.get("contentSections", 0),
+        "success": bool(item["success"]),
+        "error": error,
+    }

@@ -1,0 +1,98 @@
+"""Does the answer fit what was asked for?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from jsonschema_rs import ValidationErrorKind
+
+from decisions.validation.json_schema import compile_schema
+
+MAX_TOLD = 20
+_DATA = frozenset({"const", "default", "enum", "examples"})  # of a schema: no schemas within
+_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+
+
+def verify(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return {pass, score, missingFields, typeMismatches, reason}; the score is the share of the
+    schema's own fields that are there and as they should be.
+    """
+    if schema is None:
+        return _verdict([], [], 1.0, "no output schema was given")
+    errors = list(compile_schema(dict(schema)).iter_errors(output))
+    missing, mismatched, broken = [], [], set()
+    for error in errors:
+        path = [str(part) for part in error.instance_path]
+        if isinstance(error.kind, ValidationErrorKind.Required):
+            path = [*path, str(error.kind.property)]
+            missing.append(".".join(path))
+        else:
+            mismatched.append(f"{'.'.join(path) or 'the answer'}: {error.message}"[:300])
+        broken.add(path[0] if path else "")
+    fields = list(schema.get("properties", ()))
+    if "" in broken or not fields:
+        score = 0.0 if errors else 1.0
+    else:
+        score = 1 - sum(name in broken for name in fields) / len(fields)
+    told = f"{len(errors)} parts do not fit the schema" if errors else "it fits the schema"
+    return _verdict(missing, mismatched, round(score, 3), told)
+
+
+def _verdict(
+    missing: list[str], mismatched: list[str], score: float, reason: str
+) -> dict[str, Any]:
+    return {
+        "pass": score == 1.0 and not missing and not mismatched,
+        "score": score,
+        "missingFields": missing[:MAX_TOLD],
+        "typeMismatches": mismatched[:MAX_TOLD],
+        "reason": reason,
+    }
+
+
+def completion_of(answer: str, output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return {answer, output?, verification} of what the model gave as its result; where a schema
+    asks for an output and there is none, the words are read as JSON.
+    """
+    if schema is None:
+        return {"answer": answer, "verification": verify(None, None)}
+    if output is None:
+        output = _read(answer)
+    return {"answer": answer, "output": output, "verification": verify(output, schema)}
+
+
+def _read(answer: str) -> Any:
+    text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def moved(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return a schema as it is written at `place` of another, `#/properties/x`: what it refers to
+    is further down there.
+    """
+    return {
+        name: value
+        for name, value in _moved(schema, place).items()
+        if name not in ("$id", "$schema")
+    }
+
+
+def _moved(node: Any, place: str) -> Any:
+    if isinstance(node, list):
+        return [_moved(one, place) for one in node]
+    if not isinstance(node, Mapping):
+        return node
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "$ref" and (value == "#" or str(value).startswith("#/")):
+            made[key] = place + value[1:]
+        elif key in _NAMED and isinstance(value, Mapping):
+            made[key] = {name: _moved(one, place) for name, one in value.items()}
+        else:
+            made[key] = value if key in _DATA else _moved(value, place)
+    return made

@@ -1,0 +1,64 @@
+"""The evidence of one run over REST, as a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from decisions.api.arguments import Arguments
+from decisions.api.openapi import operation
+from decisions.api.view import ApiView, principal_of
+from decisions.audit.bundle import JSON_LINES, file_headers, in_portions
+from decisions.infra.threads import in_thread
+from runs.queries.evidence import EVIDENCE_NAME, export_evidence
+
+EVIDENCE_INPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "runId": {"type": "string", "minLength": 1, "maxLength": 64},
+        "contents": {
+            "type": "string",
+            "enum": ["true", "false"],
+            "default": "false",
+            "description": "With the bytes of its artifacts (scope artifacts:read).",
+        },
+    },
+    "required": ["runId"],
+    "additionalProperties": False,
+}
+_INPUT = Arguments(EVIDENCE_INPUT)
+
+
+class EvidenceView(ApiView):
+    """GET /runs/{runId}/evidence."""
+
+    scopes = {"GET": "audit:read"}
+
+    @operation(
+        "exportEvidence",
+        "The evidence of a run as one file",
+        tag="audit",
+        arguments=_INPUT,
+        answer={"type": "string"},
+        path={"runId": "A run's id; one past its time to live too."},
+        media_types=(JSON_LINES,),
+        refusals=(400, 401, 403, 404, 429),
+    )
+    async def get(self, request: Request, **path: str) -> HttpResponseBase:
+        """JSON lines: the run, its steps, events, artifacts and decisions, and its part of the
+        audit log with the seals. `manage.py verify_audit --bundle FILE` checks it. The scope
+        runs:read is needed too.
+        """
+        asked = self.arguments(_INPUT)
+        lines = await in_thread(
+            export_evidence,
+            principal=principal_of(request),
+            run_id=asked["runId"],
+            contents=asked.get("contents") == "true",
+        )
+        return StreamingHttpResponse(
+            in_portions(lines), headers=file_headers(EVIDENCE_NAME.format(asked["runId"]))
+        )

@@ -1,0 +1,48 @@
+"""Reading parts of kept results over REST."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from decisions.api.arguments import Arguments
+from decisions.api.openapi import component, operation
+from decisions.api.view import ApiView, json_answer, principal_of
+from runs.queries.page_reader import (
+    READ_PAGE_CONTENT_INPUT,
+    READ_PAGE_CONTENT_OUTPUT,
+    read_page_content,
+)
+
+_ASKED = Arguments(READ_PAGE_CONTENT_INPUT)
+_ANSWER = component("PageContent", READ_PAGE_CONTENT_OUTPUT)
+_EXAMPLE = {
+    "artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m",
+    "totalPages": 1,
+    "pages": [],
+    "matches": [{"item": 0, "section": 2, "heading": "Install", "at": 41, "text": "pip install"}],
+    "nextOffset": None,
+}
+
+
+class PageContentView(ApiView):
+    """POST /page-content."""
+
+    scopes = {"POST": "artifacts:read"}
+
+    @operation(
+        "readPageContent",
+        "Parts of what a run read",
+        tag="artifacts",
+        answer=_ANSWER,
+        body=component("PageContentWish", READ_PAGE_CONTENT_INPUT),
+        body_example={"artifactId": _EXAMPLE["artifactId"], "grep": "(?i)pip install"},
+        examples={200: _EXAMPLE},
+        refusals=(400, 401, 403, 404, 410, 413, 415, 429),
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Some pages, some sections, or what is around the matches of a pattern; changes nothing.
+        Go on with `offset` = `nextOffset` until that is null.
+        """
+        call = self.arguments(_ASKED)
+        return json_answer(read_page_content(principal=principal_of(request), call=call))

@@ -1,0 +1,312 @@
+"""S0's calls over REST: the schemas, services and selectors are those that MCP has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from artifacts.selectors import list_run_artifacts
+from decisions.api.arguments import Arguments
+from decisions.api.openapi import operation
+from decisions.api.view import ApiView, json_answer, principal_of
+from runs.api import contract, openapi
+from runs.queries import runs
+from runs.queries.visibility import visible_run
+from runs.streaming.long_poll import WAIT_MAX_MS, submit_and_wait, wait_events, wait_run
+from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
+from runs.submission import services
+from runs.submission.answer import answer_run
+
+_UNFINISHED = ("queued", "running")
+
+_NOTHING = Arguments(contract.NO_INPUT)
+_RUN_ID = Arguments(contract.RUN_ID_INPUT)
+_LIST = Arguments(contract.LIST_TASK_RUNS_INPUT)
+_SUBMIT = Arguments(contract.RUN_TASK_TEMPLATE_INPUT)
+_ANSWER = Arguments(contract.ANSWER_TASK_RUN_INPUT)
+_WAIT = Arguments(contract.WAIT_TASK_RUN_INPUT)
+_EVENTS = Arguments(contract.SUBSCRIBE_INPUT)
+
+_IN_PATH = {"runId": "From the answer to the submit."}
+_READ = (400, 401, 403, 404, 429)
+_WRITE = (*_READ, 413, 415)
+
+
+class TemplatesView(ApiView):
+    """GET /templates."""
+
+    scopes = {"GET": "runs:read"}
+
+    @operation(
+        "listTaskTemplates",
+        "What can be run",
+        tag="runs",
+        answer=openapi.TEMPLATES,
+        refusals=_READ,
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Every template, with the schemas of its inputs and of its result."""
+        self.arguments(_NOTHING)
+        return json_answer(runs.list_task_templates(principal=principal_of(request)))
+
+
+class ProfileView(ApiView):
+    """GET /runtime/profile."""
+
+    scopes = {"GET": "runs:read"}
+
+    @operation(
+        "getRuntimeProfile", "Limits and trust", tag="runs", answer=openapi.PROFILE, refusals=_READ
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """The limits of this installation, and the trust level at which it sees you."""
+        self.arguments(_NOTHING)
+        return json_answer(runs.get_runtime_profile(principal=principal_of(request)))
+
+
+class RunsView(ApiView):
+    """GET and POST /runs."""
+
+    scopes = {"GET": "runs:read", "POST": "runs:write"}
+
+    @operation(
+        "listTaskRuns",
+        "Runs of the workspace",
+        tag="runs",
+        answer=openapi.RUN_LIST,
+        arguments=_LIST,
+        refusals=_READ,
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Newest first. `total` counts all that match; the next page starts at `offset` =
+        `nextCursor`.
+        """
+        asked = self.arguments(_LIST)
+        if "templateId" in asked:
+            asked["template_id"] = asked.pop("templateId")
+        return json_answer(runs.list_runs(principal=principal_of(request), **asked))
+
+    @operation(
+        "runTaskTemplate",
+        "Submit a run",
+        tag="runs",
+        answer=openapi.SUBMITTED,
+        others={202: openapi.SUBMITTED},
+        refusals=_WRITE,
+        body=openapi.SUBMIT_BODY,
+        body_example=openapi.SUBMIT_EXAMPLE,
+        examples={200: openapi.ENDED_EXAMPLE, 202: openapi.SUBMITTED_EXAMPLE},
+    )
+    async def post(self, request: Request) -> HttpResponse:
+        """Answers 202 with the handle of a run that goes on (async), or 200 with the run that ended
+        (sync).
+
+        With `auto`, the default, the template chooses, and no answer takes longer than 55 s. The
+        same `idempotencyKey` again answers 200 with the first run and `deduplicated: true`.
+        """
+        call = await self.arguments_of_body(_SUBMIT)
+        answer = await submit_and_wait(principal=principal_of(request), call=call)
+        return _handle_of(answer)
+
+
+def _handle_of(answer: Mapping[str, Any]) -> HttpResponse:
+    """Answer a submit: 202 and where to look for a new run that goes on, else 200."""
+    if answer["deduplicated"] or answer["status"] not in _UNFINISHED:
+        return json_answer(answer)
+    place = {"Location": f"/api/v1/runs/{answer['runId']}"}
+    return json_answer(answer, status=HTTPStatus.ACCEPTED, headers=place)
+
+
+class RunView(ApiView):
+    """GET /runs/{runId}."""
+
+    scopes = {"GET": "runs:read"}
+
+    @operation(
+        "getTaskRun",
+        "One run",
+        tag="runs",
+        answer=openapi.RUN,
+        path=_IN_PATH,
+        examples={200: openapi.RUN_EXAMPLE},
+        refusals=_READ,
+    )
+    def get(self, request: Request, **path: str) -> HttpResponse:
+        """The run as it is now; `result` and `error` are null until it ended."""
+        run_id = self.arguments(_RUN_ID)["runId"]
+        return json_answer(runs.get_run(principal=principal_of(request), run_id=run_id))
+
+
+class WaitView(ApiView):
+    """GET /runs/{runId}/wait."""
+
+    scopes = {"GET": "runs:read"}
+
+    @operation(
+        "waitTaskRun",
+        "Wait for a run's end",
+        tag="runs",
+        answer=openapi.RUN,
+        arguments=_WAIT,
+        path=_IN_PATH,
+        refusals=_READ,
+    )
+    async def get(self, request: Request, **path: str) -> HttpResponse:
+        """The run as soon as it has ended or waits for a person, or as it is after `waitMs`
+        (default 55000).
+        """
+        asked = self.arguments(_WAIT)
+        wait_s = asked.get("waitMs", WAIT_MAX_MS) / 1000
+        principal = principal_of(request)
+        return json_answer(
+            await wait_run(principal=principal, run_id=asked["runId"], wait_s=wait_s)
+        )
+
+
+class EventsView(ApiView):
+    """GET /runs/{runId}/events."""
+
+    scopes = {"GET": "runs:read"}
+
+    @operation(
+        "subscribeTaskRunEvents",
+        "A run's events",
+        tag="runs",
+        answer=openapi.EVENT_PAGE,
+        examples={200: openapi.EVENTS_EXAMPLE},
+        arguments=_EVENTS,
+        path=_IN_PATH,
+        refusals=_READ,
+        media_types=("application/json", MEDIA_TYPE),
+        others={204: "The stream has nothing more: the run has ended and you have all its events."},
+    )
+    async def get(self, request: Request, **path: str) -> HttpResponseBase:
+        """A page of the events behind `after`; with `waitMs` it waits for the next one.
+
+        With `Accept: text/event-stream` it is a stream instead that sends each event as it happens
+        and ends with the run. Its ids are the events' `seq`: come back with `Last-Event-ID` and
+        nothing is missed or sent twice.
+        """
+        asked = self.arguments(_EVENTS)
+        principal, run_id = principal_of(request), asked["runId"]
+        after, limit = asked.get("after", 0), asked.get("limit", 100)
+        if MEDIA_TYPE not in request.headers.get("Accept", "") or request.method == "HEAD":
+            wait_s = asked.get("waitMs", 0) / 1000
+            return json_answer(
+                await wait_events(
+                    principal=principal, run_id=run_id, after=after, wait_s=wait_s, limit=limit
+                )
+            )
+        after = last_event_id(request.headers.get("Last-Event-ID", ""), after)
+        first = await wait_events(principal=principal, run_id=run_id, after=after, limit=PAGE)
+        if first["terminal"] and not first["events"]:
+            return _nothing_more()
+        return stream_events(principal=principal, run_id=run_id, first=first)
+
+
+def _nothing_more() -> HttpResponse:
+    """Answer 204, at which a browser's EventSource stops coming back."""
+    response = HttpResponse(status=HTTPStatus.NO_CONTENT)
+    del response["Content-Type"]
+    return response
+
+
+class RunArtifactsView(ApiView):
+    """GET /runs/{runId}/artifacts."""
+
+    scopes = {"GET": "artifacts:read"}
+
+    @operation(
+        "listRunArtifacts",
+        "What a run kept",
+        tag="artifacts",
+        answer=openapi.ARTIFACTS,
+        path=_IN_PATH,
+        refusals=_READ,
+    )
+    def get(self, request: Request, **path: str) -> HttpResponse:
+        """The whole result first, then the rest in the order it was made. Artifacts outlive their
+        run's `runTtlMs`.
+        """
+        run_id = self.arguments(_RUN_ID)["runId"]
+        principal = principal_of(request)
+        kept = list_run_artifacts(principal=principal, run_id=run_id)
+        if not kept["artifacts"]:
+            visible_run(principal, run_id)  # nothing kept is one thing, no such run another
+        return json_answer(kept)
+
+
+class CancelView(ApiView):
+    """POST /runs/{runId}/cancel."""
+
+    scopes = {"POST": "runs:write"}
+
+    @operation(
+        "cancelTaskRun",
+        "Cancel a run",
+        tag="runs",
+        answer=openapi.CHANGED,
+        path=_IN_PATH,
+        examples={200: openapi.CANCELED_EXAMPLE},
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """Canceled at once for every reader. A run that had ended stays as it is: `success` is
+        false then.
+        """
+        run_id = self.arguments(_RUN_ID)["runId"]
+        return json_answer(services.cancel_run(principal=principal_of(request), run_id=run_id))
+
+
+class RetryView(ApiView):
+    """POST /runs/{runId}/retry."""
+
+    scopes = {"POST": "runs:write"}
+
+    @operation(
+        "retryTaskRun",
+        "Try a run again",
+        tag="runs",
+        answer=openapi.SUBMITTED,
+        path=_IN_PATH,
+        others={202: openapi.SUBMITTED},
+        refusals=(*_WRITE, 409),
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """Submits a failed or canceled run as a new one that keeps the steps that succeeded; twice
+        is the same one.
+        """
+        run_id = self.arguments(_RUN_ID)["runId"]
+        return _handle_of(
+            services.retry_run(principal=principal_of(request), run_id=run_id).as_dict()
+        )
+
+
+class AnswerView(ApiView):
+    """POST /runs/{runId}/answer."""
+
+    scopes = {"POST": "runs:write"}
+
+    @operation(
+        "answerTaskRun",
+        "Answer a run's question",
+        tag="runs",
+        answer=openapi.CHANGED,
+        path=_IN_PATH,
+        body=openapi.ANSWER_BODY,
+        refusals=_WRITE,
+        body_example={"answer": "Use the second address."},
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """Lets a run go on that has `waitingFor.type` = `answer`."""
+        asked = self.arguments(_ANSWER)
+        return json_answer(
+            answer_run(
+                principal=principal_of(request), run_id=asked["runId"], answer=asked["answer"]
+            )
+        )

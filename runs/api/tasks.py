@@ -1,0 +1,301 @@
+"""Tasks over REST: conversations with the agent, their logs, and who has the page."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from decisions.api.arguments import Arguments
+from decisions.api.openapi import component, operation
+from decisions.api.view import ApiView, json_answer, principal_of
+from runs.conversations import contract, selectors, services, tickets
+from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
+from runs.websockets.log_pages import read_task_page, wait_task_events
+
+_MESSAGE = component("TaskMessage", contract.MESSAGE)
+_TASK = component(
+    "Task",
+    {
+        **contract.TASK,
+        "properties": {
+            **contract.TASK["properties"],
+            "messages": {"type": "array", "items": _MESSAGE},
+        },
+    },
+)
+_LISTED = component(
+    "TaskList",
+    {
+        **contract.TASK_LIST,
+        "properties": {
+            **contract.TASK_LIST["properties"],
+            "tasks": {"type": "array", "items": _TASK},
+        },
+    },
+)
+_SAID = component("SaidMessage", contract.SAID)
+_EVENTS = component("TaskEventPage", contract.EVENT_PAGE)
+_TICKET = component("TaskTicket", contract.TICKET)
+_NEW = component("NewTask", contract.CREATE_INPUT)
+_SAY = component(
+    "NewTaskMessage",
+    {
+        **contract.MESSAGE_INPUT,
+        "properties": {
+            name: schema
+            for name, schema in contract.MESSAGE_INPUT["properties"].items()
+            if name != "taskId"
+        },
+        "required": ["content"],
+    },
+)
+
+_LIST = Arguments(contract.LIST_INPUT)
+_CREATE = Arguments(contract.CREATE_INPUT)
+_ONE = Arguments(contract.TASK_ID_INPUT)
+_GET = Arguments(contract.GET_INPUT)
+_MESSAGES = Arguments(contract.MESSAGE_INPUT)
+_LOG = Arguments(contract.EVENTS_INPUT)
+
+_IN_PATH = {"taskId": "From the answer that made the task."}
+_READ = (400, 401, 403, 404, 429)
+_WRITE = (*_READ, 409, 413, 415)
+_SHOWN = {200: contract.EXAMPLE}
+
+
+class TasksView(ApiView):
+    """GET and POST /tasks."""
+
+    scopes = {"GET": "tasks:read", "POST": "tasks:write"}
+
+    @operation(
+        "listTasks",
+        "Tasks of the workspace",
+        tag="tasks",
+        answer=_LISTED,
+        arguments=_LIST,
+        refusals=_READ,
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Newest first, without their messages; the next page starts at `offset` = `nextCursor`."""
+        asked = self.arguments(_LIST)
+        return json_answer(selectors.list_tasks(principal=principal_of(request), **asked))
+
+    @operation(
+        "createTask",
+        "Begin a task",
+        tag="tasks",
+        answer=_TASK,
+        status=201,
+        body=_NEW,
+        body_example=contract.CREATE_EXAMPLE,
+        examples={201: contract.EXAMPLE},
+        others={200: _TASK},
+        refusals=_WRITE,
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """A conversation with the agent. With `message` its first run is submitted too: both, or
+        neither. The same `idempotencyKey` again answers 200 with the first task.
+        """
+        asked = self.arguments(_CREATE)
+        task, is_new = services.create_task(
+            principal=principal_of(request),
+            title=asked.get("title"),
+            message=asked.get("message"),
+            target_id=asked.get("targetId"),
+            output_schema=asked.get("outputSchema"),
+            key=asked.get("idempotencyKey"),
+        )
+        if not is_new:
+            return json_answer(task)
+        place = {"Location": f"/api/v1/tasks/{task['taskId']}"}
+        return json_answer(task, status=HTTPStatus.CREATED, headers=place)
+
+
+class TaskView(ApiView):
+    """GET /tasks/{taskId}."""
+
+    scopes = {"GET": "tasks:read"}
+
+    @operation(
+        "getTask",
+        "One task",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        arguments=_GET,
+        examples=_SHOWN,
+        refusals=_READ,
+    )
+    def get(self, request: Request, **path: str) -> HttpResponse:
+        """Where it is, the run under way, and its newest messages in order."""
+        asked = self.arguments(_GET)
+        shown = selectors.get_task(
+            principal=principal_of(request),
+            task_id=asked["taskId"],
+            messages=asked.get("messages", selectors.MESSAGES_SHOWN),
+        )
+        return json_answer(shown)
+
+
+class MessagesView(ApiView):
+    """POST /tasks/{taskId}/messages."""
+
+    scopes = {"POST": "tasks:write"}
+
+    @operation(
+        "addTaskMessage",
+        "Say something",
+        tag="tasks",
+        answer=None,
+        path=_IN_PATH,
+        body=_SAY,
+        body_example=contract.MESSAGE_EXAMPLE,
+        others={202: _SAID, 200: _SAID},
+        examples={202: contract.SAID_EXAMPLE},
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """One run of the agent, after those of the messages before it; or the answer to a run that
+        asked something. The same `idempotencyKey` again answers 200 with the first message.
+        """
+        asked = self.arguments(_MESSAGES)
+        told = services.add_message(
+            principal=principal_of(request),
+            task_id=asked["taskId"],
+            content=asked["content"],
+            on_busy=asked.get("onBusy", "queue"),
+            output_schema=asked.get("outputSchema"),
+            key=asked.get("idempotencyKey"),
+        )
+        known = told["deduplicated"]
+        return json_answer(told, status=HTTPStatus.OK if known else HTTPStatus.ACCEPTED)
+
+
+class StopView(ApiView):
+    """POST /tasks/{taskId}/stop."""
+
+    scopes = {"POST": "tasks:write"}
+
+    @operation(
+        "stopTask",
+        "Stop a task",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        examples=_SHOWN,
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """Cancels its run and the messages that wait; the task stays, and takes new ones."""
+        task_id = self.arguments(_ONE)["taskId"]
+        return json_answer(services.stop_task(principal=principal_of(request), task_id=task_id))
+
+
+class TakeoverView(ApiView):
+    """POST /tasks/{taskId}/takeover."""
+
+    scopes = {"POST": "tasks:write"}
+
+    @operation(
+        "takeOverTask",
+        "Take the page over",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        examples=_SHOWN,
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """Nothing more is called from now on, and the run's clock stands once what is in flight has
+        ended. After 30 minutes the run fails with RUN_TIMEOUT.
+        """
+        task_id = self.arguments(_ONE)["taskId"]
+        shown = services.take_over_task(principal=principal_of(request), task_id=task_id)
+        return json_answer(shown)
+
+
+class ResumeView(ApiView):
+    """POST /tasks/{taskId}/resume."""
+
+    scopes = {"POST": "tasks:write"}
+
+    @operation(
+        "resumeTask",
+        "Give the page back",
+        tag="tasks",
+        answer=_TASK,
+        path=_IN_PATH,
+        examples=_SHOWN,
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """The run goes on, or that of the next message begins."""
+        task_id = self.arguments(_ONE)["taskId"]
+        return json_answer(services.resume_task(principal=principal_of(request), task_id=task_id))
+
+
+class TicketView(ApiView):
+    """POST /tasks/{taskId}/ticket."""
+
+    scopes = {"POST": "tasks:read"}
+
+    @operation(
+        "makeTaskTicket",
+        "A ticket for the WebSocket",
+        tag="tasks",
+        answer=_TICKET,
+        path=_IN_PATH,
+        examples={200: contract.TICKET_EXAMPLE},
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """Good for one connection to `/ws/tasks/{taskId}` within a minute, with your rights."""
+        task_id = self.arguments(_ONE)["taskId"]
+        return json_answer(tickets.make_ticket(principal=principal_of(request), task_id=task_id))
+
+
+class TaskEventsView(ApiView):
+    """GET /tasks/{taskId}/events."""
+
+    scopes = {"GET": "tasks:read"}
+
+    @operation(
+        "subscribeTaskEvents",
+        "A task's events",
+        tag="tasks",
+        answer=_EVENTS,
+        examples={200: contract.EVENTS_EXAMPLE},
+        arguments=_LOG,
+        path=_IN_PATH,
+        refusals=_READ,
+        media_types=("application/json", MEDIA_TYPE),
+    )
+    async def get(self, request: Request, **path: str) -> HttpResponseBase:
+        """A page of the events behind `after`; with `waitMs` it waits for the next one.
+
+        With `Accept: text/event-stream` it is a stream instead that sends each event as it happens
+        and does not end by itself. Come back with `Last-Event-ID` and nothing is missed or sent
+        twice.
+        """
+        asked: dict[str, Any] = self.arguments(_LOG)
+        principal, task_id = principal_of(request), asked["taskId"]
+        after, limit = asked.get("after", 0), asked.get("limit", 100)
+        if MEDIA_TYPE not in request.headers.get("Accept", "") or request.method == "HEAD":
+            page = await wait_task_events(
+                principal=principal,
+                task_id=task_id,
+                after=after,
+                limit=limit,
+                wait_s=asked.get("waitMs", 0) / 1000,
+            )
+            return json_answer({"events": page["events"], "lastSeq": page["lastSeq"]})
+        after = last_event_id(request.headers.get("Last-Event-ID", ""), after)
+        first = await wait_task_events(
+            principal=principal, task_id=task_id, after=after, limit=PAGE
+        )
+        return stream_events(principal=principal, run_id=task_id, first=first, read=read_task_page)

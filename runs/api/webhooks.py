@@ -1,0 +1,202 @@
+"""Webhooks over REST: who is told of runs that ended, and what became of the telling."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from decisions.api.arguments import Arguments
+from decisions.api.openapi import component, operation
+from decisions.api.view import ApiView, json_answer, principal_of
+from runs.api import contract, webhook_contract
+from runs.webhooks import services
+
+_NOTHING = Arguments(contract.NO_INPUT)
+_CREATE = Arguments(webhook_contract.CREATE_WEBHOOK_INPUT)
+_ONE = Arguments(webhook_contract.WEBHOOK_ID_INPUT)
+_LIST = Arguments(webhook_contract.LIST_DELIVERIES_INPUT)
+_DELIVERY = Arguments(webhook_contract.DELIVERY_INPUT)
+_WEBHOOK_PATH = {"webhookId": "From the answer that made the webhook."}
+_DELIVERY_PATH = {**_WEBHOOK_PATH, "deliveryId": "From the list of deliveries."}
+_READ = (400, 401, 403, 404, 429)
+_WRITE = (*_READ, 409, 413, 415)
+WEBHOOK = component("Webhook", webhook_contract.WEBHOOK)
+DELIVERY = component("WebhookDelivery", webhook_contract.DELIVERY)
+_EXAMPLE = {"url": "https://example.com/hooks/continuity", "name": "billing"}
+
+
+class WebhooksView(ApiView):
+    """GET and POST /webhooks."""
+
+    scopes = {"GET": "runs:read", "POST": "runs:write"}
+
+    @operation(
+        "listWebhooks",
+        "Webhooks of the workspace",
+        tag="webhooks",
+        answer=component("WebhookList", webhook_contract.WEBHOOK_LIST),
+        refusals=_READ,
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Newest first, without their secrets."""
+        self.arguments(_NOTHING)
+        return json_answer(services.list_webhooks(principal=principal_of(request)))
+
+    @operation(
+        "createWebhook",
+        "Be told when runs end",
+        tag="webhooks",
+        status=201,
+        answer=component("NewWebhook", webhook_contract.NEW_WEBHOOK),
+        body=component("CreateWebhook", webhook_contract.CREATE_WEBHOOK_INPUT),
+        body_example=_EXAMPLE,
+        refusals=_WRITE,
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Every run of the workspace that ends from now on is told at `url`, or with
+        `everyRun: false` those that name the webhook in `options.webhookId`.
+
+        `secret` signs the messages (Standard Webhooks) and is shown in this answer only.
+        """
+        asked = self.arguments(_CREATE)
+        made = services.create_webhook(
+            principal=principal_of(request),
+            url=asked["url"],
+            name=asked.get("name", ""),
+            every_run=asked.get("everyRun", True),
+            confirmations=asked.get("confirmations", False),
+        )
+        place = {"Location": f"/api/v1/webhooks/{made['webhookId']}"}
+        return json_answer(made, status=HTTPStatus.CREATED, headers=place)
+
+
+class WebhookView(ApiView):
+    """GET and DELETE /webhooks/{webhookId}."""
+
+    scopes = {"GET": "runs:read", "DELETE": "runs:write"}
+
+    @operation(
+        "getWebhook",
+        "One webhook",
+        tag="webhooks",
+        answer=WEBHOOK,
+        path=_WEBHOOK_PATH,
+        refusals=_READ,
+    )
+    def get(self, request: Request, **path: str) -> HttpResponse:
+        """Without its secret."""
+        webhook_id = self.arguments(_ONE)["webhookId"]
+        return json_answer(
+            services.get_webhook(principal=principal_of(request), webhook_id=webhook_id)
+        )
+
+    @operation(
+        "deleteWebhook",
+        "Delete a webhook",
+        tag="webhooks",
+        path=_WEBHOOK_PATH,
+        refusals=_WRITE,
+        answer=component("DeletedWebhook", webhook_contract.DELETED_WEBHOOK),
+    )
+    def delete(self, request: Request, **path: str) -> HttpResponse:
+        """Its deliveries go with it, those that are under way too."""
+        webhook_id = self.arguments(_ONE)["webhookId"]
+        return json_answer(
+            services.delete_webhook(principal=principal_of(request), webhook_id=webhook_id)
+        )
+
+
+class EnableView(ApiView):
+    """POST /webhooks/{webhookId}/enable."""
+
+    scopes = {"POST": "runs:write"}
+
+    @operation(
+        "enableWebhook",
+        "Enable a webhook",
+        tag="webhooks",
+        answer=WEBHOOK,
+        path=_WEBHOOK_PATH,
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """After it was disabled, by somebody or by an answer 410. What was given up is not sent by
+        itself: replay it.
+        """
+        webhook_id = self.arguments(_ONE)["webhookId"]
+        return json_answer(
+            services.enable_webhook(principal=principal_of(request), webhook_id=webhook_id)
+        )
+
+
+class DisableView(ApiView):
+    """POST /webhooks/{webhookId}/disable."""
+
+    scopes = {"POST": "runs:write"}
+
+    @operation(
+        "disableWebhook",
+        "Disable a webhook",
+        tag="webhooks",
+        answer=WEBHOOK,
+        path=_WEBHOOK_PATH,
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """It is told nothing until it is enabled; deliveries under way are given up."""
+        webhook_id = self.arguments(_ONE)["webhookId"]
+        return json_answer(
+            services.disable_webhook(principal=principal_of(request), webhook_id=webhook_id)
+        )
+
+
+class DeliveriesView(ApiView):
+    """GET /webhooks/{webhookId}/deliveries."""
+
+    scopes = {"GET": "runs:read"}
+
+    @operation(
+        "listWebhookDeliveries",
+        "What became of the messages",
+        tag="webhooks",
+        arguments=_LIST,
+        answer=component("WebhookDeliveryList", webhook_contract.DELIVERY_LIST),
+        path=_WEBHOOK_PATH,
+        refusals=_READ,
+    )
+    def get(self, request: Request, **path: str) -> HttpResponse:
+        """Newest first; the next page starts at `offset` = `nextCursor`."""
+        asked = self.arguments(_LIST)
+        webhook_id = asked.pop("webhookId")
+        return json_answer(
+            services.list_deliveries(
+                principal=principal_of(request), webhook_id=webhook_id, **asked
+            )
+        )
+
+
+class ReplayView(ApiView):
+    """POST /webhooks/{webhookId}/deliveries/{deliveryId}/replay."""
+
+    scopes = {"POST": "runs:write"}
+
+    @operation(
+        "replayWebhookDelivery",
+        "Send a message again",
+        tag="webhooks",
+        answer=DELIVERY,
+        path=_DELIVERY_PATH,
+        refusals=_WRITE,
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """From the start, under the `webhook-id` it had, whatever became of it."""
+        asked = self.arguments(_DELIVERY)
+        return json_answer(
+            services.replay_delivery(
+                principal=principal_of(request),
+                webhook_id=asked["webhookId"],
+                delivery_id=asked["deliveryId"],
+            )
+        )

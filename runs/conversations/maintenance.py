@@ -1,0 +1,83 @@
+"""What the scheduler does for tasks: it ends takeovers that were forgotten and deletes what is old.
+Any number of them at once is safe.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from decisions.infra.batches import AT_ONCE, until_done
+from runs.conversations.services import go_on
+from runs.conversations.state import move_task
+from runs.conversations.turn_queue import begin_next, lock_runs, lock_task
+from runs.journal.outcome import error_object
+from runs.lifecycle.changes import Transition
+from runs.lifecycle.status import move
+from runs.models import Run, RunStatus, Task, TaskStatus, TaskTicket
+from runs.submission.resume import TAKEOVER
+
+TAKEOVER_MAX = timedelta(minutes=30)
+_ACTOR = "scheduler"
+
+
+def end_takeovers() -> int:
+    """Give back the pages of tasks that were taken over longer than TAKEOVER_MAX ago: a run that
+    waited for it fails with RUN_TIMEOUT. Return how many. Commits.
+    """
+    over = datetime.now(UTC) - TAKEOVER_MAX
+    due = Task.objects.filter(taken_over_at__lte=over)
+    return sum(_end(task_id, over) for task_id in list(due.values_list("id", flat=True)))
+
+
+def _end(task_id: str, over: datetime) -> bool:
+    with transaction.atomic():
+        runs, task = lock_runs(task_id), lock_task(task_id)
+        if task is None or task.taken_over_at is None or task.taken_over_at > over:
+            return False
+        failed = [run for run in runs if (run.waiting_for or {}).get("type") == TAKEOVER]
+        if not failed:
+            go_on(task, runs, actor=_ACTOR)
+            return True
+        for run in failed:
+            _time_out(run)
+        task = lock_task(task_id)  # its log went on with its runs
+        if task is not None:
+            more = len(runs) > len(failed)
+            move_task(task, TaskStatus.RUNNING if more else TaskStatus.ERROR, actor=_ACTOR)
+            begin_next(task)
+    return True
+
+
+def _time_out(run: Run) -> None:
+    minutes = int(TAKEOVER_MAX.total_seconds() // 60)
+    told = f"A person took the page over and did not give it back within {minutes} minutes."
+    error = error_object("RUN_TIMEOUT", told, details={"because": TAKEOVER})
+    guard = {"status": RunStatus.RUNNING, "ready": False, "epoch": run.epoch}
+    change = Transition(run, guard, {"error": error, "result_summary": told})
+    about = {"errorCode": "RUN_TIMEOUT", "message": told}
+    move(change, RunStatus.FAILED, actor=_ACTOR, data=about)
+
+
+def delete_old_tasks() -> int:
+    """Delete tasks that nothing happened in for RUN_RETENTION_DAYS, with their messages and logs,
+    once their runs are deleted; tickets whose time is over too. Audit rows stay.
+    """
+    now = datetime.now(UTC)
+    TaskTicket.objects.filter(expires_at__lte=now).delete()
+    old = Task.objects.filter(
+        ~Exists(Run.objects.filter(task_id=OuterRef("id"))),
+        updated_at__lte=now - timedelta(days=settings.RUN_RETENTION_DAYS),
+    )
+
+    def delete_some() -> int:
+        with transaction.atomic():  # locked: who says something now is first, or finds none
+            rows = old.select_for_update(skip_locked=True).order_by("updated_at")
+            ids = list(rows.values_list("id", flat=True)[:AT_ONCE])
+            Task.objects.filter(id__in=ids).delete()
+        return len(ids)
+
+    return until_done(delete_some, full=AT_ONCE)

@@ -1,0 +1,1 @@
+"""Direct tool calls, made outside of a run through REST or MCP."""

@@ -1,0 +1,156 @@
+"""How a step's call begins: policy is asked, it is found where the call works (in a folder, or on a
+runner), and the audit log is told; by what this process knows, where one statement can test it.
+"""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from decisions.audit.record import Deed
+from decisions.authorization.authorize import Ruling, ToolUse
+from decisions.authorization.policy import policy_by_heart
+from decisions.errors import PolicyDenied, Refused, TargetNotFound
+from decisions.infra.preconditions import StillSo
+from decisions.infra.prepared_statements import holds
+from runners.errors import ToolFailed
+from runners.gateway.request import RunnerTarget
+from runners.models import ExecutionTarget, TargetKind
+from runners.targets.cache import is_unchanged, keep_by_heart, target_by_heart
+from runners.targets.runner_endpoint import find_runner, runner_of
+from runners.targets.workspaces import check_may_use, find_target, open_target
+from runners.tools.registry import get_tool
+from runners.workspace.workspace import Workspace
+from runs.execution.authorization import caller_of, record_refusal, rule_on_call
+from runs.lifecycle import call_records
+from runs.lifecycle.call_records import MadeCall
+from runs.lifecycle.in_flight_calls import open_call_of_run
+from runs.models import DEVELOPER_TARGET, Run, TaskStatus
+from runs.queue.leases import LeaseLost
+
+Place = Workspace | RunnerTarget
+
+
+def begin_call(
+    run: Run, *, use: ToolUse, call: MadeCall, may_begin: bool, opened: list[str]
+) -> tuple[Ruling | Refused | None, Place | ToolFailed | Refused | None]:
+    """Return what becomes of a step's call, as `rule_on_call` does, and where it works: a folder, a
+    runner, why there is neither for it, or None where it needs no place or does not begin; on the
+    run's database thread.
+
+    A call that has a place is told before it is made, and named in `opened`; a target that is
+    disabled is a denial, and told as one. Without `may_begin` policy is asked alone.
+
+    Raises:
+        LeaseLost: The run is not ours any more; the call is not to be made.
+    """
+    if may_begin and (begun := _begin_by_heart(run, use, call, opened=opened)) is not None:
+        return begun
+    ruling = rule_on_call(run, use)
+    is_allowed = isinstance(ruling, Ruling) and ruling.decision == "allow"
+    if not (is_allowed and may_begin and _needs_place(use)):
+        return ruling, None
+    return ruling, _begin(run, use, call, opened=opened)
+
+
+def _begin_by_heart(
+    run: Run, use: ToolUse, call: MadeCall, *, opened: list[str]
+) -> tuple[Ruling, Place | None] | None:
+    """Begin a call by what this process knows of policy and of the target, in one statement that
+    tests both; None where they have to be asked anew: nothing was written.
+    """
+    if (way := known_way(run, use)) is None:
+        return None
+    ruling, place, still = way
+    if place is None:
+        return (ruling, None) if holds(still) else None
+    if not open_call_of_run(call.call_id, begun(run, use, call), run, if_still=still):
+        return None
+    opened.append(call.call_id)
+    return ruling, place
+
+
+def known_way(run: Run, use: ToolUse) -> tuple[Ruling, Place | None, list[StillSo]] | None:
+    """Return the ruling on a call and where it works, as far as this process knows without a query,
+    and what has to be so still as it begins; None where policy or the target has to be asked.
+    """
+    if connection.vendor != "postgresql" or (allowed := _allowed_by_heart(use)) is None:
+        return None
+    ruling, *still = *allowed, *_is_nobodys_page(run)
+    if not _needs_place(use):
+        return ruling, None, still
+    known = target_by_heart(caller_of(run), use.target_id) if use.target_id else None
+    if known is None:
+        return None
+    try:
+        return ruling, _place_on(run, use, known), [*still, is_unchanged(known)]
+    except (ToolFailed, Refused):
+        return None  # whoever asks anew says it
+
+
+def _allowed_by_heart(use: ToolUse) -> tuple[Ruling, StillSo] | None:
+    """Return the ruling on a call that passes by the rules as this process knows them, and the
+    condition under which it holds; None where anything else is to be said, or a person was asked
+    before: `rule_on_call` says it.
+    """
+    if use.was_asked:
+        return None
+    policy = policy_by_heart(
+        principal_id=use.principal_id, tenant_id=use.tenant_id, workspace_id=use.workspace_id
+    )
+    verdict = policy.judge(use.tool, use.target_id, is_own=use.is_own)
+    return (Ruling(verdict, "allow"), policy.still_so) if verdict.decision == "allow" else None
+
+
+def _is_nobodys_page(run: Run) -> list[StillSo]:
+    """That no person has the page of the run's task, as `is_taken_over` asks."""
+    if run.task_id is None:
+        return []
+    taken = "NOT EXISTS (SELECT 1 FROM runs_task WHERE id = %s AND status = %s)"
+    return [StillSo(taken, (run.task_id, TaskStatus.TAKEOVER.value))]
+
+
+def _needs_place(use: ToolUse) -> bool:
+    tool = get_tool(use.tool) if use.is_own else None
+    return tool is None or tool.kind == "workspace"
+
+
+def _begin(
+    run: Run, use: ToolUse, call: MadeCall, *, opened: list[str]
+) -> Place | ToolFailed | Refused:
+    caller, find = caller_of(run), find_target if use.is_own else find_runner
+    try:
+        target = find(caller, use.target_id)
+        place = _place_on(run, use, target)
+    except PolicyDenied as denied:
+        record_refusal(run, use, denied)
+        return denied
+    except (ToolFailed, TargetNotFound) as failed:
+        return failed
+    keep_by_heart(caller, target)
+    if not open_call_of_run(call.call_id, begun(run, use, call), run):
+        raise LeaseLost(run.id)
+    opened.append(call.call_id)
+    return place
+
+
+def _place_on(run: Run, use: ToolUse, target: ExecutionTarget) -> Place:
+    """Return what a target is to a call: the folder that it works in, or the runner that performs
+    it.
+
+    Raises:
+        ToolFailed, Refused: It is not for this call.
+    """
+    caller, tool = caller_of(run), get_tool(use.tool) if use.is_own else None
+    if target.kind != (TargetKind.DOCKER_RUNNER if tool is None else TargetKind.WORKSPACE):
+        raise TargetNotFound(f"There is no such target {target.id} for {use.tool[:128]}.")
+    if tool is None:
+        return runner_of(target, caller)
+    chosen = run.options.get(DEVELOPER_TARGET)
+    place = open_target(caller, target, developer_target=chosen, tool=tool.name)
+    check_may_use(tool, place, trust=caller.trust)
+    return place
+
+
+def begun(run: Run, use: ToolUse, call: MadeCall) -> Deed:
+    """Return the audit row of a step's call that is about to be made."""
+    return call_records.begun(run, use.step_index or 0, call)

@@ -1,0 +1,111 @@
+"""The database of a fleet, by PostgreSQL's own programs. Who they log in as goes to them in their
+environment: a command line can be read by every user of a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from django.db import DatabaseError, connection, connections
+
+from runs.installation.home.errors import BackupProblem
+
+NAME = "database.dump"
+_SERVER = {
+    "HOST": "PGHOST",
+    "PORT": "PGPORT",
+    "USER": "PGUSER",
+    "PASSWORD": "PGPASSWORD",
+    "NAME": "PGDATABASE",
+}
+_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword")
+_OTHERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend'
+      AND pid <> pg_backend_pid()
+"""
+
+
+def dump(folder: Path) -> str:
+    """Write the database as it is at one moment; whoever writes meanwhile goes on writing."""
+    target = folder / NAME
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file", str(target))
+    return NAME
+
+
+def holds_data() -> bool:
+    """Tell whether the database has our tables already."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('django_migrations') IS NOT NULL")
+        return bool(cursor.fetchone()[0])
+
+
+def refuse_in_use() -> None:
+    """Look whether anybody else is connected.
+
+    Raises:
+        BackupProblem: Somebody is, or the database does not answer.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_OTHERS)
+            others = int(cursor.fetchone()[0])
+    except DatabaseError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise BackupProblem(f"The database of DATABASE_URL does not answer ({reason}).") from None
+    if others:
+        raise BackupProblem(
+            f"{others} other connections use the database of DATABASE_URL. Stop every web, worker"
+            " and scheduler, then repeat."
+        )
+
+
+def load(backup: Path) -> None:
+    """Replace what the database holds, in one transaction: all of it or nothing."""
+    connections.close_all()
+    _run(
+        "pg_restore",
+        "--clean",
+        "--if-exists",
+        "--no-owner",
+        "--no-privileges",
+        "--single-transaction",
+        "--exit-on-error",
+        "--dbname",
+        _environment()["PGDATABASE"],
+        str(backup / NAME),
+    )
+
+
+def _environment() -> dict[str, str]:
+    told = connection.settings_dict
+    asked = {name: str(told[key]) for key, name in _SERVER.items() if told.get(key)}
+    for option in _OPTIONS:
+        if option in told.get("OPTIONS", {}):
+            asked[f"PG{option.upper()}"] = str(told["OPTIONS"][option])
+    return {**os.environ, **asked}
+
+
+def _run(program: str, *arguments: str) -> None:
+    if shutil.which(program) is None:
+        raise BackupProblem(
+            f"{program} is not on PATH. Install PostgreSQL's client programs, of the server's"
+            " version or a newer one (Debian: `apt-get install postgresql-client`), then repeat."
+        )
+    done = subprocess.run(
+        [program, *arguments],
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        reason = (said or done.stderr.splitlines() or [f"exit {done.returncode}"])[0].strip()
+        raise BackupProblem(f"{program} failed, and nothing was changed: {reason[:300]}")

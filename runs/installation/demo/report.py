@@ -1,0 +1,128 @@
+"""Tell a person what a run brought: a table of the pages, where it all lies, and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from runs.installation.demo.follow import path_of
+
+PIPED_WIDTH = 100
+TITLE_CELLS = 32
+MANAGE = ".venv/bin/python manage.py"
+
+
+def show_pages(
+    console: Console, items: Sequence[Mapping[str, Any]], milliseconds: Mapping[int, int]
+) -> None:
+    """Print a row a page; fits 100 columns, also in a pipe, where a console would take 80."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    table.add_column("page", no_wrap=True)
+    table.add_column("title, or error")
+    table.add_column("type", no_wrap=True)
+    table.add_column("elements", justify="right", no_wrap=True)
+    table.add_column("sections", justify="right", no_wrap=True)
+    table.add_column("ms", justify="right", no_wrap=True)
+    for step, item in enumerate(items):
+        table.add_row(*(_plain(console, cell) for cell in _row(item, milliseconds.get(step))))
+    _wide_enough(console).print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _row(item: Mapping[str, Any], took_ms: int | None) -> tuple[str, ...]:
+    page = path_of(str(item.get("url", "")))
+    time = "" if took_ms is None else str(took_ms)
+    if not item.get("success"):
+        code = str((item.get("error") or {}).get("errorCode", "not read"))
+        return page, code, "", "", "", time
+    return (
+        page,
+        _shorten(str(item.get("title") or "")),
+        str(item.get("pageType") or ""),
+        _count(item.get("elementCount")),
+        _count(item.get("contentSections")),
+        time,
+    )
+
+
+def _count(value: object) -> str:
+    """Return a number, or how many there are of what is listed."""
+    return str(len(value)) if isinstance(value, list) else str(value if value is not None else "")
+
+
+def _shorten(text: str) -> str:
+    """Cut a title to the width of its column, counting wide characters as two."""
+    text = " ".join(text.split())
+    if cell_len(text) <= TITLE_CELLS:
+        return text
+    return set_cell_size(text, TITLE_CELLS - 3).rstrip() + "..."
+
+
+def _plain(console: Console, text: str) -> Text:
+    """Return text as the console can show it: no markup, no control codes, no foreign letters."""
+    visible = "".join(letter if letter.isprintable() else " " for letter in text)
+    return Text(visible.encode(console.encoding, "replace").decode(console.encoding))
+
+
+def _say(console: Console, label: str, style: str, text: str) -> None:
+    """Print a labelled line that is never broken, so that addresses in it can be copied."""
+    console.print(Text.assemble((label, style), _plain(console, text)), soft_wrap=True)
+
+
+def _wide_enough(console: Console) -> Console:
+    """Return the console, or where it is no terminal one of 100 columns on the same file."""
+    if console.is_terminal:
+        return console
+    return Console(file=console.file, width=PIPED_WIDTH, color_system=None)
+
+
+def show_notes(
+    console: Console, items: Sequence[Mapping[str, Any]], warnings: Sequence[str]
+) -> None:
+    """Print what is worth noticing: pages that led elsewhere, and the run's own warnings."""
+    console.print()
+    for note in [*_redirects(items), *warnings]:
+        _say(console, "  Note: ", "bold", note)
+
+
+def _redirects(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    notes = []
+    for item in items:
+        page = (item.get("pageInfo") or {}).get("page") or {}
+        asked, arrived = path_of(str(item.get("url", ""))), path_of(str(page.get("url", "")))
+        if page.get("url") and asked != arrived:
+            notes.append(f"{asked} led to {arrived}, and that page was read.")
+    return notes
+
+
+def show_addresses(
+    console: Console, run: Mapping[str, Any], *, base_url: str, login_path: str | None
+) -> None:
+    """Print where the run, its artifact and the admin site are found, and what to do next."""
+    summary = run.get("resultSummary") or "no summary"
+    lines = [("Run", f"{run['runId']}  {run['status']}: {summary}")]
+    if run["artifactIds"]:
+        content = f"{base_url}/api/v1/artifacts/{run['artifactIds'][0]}/content"
+        lines += [("Artifact", content), ("", f"needs a token: {MANAGE} create_token NAME")]
+    password = f"with a password that {MANAGE} createsuperuser sets"
+    lines += [
+        ("Admin", f"{base_url}/admin/"),
+        ("Log in", f"{base_url}{login_path}  (works once)" if login_path else password),
+        ("Go on", f"connect an agent host: {MANAGE} mcp_config"),
+    ]
+    console.print()
+    for name, value in lines:
+        _say(console, f"  {name:<10}", "bold", value)
+    console.print()
+
+
+def show_failure(console: Console, what: str, way_out: str) -> None:
+    """Print one sentence that says what failed and one that says what to do about it."""
+    _say(console, "  Failed: ", "bold red", what)
+    _say(console, "  Way out: ", "bold", way_out)

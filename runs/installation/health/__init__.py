@@ -1,0 +1,1 @@
+"""Health of an installation: the status behind /readyz and /metrics, and doctor's checks."""

@@ -1,0 +1,270 @@
+"""The checks of `manage.py doctor` that need no browser: what was found, and the way out."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from django.conf import settings
+from django.core.exceptions import SuspiciousFileOperation
+from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage, storages
+from django.db import DatabaseError, connection
+
+from runners.errors import ToolFailed
+from runs.installation.home import redis_server
+from runs.installation.home.errors import PortTaken
+from runs.installation.home.listen import FIRST_PORT, listen
+from runs.installation.home.paths import places
+from runs.installation.home.prepare import unapplied_migrations
+from runs.installation.home.safety import KEY_LENGTH_MIN
+from runs.installation.home.state import live_info
+from runs.queries.totals import missing_triggers, totals_astray
+
+Verdict = Literal["ok", "note", "bad"]
+MEGABYTE = 1024 * 1024
+FREE_BYTES_NEEDED = 200 * MEGABYTE
+FREE_BYTES_WANTED = 2048 * MEGABYTE
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+) \\?$")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found; `way_out` is there when it is not ok."""
+
+    verdict: Verdict
+    name: str
+    what: str
+    way_out: str = ""
+
+
+def check_parts() -> Iterator[Finding]:
+    """Yield a finding for every part but the browser, each as soon as it is known."""
+    yield check_python()
+    yield check_packages()
+    yield check_home()
+    yield check_keys()
+    yield check_database()
+    yield check_totals()
+    yield check_redis()
+    yield check_artifacts()
+    yield check_port()
+    yield check_stack()
+    yield check_egress()
+    yield check_llm()
+
+
+def check_python() -> Finding:
+    """Python itself."""
+    return Finding("ok", "python", f"{sys.version.split()[0]} ({sys.executable})")
+
+
+def check_packages() -> Finding:
+    """The installed packages against the pinned ones."""
+    lock = Path(settings.BASE_DIR) / "requirements.lock"
+    try:
+        lines = lock.read_text().splitlines()
+    except OSError:
+        return Finding("note", "packages", "requirements.lock is absent, so nothing was compared")
+    pins = [match.groups() for line in lines if (match := _PIN.match(line))]
+    wrong = [name for name, version in pins if _installed(name) != version]
+    if wrong:
+        what = f"{len(wrong)} of {len(pins)} are not as pinned: {', '.join(wrong[:5])}"
+        return Finding("bad", "packages", what, "Run `make setup`.")
+    return Finding("ok", "packages", f"{len(pins)} as pinned")
+
+
+def check_home() -> Finding:
+    """CONTINUITY_HOME: private, writable, with room."""
+    home: Path = settings.CONTINUITY_HOME
+    free = shutil.disk_usage(home).free
+    what = f"{home}, {free // MEGABYTE} MB free"
+    if not os.access(home, os.W_OK | os.X_OK):
+        way_out = "Set CONTINUITY_HOME to a folder of yours."
+        return Finding("bad", "home", f"{home} cannot be written", way_out)
+    if free < FREE_BYTES_NEEDED:
+        return Finding("bad", "home", what, "Free some space, or set CONTINUITY_HOME elsewhere.")
+    if free < FREE_BYTES_WANTED:
+        return Finding("note", "home", what, "Artifacts and screenshots will fill it soon.")
+    return Finding("ok", "home", what)
+
+
+def check_keys() -> Finding:
+    """The keys that seal secrets and sign sessions."""
+    keys: list[str] = settings.CONTINUITY_SECRET_KEYS
+    if min(map(len, keys)) < KEY_LENGTH_MIN:
+        return Finding(
+            "bad",
+            "keys",
+            "one is too short to be safe",
+            f"Set CONTINUITY_SECRET_KEYS to random keys of {KEY_LENGTH_MIN} characters or more.",
+        )
+    file = settings.CONTINUITY_HOME / "keys"
+    if file.exists() and file.stat().st_mode & 0o077:
+        return Finding("bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`.")
+    return Finding("ok", "keys", f"{len(keys)}, from {_key_source(file)}")
+
+
+def check_database() -> Finding:
+    """The database, its speed of answering aside: reachable, and as new as the code."""
+    kind = "SQLite" if connection.vendor == "sqlite" else "PostgreSQL"
+    where = connection.settings_dict["HOST"] or connection.settings_dict["NAME"]
+    try:
+        missing = unapplied_migrations()
+    except DatabaseError as error:
+        reason = str(error).strip().splitlines()[0]
+        return Finding("bad", "database", f"{kind}: {reason}", "Start it, or correct DATABASE_URL.")
+    if missing:
+        what = f"{kind} {where} lacks {len(missing)} migrations"
+        return Finding("bad", "database", what, "Run `manage.py migrate`.")
+    return Finding("ok", "database", f"{kind} {where}, schema up to date")
+
+
+def check_totals() -> Finding:
+    """How many runs there are, as the lists of runs tell it, against the rows themselves."""
+    try:
+        astray, lacking = totals_astray(), len(missing_triggers())
+    except DatabaseError:
+        return Finding("note", "totals", "not checked: see the database")
+    if astray or lacking:
+        what = f"{astray} totals of runs are wrong, {lacking} triggers are missing"
+        return Finding("bad", "totals", what, "Run `manage.py recount_runs`.")
+    return Finding("ok", "totals", "the lists of runs count what is there")
+
+
+def check_redis() -> Finding:
+    """Redis: the private one or, where REDIS_URL names one, that."""
+    if settings.REDIS_SOCKET is None:
+        return _check_shared_redis()
+    path = Path(settings.REDIS_SOCKET)
+    if redis_server.answers(path):
+        return Finding("ok", "redis", f"answers on {path}")
+    binary = redis_server.find_binary()
+    if binary is None:
+        return Finding(
+            "bad",
+            "redis",
+            "no redis-server or valkey-server was found",
+            "Install one (Debian: `apt-get install redis-server`), or set REDIS_URL.",
+        )
+    return Finding("ok", "redis", f"not running; `manage.py up` starts {binary}")
+
+
+def check_artifacts() -> Finding:
+    """The artifact storage: what is written there comes back."""
+    storage, probe = storages["artifacts"], uuid.uuid4().hex.encode()
+    name = f"doctor/{probe.decode()}"
+    kind = type(storage).__name__
+    try:
+        kept = storage.save(name, ContentFile(probe))
+        with storage.open(kept) as file:
+            same = file.read() == probe
+        storage.delete(kept)
+    except (OSError, SuspiciousFileOperation) as error:
+        what = f"{kind}: {type(error).__name__}: {str(error)[:200]}"
+        return Finding("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
+    if not same:
+        return Finding("bad", "artifacts", f"{kind} gave other bytes back", "Check the storage.")
+    if not settings.EMBEDDED and isinstance(storage, FileSystemStorage):
+        what = f"{storage.location}, written and read back: is it the same on every machine?"
+        way_out = "Else name a bucket, or a folder that all share: CONTINUITY_ARTIFACT_STORAGE."
+        return Finding("note", "artifacts", what, way_out)
+    return Finding("ok", "artifacts", f"{kind}, written and read back")
+
+
+def check_port() -> Finding:
+    """The web part's usual port."""
+    try:
+        listen(FIRST_PORT).close()
+    except PortTaken:
+        info = live_info()
+        if info is not None and info.url.endswith(f":{FIRST_PORT}"):
+            return Finding("ok", "port", f"{FIRST_PORT}, ours")
+        what = f"{FIRST_PORT} is in use by another program"
+        return Finding("note", "port", what, "`manage.py up` takes the next free one, and says so.")
+    return Finding("ok", "port", f"{FIRST_PORT} is free")
+
+
+def check_stack() -> Finding:
+    """What is up."""
+    info = live_info(places())
+    if info is None:
+        return Finding("ok", "stack", "not up; `manage.py up` starts it")
+    ill = [part.name for part in info.parts if part.state != "ready"]
+    if ill:
+        way_out = f"See {places().log(ill[0])}."
+        return Finding("bad", "stack", f"{info.url}; not ready: {', '.join(ill)}", way_out)
+    return Finding("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
+
+
+def check_egress() -> Finding:
+    """How far remote callers reach."""
+    opened = settings.CONTINUITY_EGRESS_ALLOW
+    if not opened:
+        return Finding("ok", "egress", "remote callers reach public addresses only")
+    what = f"remote callers also reach {', '.join(map(str, opened))}"
+    if any(place.includes_loopback for place in opened):
+        way_out = "That is this machine itself; name single ports in CONTINUITY_EGRESS_ALLOW."
+        return Finding("note", "egress", what, way_out)
+    return Finding("ok", "egress", what)
+
+
+def check_llm() -> Finding:
+    """The model that agent runs use, asked for a word; nothing else needs one."""
+    info = live_info(places())
+    if info is not None and info.model not in (None, settings.LLM.named):
+        return _other_model(info.model or "")
+    if not settings.LLM.model:
+        way_out = "For agents, set CONTINUITY_LLM_MODEL and what it needs (docs/agents.md)."
+        return Finding("note", "llm", "no model is set; only agents need one", way_out)
+    # Here alone: a model's library is a second that the other commands do not need.
+    from runners.llm.probe import ask_for_a_word
+
+    try:
+        told = asyncio.run(ask_for_a_word(settings.LLM))
+    except ToolFailed as failed:
+        way_out = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
+        return Finding("bad", "llm", failed.message, way_out)
+    return Finding("ok", "llm", told)
+
+
+def _other_model(of_stack: str) -> Finding:
+    """What agents have is what the stack was started with, whatever is set here."""
+    if not settings.LLM.model:
+        told = f"the stack that is up has {of_stack}; none is set here, so it was not asked"
+        return Finding("note", "llm", told, "Set CONTINUITY_LLM_… here as well to have it asked.")
+    told = f"{settings.LLM.named} is set here, but the stack that is up has {of_stack or 'none'}"
+    way_out = "It keeps what it was started with: end it, and start it anew from here."
+    return Finding("note", "llm", told, way_out)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _key_source(file: Path) -> str:
+    return "CONTINUITY_SECRET_KEYS" if os.environ.get("CONTINUITY_SECRET_KEYS") else str(file)
+
+
+def _check_shared_redis() -> Finding:
+    import redis  # a third of a second that the other commands do not need
+
+    address = re.sub(r"//[^@/]*@", "//…@", settings.REDIS_URL)
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3) as client:
+            version = client.info("server").get("redis_version")
+    except redis.RedisError as error:
+        return Finding("bad", "redis", f"{address}: {error}", "Start it, or correct REDIS_URL.")
+    return Finding("ok", "redis", f"{version} on {address}")

@@ -1,0 +1,58 @@
+"""Find a port for the web part and keep it: our socket outlives a restart of the part."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from runs.installation.home.errors import PortTaken
+
+FIRST_PORT = 8000
+_PORTS_TRIED = 100
+_BACKLOG = 2048
+
+
+def listen(port: int | None, host: str = "127.0.0.1") -> socket.socket:
+    """Listen on the port, or on the first free one from 8000 on when None.
+
+    Raises:
+        PortTaken: Somebody else listens there, or it is not for us, or it is none.
+    """
+    if port is not None:
+        if not 0 <= port <= 65535:
+            raise PortTaken(f"{port} is no port; --port takes a number from 1 to 65535.")
+        try:
+            return _bind(host, port)
+        except OSError as exc:
+            raise PortTaken(_reason(host, port, exc)) from exc
+    for candidate in range(FIRST_PORT, FIRST_PORT + _PORTS_TRIED):
+        try:
+            return _bind(host, candidate)
+        except OSError as exc:
+            if exc.errno != errno.EADDRINUSE:
+                raise PortTaken(_reason(host, candidate, exc)) from exc
+    return _bind(host, 0)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _reason(host: str, port: int, exc: OSError) -> str:
+    if exc.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} on {host} is in use by another program."
+            " Choose another with --port, or leave --port out to get a free one."
+        )
+    if exc.errno == errno.EACCES:
+        return f"Port {port} needs more rights than yours. Choose one above 1023 with --port."
+    return f"{host}:{port} cannot be listened on ({exc.strerror}). Choose another address."

@@ -1,0 +1,39 @@
+"""Refuse a start whose settings would expose the installation."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from decisions.security.loopback import is_loopback
+from runs.installation.home.errors import UnsafeStart
+
+KEY_LENGTH_MIN = 32
+_LOCAL_NAMES = {"127.0.0.1", "localhost", "[::1]"}
+
+
+def refuse_unsafe_start(host: str) -> None:
+    """Check the settings against the address to listen on.
+
+    Raises:
+        UnsafeStart: A secret key is too short to be one, or a public address comes with debug or
+            with the host names of a laptop.
+    """
+    if min(map(len, settings.CONTINUITY_SECRET_KEYS)) < KEY_LENGTH_MIN:
+        raise UnsafeStart(
+            f"CONTINUITY_SECRET_KEYS holds a key shorter than {KEY_LENGTH_MIN} characters, which"
+            " can be guessed. Make one with"
+            " `python3 -c 'import secrets; print(secrets.token_urlsafe(48))'`."
+        )
+    if is_loopback(host):
+        return
+    if settings.DEBUG:
+        raise UnsafeStart(
+            f"CONTINUITY_DEBUG is on and {host} is reachable from other machines, which would see"
+            " the code and its settings. Unset CONTINUITY_DEBUG, or listen on 127.0.0.1."
+        )
+    if not set(settings.ALLOWED_HOSTS) - _LOCAL_NAMES:
+        raise UnsafeStart(
+            f"{host} is reachable from other machines, but CONTINUITY_ALLOWED_HOSTS names none that"
+            " they may use. Set it to the names of this server, separated by commas, or listen on"
+            " 127.0.0.1."
+        )

@@ -1,0 +1,57 @@
+"""Join the stack of a home, or start one in the background."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from django.conf import settings
+
+from runs.installation.home.errors import StackProblem
+from runs.installation.home.paths import places
+from runs.installation.home.state import StackInfo, live_info
+
+START_TIMEOUT_S = 90.0
+
+
+def ensure_stack(timeout_s: float = START_TIMEOUT_S) -> StackInfo:
+    """Return the stack that lives on this home, started in the background when there is none.
+
+    Blocks until it is ready: a few milliseconds when it is, seconds when it has to start. Hold a
+    `Membership` before and as long as the stack has to stay. Any number of processes may call it at
+    once.
+
+    Raises:
+        StackProblem: It did not start in time; the message tells why, as `manage.py up` does.
+    """
+    at = places()
+    deadline = time.monotonic() + timeout_s
+    info = live_info(at)
+    if info is not None:
+        return info
+    command = [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), "up", "--background"]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise StackProblem(
+            f"The stack was not ready within {timeout_s:.0f} s.{_see_log()}"
+        ) from exc
+    while (info := live_info(at)) is None:
+        if done.returncode != 0 or time.monotonic() > deadline:
+            raise StackProblem(done.stderr.strip() or f"The stack did not start.{_see_log()}")
+        time.sleep(0.02)
+    return info
+
+
+def _see_log() -> str:
+    return f" Its log is {places().log('up')}."

@@ -1,0 +1,24 @@
+"""How much work there is, for whoever decides whether the stack is still needed."""
+
+from __future__ import annotations
+
+from django.db import Error, close_old_connections
+from django.db.models import Count
+
+from runs.models import Run
+from runs.queries.runs import has_active_runs
+
+
+def count_active_runs() -> dict[str, int]:
+    """Return how many runs of all workspaces are queued and running."""
+    found = Run.objects.filter(ended_at__isnull=True).values_list("status").annotate(Count("id"))
+    return {"queued": 0, "running": 0, **dict(found.order_by())}
+
+
+def is_work_left() -> bool:
+    """Tell whether a run is queued or running; True also when the database does not say."""
+    close_old_connections()
+    try:
+        return has_active_runs()
+    except Error:
+        return True

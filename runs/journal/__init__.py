@@ -1,0 +1,1 @@
+"""The step journal: what a worker records about steps, and how a run ends."""

@@ -1,0 +1,110 @@
+"""The sole writer of Run.status. The guard is the UPDATE's WHERE; status, events and audit commit
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+
+from decisions.audit.record import Deed
+from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
+from runs.lifecycle.session_lease import hold
+from runs.lifecycle.transition import apply
+from runs.models import TERMINAL, Run, RunStatus
+
+ALLOWED: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.FAILED, RunStatus.CANCELED}),
+    RunStatus.RUNNING: TERMINAL,
+    RunStatus.SUCCEEDED: frozenset(),
+    RunStatus.FAILED: frozenset(),
+    RunStatus.PARTIAL_SUCCESS: frozenset(),
+    RunStatus.CANCELED: frozenset(),
+}
+
+
+class InvalidTransition(Exception):
+    """The run is not where the caller thought, or the caller's lease is old; nothing was
+    written.
+    """
+
+
+def move(
+    change: Transition, to: RunStatus, *, actor: str, data: Mapping[str, Any] | None = None
+) -> None:
+    """Move a run to another status; commits with the caller's transaction, or by itself.
+
+    Args:
+        change: the guard under which the run may move, its present status among it, and what is
+            written with the move.
+        to: the next status.
+        actor: who moves it, for the audit row.
+        data: the data of the move's own event and audit row.
+
+    Raises:
+        InvalidTransition: The pair is not allowed, or the guard held no row.
+    """
+    run, only_from = change.run, RunStatus(change.guard["status"])
+    if to not in ALLOWED[only_from]:
+        raise InvalidTransition(f"{only_from} -> {to} is no transition")
+    ends = to in TERMINAL
+    values: dict[str, Any] = {**change.values, "status": to}
+    if ends:
+        values |= {"ready": False, "lease_owner": None, "waiting_for": None}
+        values |= {"pinned_worker": None, "ended_at": max(datetime.now(UTC), run.created_at)}
+    event = NewEvent(f"run.{to}" if ends else "run.started", data or {})
+    deed = Deed(event.type, actor, "run", run.id, run.tenant_id, run.workspace_id, data or {})
+    moved = replace(
+        change,
+        values=values,
+        events=[*change.events, event],
+        deeds=[*change.deeds, deed],
+        ended=ends,
+        unring=ends,
+        forget_secrets=ends and run.holds_secrets,
+    )
+    if apply(moved) is None:
+        raise InvalidTransition(f"{run.id} is not {only_from} under that lease")
+
+
+def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
+    """Give an unclaimed run, a free slot and the run's named session to a worker under a new epoch;
+    False: somebody was first, or no slot is free.
+
+    A queued run starts, and these steps with it; one that lost its worker or waited for a person
+    goes on.
+    """
+    data = {"attempt": run.times_lost + 1, "workerId": worker_id}
+    values: dict[str, Any] = {"lease_owner": worker_id, "epoch": Plus(1), "waiting_for": None}
+    starts = run.status == RunStatus.QUEUED
+    if starts:
+        values |= {"status": RunStatus.RUNNING, "started_at": datetime.now(UTC)}
+    event = NewEvent("run.started" if starts else "run.resumed", data)
+    place = run.tenant_id, run.workspace_id
+    guard = {"status": run.status, "epoch": run.epoch, "ready": True, "lease_owner": None}
+    told = [event, *(said for step in steps for said in step.events)]
+    change = Transition(
+        run,
+        guard,
+        values,
+        events=told,
+        steps=steps,
+        deeds=[Deed(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
+        worker_id=worker_id,
+        epoch=run.epoch + 1,
+        take_slot=True,
+        unring=True,
+    )
+    return apply(change) is not None if run.owns_session else _lease_with_session(change)
+
+
+def _lease_with_session(change: Transition) -> bool:
+    with transaction.atomic():
+        leased = hold(change.run, change.worker_id) and apply(change) is not None
+        if not leased:
+            transaction.set_rollback(True)
+    return leased

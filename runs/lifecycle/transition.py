@@ -1,0 +1,199 @@
+"""The one way in which a run's rows change: a guarded update and all that belongs to it, or
+nothing.
+
+`apply` writes a Transition. On PostgreSQL it is one statement (runs/lifecycle/transition_sql.py),
+several
+times faster than statement by statement; elsewhere, the form below. A test holds both to the same
+rows.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F, Q
+
+from artifacts.models import Artifact
+from artifacts.services import artifact_rows, start_expiry
+from decisions.audit.record import Deed, entry_for
+from decisions.models import AuditEntry
+from runs.events.notify import announce
+from runs.lifecycle import slots, transition_sql
+from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
+from runs.lifecycle.in_flight_calls import cut_calls, forget_calls
+from runs.lifecycle.returning import not_before, update_returning
+from runs.lifecycle.step_rows import new_rows
+from runs.models import (
+    OutboxEntry,
+    Run,
+    RunEvent,
+    RunSecret,
+    RunStep,
+    StepStatus,
+    Webhook,
+    WebhookDelivery,
+    delivery_id,
+)
+from runs.signals import run_of_task_changed
+
+
+class _NoSlot(Exception):
+    """Every slot is taken: nothing of the transition may stay."""
+
+
+def apply(change: Transition) -> int | None:
+    """Write the transition in the caller's transaction, or in one of its own; wake listeners after
+    the commit.
+
+    Returns the run's last seq, or None where the guard (or a free slot) was missing: then nothing
+    was written.
+    """
+    in_one = connection.vendor == "postgresql"  # closes are part of the statement
+    if change.cuts or (change.closes and not in_one) or change.run.task_id:
+        with transaction.atomic():
+            last_seq = _write(change)
+            if last_seq is not None:
+                _settle_calls(change, closed=in_one)
+                if change.run.task_id:
+                    run_of_task_changed.send(Run, change=change)
+    else:
+        last_seq = _write(change)
+    if last_seq is not None:
+        announce(change.run.id, last_seq, [event.type for event in change.events])
+    return last_seq
+
+
+def _write(change: Transition) -> int | None:
+    now = datetime.now(UTC)
+    if connection.vendor == "postgresql":
+        return transition_sql.apply(change, now)
+    try:
+        with transaction.atomic():
+            return _apply(change, now)
+    except _NoSlot:
+        return None
+
+
+def _settle_calls(change: Transition, *, closed: bool) -> None:
+    if change.closes and not closed:
+        forget_calls(change.closes)
+    if change.cuts:
+        cut_calls(change.run.id, change.cuts)
+
+
+def insert_run(
+    run: Run, steps: list[RunStep], event: NewEvent, deed: Deed, bell: OutboxEntry | None
+) -> None:
+    """Write a new run with its steps, its first event, its audit row and, if it may be claimed, its
+    doorbell, in the caller's transaction or one of its own; on PostgreSQL as one statement.
+    """
+    first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
+    if connection.vendor == "postgresql":
+        transition_sql.insert_run(run, steps, first, entry_for(deed), bell)
+    else:
+        with transaction.atomic():
+            run.save(force_insert=True)
+            RunStep.objects.bulk_create(steps)
+            first.save(force_insert=True)
+            entry_for(deed).save(force_insert=True)
+            if bell is not None:
+                bell.save(force_insert=True)
+    # Nobody can be listening yet: the run's id is not known outside this transaction.
+
+
+def _apply(change: Transition, now: datetime) -> int | None:
+    values = {
+        name: F(name) + value.amount if isinstance(value, Plus) else value
+        for name, value in change.values.items()
+    }
+    values["last_seq"] = F("last_seq") + len(change.events)
+    values["updated_at"] = not_before("updated_at", now)
+    guard = {
+        f"{name}__isnull" if value is None else name: True if value is None else value
+        for name, value in change.guard.items()
+    }
+    rows = Run.objects.filter(id=change.run.id, **guard)
+    changed = update_returning(rows, values, ("last_seq",))
+    if not changed:
+        return None
+    last_seq = int(changed[0][0])
+    _belongings(change)
+    first = last_seq - len(change.events) + 1
+    RunEvent.objects.bulk_create(
+        RunEvent(run_id=change.run.id, seq=seq, type=event.type, at=now, data=dict(event.data))
+        for seq, event in enumerate(change.events, start=first)
+    )
+    RunStep.objects.bulk_create(new_rows(change, now))
+    for step in change.steps:
+        if step.new is not None:
+            continue
+        rows_of_step = RunStep.objects.filter(run_id=change.run.id, index=step.index)
+        rows_of_step.update(**_step_values(step, change, now))
+    if change.ended:
+        start_expiry(change.run.id, now)
+        _tell_webhooks(change.run.id, now)
+    run = change.run
+    Artifact.objects.bulk_create(
+        artifact_rows(
+            change.blobs,
+            tenant_id=run.tenant_id,
+            workspace_id=run.workspace_id,
+            run_id=run.id,
+            ended_at=now if change.ended else None,
+        )
+    )
+    AuditEntry.objects.bulk_create(entry_for(deed) for deed in change.deeds)
+    return last_seq
+
+
+def _belongings(change: Transition) -> None:
+    run = change.run
+    if change.take_slot:
+        taken = slots.take_slot(
+            run_id=run.id,
+            workspace_id=run.workspace_id,
+            worker_id=change.worker_id,
+            epoch=change.epoch,
+        )
+        if taken is None:
+            raise _NoSlot
+    if change.free_slot:
+        slots.release_slot(run.id, epoch=change.epoch)
+    if change.unring:
+        OutboxEntry.objects.filter(run_id=run.id).delete()
+    if change.forget_secrets:
+        RunSecret.objects.filter(run_id=run.id).delete()
+
+
+def _tell_webhooks(run_id: str, now: datetime) -> None:
+    """Write a delivery for every webhook that is to be told of a run that has just ended."""
+    run = Run.objects.only("workspace_id", "options", "status").get(id=run_id)
+    told = Q(every_run=True) | Q(id=run.options.get("webhookId"))
+    hooks = Webhook.objects.filter(told, workspace_id=run.workspace_id, disabled_at__isnull=True)
+    WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(
+            id=delivery_id(run_id, hook_id),
+            webhook_id=hook_id,
+            run_id=run_id,
+            event=f"run.{run.status}",
+            next_try_at=now,
+            created_at=now,
+        )
+        for hook_id in hooks.values_list("id", flat=True)
+    )
+
+
+def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[str, Any]:
+    """Return the columns that a journal line sets."""
+    values: dict[str, Any] = {"status": step.status, "epoch": change.epoch}
+    if step.status == StepStatus.STARTED:
+        return values | {
+            "owner": change.worker_id,
+            "started_at": now,
+            "attempts": F("attempts") + 1,
+        }
+    if step.status == StepStatus.PENDING:
+        return values | {"paused": step.paused}
+    return values | {"output": step.output, "error": step.error, "ended_at": now}

@@ -1,0 +1,153 @@
+"""The evidence of one run as one file: what was asked, what was done and kept, what was decided,
+and its part of the audit log with the seals. `manage.py verify_audit --bundle` checks it offline.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from django.db.models import Q
+
+from artifacts.models import Artifact
+from artifacts.selectors import describe, is_expired
+from artifacts.storage.blobs import open_blob
+from decisions.audit.bundle import Record, bundle_lines
+from decisions.audit.query import audit_records, bundle_head
+from decisions.audit.record import Deed, record
+from decisions.errors import RunNotFound
+from decisions.identity.principals import Principal
+from decisions.models import AuditEntry, Confirmation, Decision
+from runs.models import Run, RunEvent, RunStep
+
+EVIDENCE_NAME = "{}.evidence.jsonl"
+PIECE_BYTES = 192 * 1024
+PORTION = 200
+# Columns of a decision that no reader needs: which of them stand for the same deed is in the rest.
+_NOT_TOLD = frozenset({"deed_key", "token_digest"})
+
+
+def export_evidence(
+    *, principal: Principal, run_id: str, contents: bool = False
+) -> Iterator[bytes]:
+    """Return the lines of a run's evidence, also of a run past its time to live. That it was made
+    is audited, and committed before the first line.
+
+    Args:
+        contents: with the bytes of its artifacts, not their digests alone.
+
+    Raises:
+        RunNotFound: Unknown, another workspace's, or past its retention.
+    """
+    for scope in ("audit:read", "runs:read", *(["artifacts:read"] if contents else [])):
+        principal.require(scope)
+    run = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
+    if run is None:
+        raise RunNotFound(f"There is no run {run_id[:64]}.")
+    record(
+        Deed(
+            "run.evidence_exported",
+            principal.id,
+            "run",
+            run.id,
+            run.tenant_id,
+            run.workspace_id,
+            {"contents": contents},
+        )
+    )
+    head = bundle_head("run", made_by=principal.id, runId=run.id, contents=contents)
+    return bundle_lines(head, _records(run, contents=contents))
+
+
+def _records(run: Run, *, contents: bool) -> Iterator[Record]:
+    return chain(
+        [{"type": "run", **_columns(run)}],
+        _steps(run),
+        _events(run),
+        _artifacts(run, contents=contents),
+        _decisions(run),
+        _audit(run),
+    )
+
+
+def _columns(row: Any) -> Record:
+    """Return a row's columns under their names of JSON; secrets are in none of them."""
+    told = {
+        field.attname: getattr(row, field.attname)
+        for field in row._meta.concrete_fields
+        if field.attname not in _NOT_TOLD
+    }
+    return {_camel(name): _plain(value) for name, value in told.items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+
+
+def _steps(run: Run) -> Iterator[Record]:
+    after = -1
+    while found := list(
+        RunStep.objects.filter(run=run, index__gt=after).order_by("index")[:PORTION]
+    ):
+        yield from ({"type": "step", **_columns(step)} for step in found)
+        after = found[-1].index
+
+
+def _events(run: Run) -> Iterator[Record]:
+    """Yield the log up to where it was at the start: what comes later is not waited for."""
+    after = 0
+    upto = RunEvent.objects.filter(run=run, seq__lte=run.last_seq)
+    while found := list(upto.filter(seq__gt=after).order_by("seq")[:PORTION]):
+        for event in found:
+            at = _plain(event.at)
+            yield {
+                "type": "event",
+                "seq": event.seq,
+                "event": event.type,
+                "at": at,
+                "data": event.data,
+            }
+        after = found[-1].seq
+
+
+def _artifacts(run: Run, *, contents: bool) -> Iterator[Record]:
+    for row in list(Artifact.objects.filter(run_id=run.id).order_by("created_at", "id")):
+        told = {"type": "artifact", **describe(row), "stepIndex": row.step_index}
+        file = None
+        if contents and not is_expired(row):
+            file = open_blob(row.sha256, size_bytes=row.size_bytes)
+        if file is None:
+            yield told
+            continue
+        yield {**told, "contentFollows": True}
+        with file:
+            for piece in iter(partial(file.read, PIECE_BYTES), b""):
+                yield {"type": "content", "data": base64.b64encode(piece).decode()}
+
+
+def _decisions(run: Run) -> Iterator[Record]:
+    for decision in list(Decision.objects.filter(run_id=run.id).order_by("id")):
+        said = Confirmation.objects.filter(decision=decision).first()
+        confirmation = _columns(said) if said else None
+        yield {"type": "decision", **_columns(decision), "confirmation": confirmation}
+
+
+def _audit(run: Run) -> Iterator[Record]:
+    """Yield the rows about the run, its artifacts and its decisions."""
+    artifacts = Artifact.objects.filter(run_id=run.id).values_list("id", flat=True)
+    decided = Decision.objects.filter(run_id=run.id).values_list("id", flat=True)
+    about: Iterable[str] = [run.id, *artifacts]
+    rows = AuditEntry.objects.filter(workspace_id=run.workspace_id).filter(
+        Q(resource_id__in=about)
+        | Q(resource_type="decision", resource_id__in=[str(number) for number in decided])
+    )
+    return audit_records(rows)

@@ -1,0 +1,1 @@
+"""The scheduler process: periodic maintenance jobs and their intervals."""

@@ -1,1 +1,0 @@
-"""Backups of an installation, and their way back: `manage.py backup`, `manage.py restore`."""

@@ -1,0 +1,1 @@
+"""The task templates, one file each; adding a template is adding a file here."""

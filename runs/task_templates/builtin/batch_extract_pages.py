@@ -1,0 +1,181 @@
+"""Read many pages: their elements and their text, several at once (runs.md,
+`batch_extract_pages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from runners.browser.vocabulary import ExtractOptions
+from runners.tools.base import Closed
+from runs.models import RunStatus
+from runs.task_templates.outcomes import LONGEST_MS, common_error, next_actions, warnings_of_items
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+SHARED_URLS = 30  # a batch from this size on is worth the other workers' while
+AGAIN_URLS = 50  # a longer list would fill the answer: who wants more has the items
+SYNC_URLS = 10  # mode auto waits for the result up to this many
+
+
+class BatchExtractPagesInputs(Closed):
+    """What to read, and how much of each page."""
+
+    urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
+        min_length=1, max_length=1000, description="http(s) addresses; each is one step of the run."
+    )
+    extract: ExtractOptions | None = Field(
+        default=None, description="How much of each page to return."
+    )
+    concurrency: int = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
+
+
+@template
+class BatchExtractPages(TaskTemplate):
+    """One step a url; a page that cannot be read is a failed item, never a refused run."""
+
+    template_id = "batch_extract_pages"
+    name = "Read a batch of pages"
+    description = (
+        "Open each url in a real browser and return its title, type, interactive elements"
+        " and readable text in sections."
+        " Pages that fail are reported item by item; the others are kept."
+    )
+    inputs_model: ClassVar[type[BaseModel]] = BatchExtractPagesInputs
+    example_inputs = (
+        {"urls": ["https://example.com/"]},
+        {
+            "urls": ["https://example.com/", "https://example.org/"],
+            "concurrency": 2,
+            "extract": {"pageInfo": False, "content": True, "maxContentLength": 8000},
+        },
+    )
+    result_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "summary": {
+                "type": "object",
+                "properties": {
+                    "total": {"type": "integer"},
+                    "succeeded": {"type": "integer"},
+                    "failed": {"type": "integer"},
+                },
+                "required": ["total", "succeeded", "failed"],
+            },
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "url": {"type": "string"},
+                        "title": {"type": ["string", "null"]},
+                        "pageType": {"type": ["string", "null"]},
+                        "elementCount": {"type": "integer"},
+                        "contentSections": {"type": "integer"},
+                        "content": {"type": ["object", "null"]},
+                        "pageInfo": {"type": ["object", "null"]},
+                        "success": {"type": "boolean"},
+                        "error": {"type": ["object", "null"]},
+                    },
+                    "required": ["url", "success", "error"],
+                },
+            },
+        },
+        "required": ["summary", "items"],
+    }
+    uses_browser = True
+    stops_at_failed_step = False
+    step_retries = 1
+    limits = {"maxUrls": 1000, "maxConcurrency": 5}
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return one reading step a url, in the order given."""
+        return [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Read one page."""
+        args = {"url": step.input["url"]}
+        if ctx.inputs.get("extract"):
+            args["extract"] = ctx.inputs["extract"]
+        return await ctx.call("read_page", args)
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Return every item, and a status that tells whether all, some or none were read."""
+        items = [_item(step) for step in steps]
+        succeeded = sum(step.succeeded for step in steps)
+        failed = len(items) - succeeded
+        counts = {"total": len(items), "succeeded": succeeded, "failed": failed}
+        summary = f"{succeeded} of {len(items)} pages read" + (
+            f", {failed} failed" if failed else ""
+        )
+        actions = _read_again(self.template_id, inputs, steps)
+        if not succeeded:
+            error = common_error(items, steps)
+            actions = actions or next_actions(
+                error, template_id=self.template_id, inputs=inputs, again=True
+            )
+            return Conclusion(RunStatus.FAILED, error=error, summary=summary, next_actions=actions)
+        return Conclusion(
+            RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED,
+            result={"summary": counts, "items": items},
+            summary=summary,
+            warnings=warnings_of_items(steps),
+            next_actions=actions,
+        )
+
+    def concurrency(self, inputs: Mapping[str, Any]) -> int:
+        """Return the tabs asked for."""
+        return int(inputs.get("concurrency", 3))
+
+    def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
+        """Share a large batch among the workers."""
+        return len(inputs["urls"]) >= SHARED_URLS
+
+    def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
+        """Wait for a handful of pages, not for hundreds."""
+        return len(inputs["urls"]) <= SYNC_URLS
+
+
+def _read_again(
+    template_id: str, inputs: Mapping[str, Any], steps: Sequence[StepView]
+) -> list[dict[str, Any]]:
+    """Return the call that reads what another try may read, where it is short enough to be made."""
+    urls = [
+        step.input["url"]
+        for step in steps
+        if not step.succeeded and (step.error is None or step.error.get("retryable"))
+    ]
+    if not 0 < len(urls) <= AGAIN_URLS:
+        return []
+    args = {
+        "templateId": template_id,
+        "inputs": {**inputs, "urls": urls},
+        "options": {"mode": "async", "timeoutMs": LONGEST_MS},
+    }
+    kept = "" if len(urls) == len(steps) else "; what was read stays with this run"
+    reason = f"Read the {len(urls)} that are missing again{kept}."
+    return [{"tool": "run_task_template", "args": args, "reason": reason}]
+
+
+def _item(step: StepView) -> dict[str, Any]:
+    read = step.output or {}
+    return {
+        "url": step.input["url"],
+        "title": read.get("title"),
+        "pageType": read.get("pageType"),
+        "elementCount": read.get("elementCount", 0),
+        "contentSections": read.get("contentSections", 0),
+        "content": read.get("content"),
+        "pageInfo": read.get("pageInfo"),
+        "success": step.succeeded,
+        "error": step.error,
+    }

@@ -1,0 +1,240 @@
+"""Log in by a form and keep the session for other runs (runs.md, `login_keep_session`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, StrictStr, model_validator
+
+from runners.browser.vocabulary import Locator, WaitCondition
+from runners.tools.base import Closed, Effect
+from runs.models import RunStatus
+from runs.task_templates.outcomes import warnings_of
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+OPEN, USERNAME, PASSWORD, SEND, CHECK = range(5)
+FIELD_OF = {USERNAME: "username", PASSWORD: "password", SEND: "submit"}
+FIELD_NOT_FOUND = "TPL_LOGIN_FIELD_NOT_FOUND"
+RECOVERY = "Adjust the mapping of the login fields, or the words that locate them."
+
+
+class Credentials(Closed):
+    """Whom to log in; sealed at once, and deleted as soon as the form is sent."""
+
+    username: StrictStr = Field(
+        min_length=1, max_length=1024, json_schema_extra={"writeOnly": True}
+    )
+    password: StrictStr = Field(
+        min_length=1, max_length=1024, json_schema_extra={"writeOnly": True, "format": "password"}
+    )
+
+
+class LoginFields(Closed):
+    """Where the credentials go: a locator each, or in short all selectors, or all words."""
+
+    username: Locator | None = None
+    password: Locator | None = None
+    submit: Locator | None = Field(
+        default=None, description="The button; without it the one of the form that was filled."
+    )
+    mode: Literal["selector", "semantic"] | None = Field(
+        default=None, description="The short form: what the fields below it hold."
+    )
+    username_selector: StrictStr | None = Field(
+        default=None, alias="usernameSelector", min_length=1, max_length=2000
+    )
+    password_selector: StrictStr | None = Field(
+        default=None, alias="passwordSelector", min_length=1, max_length=2000
+    )
+    submit_selector: StrictStr | None = Field(
+        default=None, alias="submitSelector", min_length=1, max_length=2000
+    )
+    username_query: StrictStr | None = Field(
+        default=None, alias="usernameQuery", min_length=1, max_length=500
+    )
+    password_query: StrictStr | None = Field(
+        default=None, alias="passwordQuery", min_length=1, max_length=500
+    )
+    submit_query: StrictStr | None = Field(
+        default=None, alias="submitQuery", min_length=1, max_length=500
+    )
+
+    @model_validator(mode="after")
+    def _names_both(self) -> LoginFields:
+        for name in ("username", "password"):
+            if self.locator(name) is None:
+                raise ValueError(f"it does not say which field is the {name}")
+        return self
+
+    def locator(self, name: str) -> Locator | None:
+        """Return the locator of `username`, `password` or `submit`."""
+        whole: Locator | None = getattr(self, name)
+        if whole is not None or self.mode is None:
+            return whole
+        kind = "selector" if self.mode == "selector" else "query"
+        text = getattr(self, f"{name}_{kind}")
+        return None if text is None else Locator.model_validate({"mode": self.mode, kind: text})
+
+
+class LoginKeepSessionInputs(Closed):
+    """The page with the form, what goes where, and how to tell that it worked."""
+
+    start_url: StrictStr = Field(
+        alias="startUrl", min_length=1, max_length=8192, description="The page with the form."
+    )
+    credentials: Credentials
+    fields: LoginFields
+    success_indicator: WaitCondition | None = Field(
+        default=None,
+        alias="successIndicator",
+        description="What is true only once the login worked; without it loginState is unknown.",
+    )
+
+
+@template
+class LoginKeepSession(TaskTemplate):
+    """Five steps on one page; the session stays, also where the login failed."""
+
+    template_id = "login_keep_session"
+    name = "Log in and keep the session"
+    description = (
+        "Fill in a login form in a real browser and keep the browser session: its sessionId lets"
+        " later runs work as the one who is logged in. The credentials are sealed, used once and"
+        " deleted; such a run cannot be retried, submit it again instead."
+    )
+    inputs_model: ClassVar[type[BaseModel]] = LoginKeepSessionInputs
+    example_inputs = (
+        {
+            "startUrl": "https://example.com/login",
+            "credentials": {"username": "alice", "password": "correct horse"},
+            "fields": {
+                "username": {"mode": "semantic", "query": "user name"},
+                "password": {"mode": "semantic", "query": "password"},
+            },
+            "successIndicator": {"type": "textIncludes", "value": "Log out"},
+        },
+    )
+    result_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "success": {"type": "boolean"},
+            "sessionId": {"type": "string"},
+            "finalUrl": {"type": "string"},
+            "title": {"type": "string"},
+            "loginState": {"type": "string", "enum": ["authenticated", "unknown"]},
+            "cookiesSaved": {"type": "boolean"},
+        },
+        "required": ["success", "sessionId", "finalUrl", "title", "loginState", "cookiesSaved"],
+    }
+    trust_levels = ("local",)
+    uses_browser = True
+    shares_page = True
+    keeps_session = True
+    limits = {"steps": 5}
+
+    def session_name(self, inputs: Mapping[str, Any]) -> str:
+        """Return the host that it is logged in at."""
+        return (urlsplit(inputs["startUrl"]).hostname or self.name)[:128]
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return the five steps."""
+        place = {"url": inputs["startUrl"]}
+        return [
+            StepPlan("open the login page", place),
+            StepPlan("fill in the username", place, needs_secrets=True),
+            StepPlan("fill in the password", place, needs_secrets=True),
+            StepPlan("send the form", place, Effect.ONCE, needs_secrets=True),
+            # Fills in nothing, but what it says of the page must be masked, also after a wait.
+            StepPlan("check the login", place, needs_secrets=True),
+        ]
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Do the step that bears this name."""
+        names = [planned.name for planned in self.plan(ctx.inputs)]
+        index = names.index(step.name)
+        if index == OPEN:
+            opened = await ctx.call("open_page", {"url": step.input["url"]})
+            return {**opened, "sessionId": ctx.session_id}
+        if index == CHECK:
+            indicator = ctx.inputs.get("successIndicator")
+            return await ctx.call("check_login", {"indicator": indicator})
+        fields = LoginFields.model_validate(ctx.inputs["fields"])
+        place = fields.locator(FIELD_OF[index])
+        args: dict[str, Any] = {}
+        if place is not None:
+            args["locator"] = place.model_dump(exclude_none=True)
+        if index == SEND:
+            return await ctx.call("submit_form", args)
+        return await ctx.call("fill_field", args | {"secret": f"credentials.{FIELD_OF[index]}"})
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Return the login, or why there is none."""
+        failed = next((step for step in steps if step.error is not None), None)
+        session_id = str((steps[OPEN].output or {}).get("sessionId", ""))
+        if failed is not None or not steps[CHECK].succeeded:
+            return _not_logged_in(inputs, failed or steps[CHECK], session_id)
+        checked = steps[CHECK].output or {}
+        state = "authenticated" if checked["met"] else "unknown"
+        result = {
+            "success": True,
+            "sessionId": session_id,
+            "finalUrl": checked["url"],
+            "title": checked["title"],
+            "loginState": state,
+            "cookiesSaved": checked["cookies"] > 0,
+        }
+        said = "Logged in" if checked["met"] else "The login form was sent"
+        use = {
+            "templateId": "batch_extract_pages",
+            "sessionId": session_id,
+            "inputs": {"urls": [checked["url"]]},
+        }
+        return Conclusion(
+            RunStatus.SUCCEEDED,
+            result=result,
+            summary=f"{said}; the session {session_id} is kept",
+            warnings=warnings_of(steps),
+            next_actions=[_action(use, "Read pages as the one who is logged in.")],
+        )
+
+
+def _not_logged_in(inputs: Mapping[str, Any], step: StepView, session_id: str) -> Conclusion:
+    cause = step.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "It was not done."}
+    error = {**cause, "step": {"step": step.index, "name": step.name}}
+    actions: list[Mapping[str, Any]] = []
+    if step.index in FIELD_OF and cause["errorCode"] == "ELEMENT_NOT_FOUND":
+        field = FIELD_OF[step.index]
+        details = {**(cause.get("details") or {}), "field": field}
+        error |= {
+            "errorCode": FIELD_NOT_FOUND,
+            "message": f"The login form has no {field} that fits: {cause['message']}",
+            "details": {**details, "causeCode": "ELEMENT_NOT_FOUND"},
+            "retryable": False,
+            "recovery": RECOVERY,
+        }
+        look = {
+            "templateId": "batch_extract_pages",
+            "sessionId": session_id,
+            "inputs": {"urls": [inputs["startUrl"]]},
+        }
+        actions.append(_action(look, "See which fields the page has."))
+    picture = (cause.get("details") or {}).get("screenshotArtifactId")
+    if picture:
+        why = "See what the page showed."
+        actions.append({"tool": "get_artifact", "args": {"artifactId": picture}, "reason": why})
+    return Conclusion(
+        RunStatus.FAILED, error=error, summary=str(error["message"]), next_actions=actions
+    )
+
+
+def _action(args: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    return {"tool": "run_task_template", "args": args, "reason": reason}

@@ -1,0 +1,253 @@
+"""Read a few pages side by side and say in what they differ (runs.md, `multi_tab_compare`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from runners.tools.base import Closed, Whole
+from runs.models import RunStatus
+from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
+from runs.task_templates.page_inputs import CONTENT, PAGE_INFO, Extract
+from runs.task_templates.registry import (
+    Conclusion,
+    StepContext,
+    StepPlan,
+    StepView,
+    TaskTemplate,
+    template,
+)
+
+TOP_SECTIONS = 3
+SECTIONS_LENGTH = 20_000  # characters of content that are read for their headings alone
+Compared = Literal["title", "elementCount", "topSections"]
+FIELDS: tuple[Compared, ...] = ("title", "elementCount", "topSections")
+
+
+class Compare(Closed):
+    """What to compare, and how exactly."""
+
+    fields: list[Compared] = Field(
+        default=list(FIELDS),
+        min_length=1,
+        max_length=3,
+        description="All three by default.",
+        json_schema_extra={"uniqueItems": True},
+    )
+    top_sections: Whole = Field(
+        default=TOP_SECTIONS,
+        ge=1,
+        le=20,
+        alias="topSections",
+        description="How many headings of each page are compared.",
+    )
+    numeric_tolerance: float = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        alias="numericTolerance",
+        description="Element counts that differ by no more than this are the same.",
+    )
+
+
+class MultiTabCompareInputs(Closed):
+    """Which pages, and what to compare."""
+
+    urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
+        min_length=2,
+        max_length=10,
+        description="http(s) addresses, each another; each is one step of the run.",
+        json_schema_extra={"uniqueItems": True},
+    )
+    extract: Extract = None
+    compare: Compare | None = Field(default=None, description="By default all fields, exactly.")
+    concurrency: Whole = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
+
+
+@template
+class MultiTabCompare(TaskTemplate):
+    """One step a url, and a last one that compares what they left."""
+
+    template_id = "multi_tab_compare"
+    name = "Compare pages"
+    description = (
+        "Open two to ten pages side by side and return a snapshot of each and in what they differ:"
+        " title, number of usable elements, first headings. Pages that fail are reported one by"
+        " one; the others are compared."
+    )
+    inputs_model: ClassVar[type[BaseModel]] = MultiTabCompareInputs
+    example_inputs = (
+        {"urls": ["https://example.com/", "https://example.org/"]},
+        {
+            "urls": ["https://example.com/", "https://example.org/"],
+            "compare": {"fields": ["title", "elementCount"], "numericTolerance": 2},
+        },
+    )
+    result_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "summary": {
+                "type": "object",
+                "properties": {
+                    "total": {"type": "integer"},
+                    "succeeded": {"type": "integer"},
+                    "failed": {"type": "integer"},
+                    "differences": {"type": "integer"},
+                    "comparedFields": {"type": "array", "items": {"enum": list(FIELDS)}},
+                },
+                "required": ["total", "succeeded", "failed", "differences", "comparedFields"],
+            },
+            "snapshots": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "url": {"type": "string"},
+                        "title": {"type": ["string", "null"]},
+                        "pageType": {"type": ["string", "null"]},
+                        "elementCount": {"type": "integer"},
+                        "topSections": {"type": "array", "items": {"type": "string"}},
+                        "pageInfo": PAGE_INFO,
+                        "content": CONTENT,
+                        "success": {"type": "boolean"},
+                        "error": {"type": ["object", "null"]},
+                    },
+                    "required": ["url", "success", "error"],
+                },
+            },
+            "diffs": {
+                "type": "array",
+                "description": "Only fields that differ.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "field": {"enum": list(FIELDS)},
+                        "same": {"const": False},
+                        "values": {"type": "object", "description": "By url."},
+                        "delta": {"type": "integer", "description": "Greatest minus smallest."},
+                        "changedPositions": {
+                            "type": "array",
+                            "items": {"type": "integer"},
+                            "description": "Places in topSections that differ; 0 is the first.",
+                        },
+                    },
+                    "required": ["field", "same", "values"],
+                },
+            },
+        },
+        "required": ["summary", "snapshots", "diffs"],
+    }
+    uses_browser = True
+    last_step_waits = True
+    stops_at_failed_step = False
+    step_retries = 1
+    limits = {"minUrls": 2, "maxUrls": 10, "maxTopSections": 20, "maxConcurrency": 5}
+
+    def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
+        """Return one reading step a url, and the comparison."""
+        reads = [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
+        return [*reads, StepPlan(f"compare {len(reads)} pages", {"do": "compare"})]
+
+    async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
+        """Read one page, or compare those that were read."""
+        if step.input.get("do") == "compare":
+            read = [done for done in ctx.earlier if done.succeeded]
+            return {"diffs": differences(read, _rules(ctx.inputs))}
+        wanted = ctx.inputs.get("extract")
+        extract = {**(wanted or {"pageInfo": False}), "content": True}
+        if not (wanted or {}).get("content", bool(wanted)):
+            extract["maxContentLength"] = SECTIONS_LENGTH
+        page = await ctx.call("read_page", {"url": step.input["url"], "extract": extract})
+        return _snapshot(page, wanted, _rules(ctx.inputs).top_sections)
+
+    def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
+        """Return the snapshots, and the fields that differ."""
+        reads, last = steps[:-1], steps[-1]
+        items = [
+            {
+                "url": step.input["url"],
+                **(step.output or {}),
+                "success": step.succeeded,
+                "error": step.error,
+            }
+            for step in reads
+        ]
+        succeeded = sum(step.succeeded for step in reads)
+        if not succeeded:
+            error = common_error(items, reads)
+            actions = next_actions(error, template_id=self.template_id, inputs=inputs, again=True)
+            return Conclusion(
+                RunStatus.FAILED, error=error, summary="No page could be read", next_actions=actions
+            )
+        diffs = (last.output or {}).get("diffs", [])
+        told = [f"{one['field']} differs" for one in diffs] or ["no difference"]
+        warnings = warnings_of_items(reads)
+        if succeeded == 1:
+            warnings.insert(0, "Only one page could be read: there was nothing to compare it with.")
+            told = ["nothing to compare"]
+        failed = len(items) - succeeded
+        counts = {"total": len(items), "succeeded": succeeded, "failed": failed}
+        fields = list(_rules(inputs).fields)
+        return Conclusion(
+            RunStatus.PARTIAL_SUCCESS if failed or not last.succeeded else RunStatus.SUCCEEDED,
+            result={
+                "summary": {**counts, "differences": len(diffs), "comparedFields": fields},
+                "snapshots": items,
+                "diffs": diffs,
+            },
+            summary=f"{succeeded} of {len(items)} pages compared: {', '.join(told)}",
+            warnings=warnings,
+        )
+
+    def concurrency(self, inputs: Mapping[str, Any]) -> int:
+        """Return the tabs asked for."""
+        return int(inputs.get("concurrency", 3))
+
+
+def _rules(inputs: Mapping[str, Any]) -> Compare:
+    return Compare.model_validate(inputs.get("compare") or {})
+
+
+def _snapshot(
+    page: Mapping[str, Any], wanted: Mapping[str, Any] | None, top_sections: int
+) -> dict[str, Any]:
+    headings = [section["heading"] for section in page["content"]["sections"]]
+    keeps_content = wanted is not None and wanted.get("content", True)
+    return {
+        "title": page["title"],
+        "pageType": page["pageType"],
+        "elementCount": page["elementCount"],
+        "topSections": [heading for heading in headings if heading][:top_sections],
+        "pageInfo": page["pageInfo"],
+        "content": page["content"] if keeps_content else None,
+        "warnings": page["warnings"],
+    }
+
+
+def differences(pages: Sequence[StepView], rules: Compare) -> list[dict[str, Any]]:
+    """Return the fields in which the pages that were read are not the same."""
+    if len(pages) < 2:
+        return []
+    found = []
+    for field in rules.fields:
+        values = {str(page.input["url"]): (page.output or {})[field] for page in pages}
+        told = _difference(field, list(values.values()), rules.numeric_tolerance)
+        if told is not None:
+            found.append({"field": field, "same": False, "values": values, **told})
+    return found
+
+
+def _difference(field: str, values: list[Any], tolerance: float) -> dict[str, Any] | None:
+    """Return what to tell beside the values; None where they are the same."""
+    if field == "elementCount":
+        delta = max(values) - min(values)
+        return {"delta": delta} if delta > tolerance else None
+    if all(value == values[0] for value in values):
+        return None
+    if field == "title":
+        return {}
+    longest = max(len(value) for value in values)
+    at = [[value[n] if n < len(value) else None for value in values] for n in range(longest)]
+    return {"changedPositions": [n for n, row in enumerate(at) if len(set(row)) > 1]}

@@ -1,0 +1,1 @@
+"""The web side of the WebSockets of a task: its log and its live page."""

@@ -1,0 +1,138 @@
+"""What goes over a task's WebSocket: JSON texts `{v: 1, type, id?, …}`, in S1 §3's words.
+
+A page sends `frontend_message`s (user_message, takeover, resume, stop), each of which is answered
+with an `ack`, and gets `frontend_event`s: the lines of the task's log as they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from decisions.errors import InvalidInput, Refused
+from decisions.validation.json_input import BODY_LIMIT, load_json
+from decisions.validation.json_schema import check, compile_schema
+from runs.conversations.contract import MESSAGE_INPUT
+from runs.events.types import SNAPSHOT_SYNC
+from runs.journal.outcome import now_ms
+
+VERSION = 1
+_ID = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+}
+_HEAD = {"v": {"const": VERSION}, "id": _ID}
+_SAID = {name: MESSAGE_INPUT["properties"][name] for name in ("content", "onBusy", "outputSchema")}
+
+
+def _frame(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
+    return compile_schema(
+        {
+            "type": "object",
+            "required": ["type", *required],
+            "additionalProperties": False,
+            "properties": {**_HEAD, "type": {"const": type_}, **properties},
+        }
+    )
+
+
+def _message(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
+    named = {"type": {"const": type_}, "taskId": {"type": "string"}}
+    message = {
+        "type": "object",
+        "required": ["type", *required],
+        "additionalProperties": False,
+        "properties": {**named, **properties},
+    }
+    return _frame("frontend_message", {"message": message}, "message")
+
+
+_SEQ = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
+_SECRET = {"type": "string", "minLength": 1, "maxLength": 256}
+_FRAMES = {
+    "auth": _frame("auth", {"ticket": _SECRET, "token": _SECRET, "after": _SEQ}),
+    "ping": _frame("ping", {}),
+}
+_MESSAGES = {
+    "user_message": _message("user_message", _SAID, "content"),
+    "takeover": _message("takeover", {}),
+    "resume": _message("resume", {}),
+    "stop": _message("stop", {}),
+}
+
+
+def read_frame(event: Mapping[str, Any], *, task_id: str) -> dict[str, Any]:
+    """Return a frame as it was sent, by its schema.
+
+    Raises:
+        InvalidInput: Any of its kinds.
+    """
+    text = str(event.get("text"))
+    frame = load_json(text.encode("utf-8", "surrogatepass"), limit=BODY_LIMIT)
+    if not isinstance(frame, dict):
+        raise InvalidInput("A frame is a JSON object with a type.")
+    check(_schema_of(frame), frame)
+    named = frame.get("message", {}).get("taskId", task_id)
+    if named != task_id:
+        raise InvalidInput("message.taskId: this connection is of another task.")
+    return frame
+
+
+def _schema_of(frame: Mapping[str, Any]) -> Any:
+    type_ = frame.get("type")
+    if type_ == "frontend_message":
+        message = frame.get("message")
+        named = message.get("type") if isinstance(message, dict) else None
+        return _known(_MESSAGES, named, "message.type")
+    return _known({**_FRAMES, "frontend_message": None}, type_, "type")
+
+
+def _known(schemas: Mapping[str, Any], name: Any, where: str) -> Any:
+    if not isinstance(name, str) or name not in schemas:
+        raise InvalidInput(f"{where}: one of {', '.join(sorted(schemas))}.")
+    return schemas[name]
+
+
+def id_of(event: Mapping[str, Any]) -> str | None:
+    """Return the id of a frame that may be no good, for the answer to it."""
+    try:
+        frame = orjson.loads(event.get("text") or "")
+    except ValueError:
+        return None
+    named = frame.get("id") if isinstance(frame, dict) else None
+    return named if isinstance(named, str) and len(named) <= 255 else None
+
+
+def done(frame_id: str | None, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to a frame whose deed was done."""
+    return _with_id({"v": VERSION, "type": "ack", "ok": True, "result": result}, frame_id)
+
+
+def refused(frame_id: str | None, refusal: Refused) -> dict[str, Any]:
+    """Return the answer to a frame that is refused; the connection stays."""
+    told = {"v": VERSION, "type": "ack", "ok": False, "error": refusal.as_dict()}
+    return _with_id(told, frame_id)
+
+
+def pong(frame_id: str | None) -> dict[str, Any]:
+    """Return the answer to a ping."""
+    return _with_id({"v": VERSION, "type": "pong"}, frame_id)
+
+
+def event_frame(task_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line of the task's log as a frame."""
+    return {"v": VERSION, "type": "frontend_event", "taskId": task_id, "event": event}
+
+
+def snapshot(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a task is now, with the seq that its log had then."""
+    state = {"seq": task["lastSeq"], "state": task}
+    return event_frame(task["taskId"], {"type": SNAPSHOT_SYNC, "at": now_ms(), "data": state})
+
+
+def _with_id(frame: dict[str, Any], frame_id: str | None) -> dict[str, Any]:
+    return frame if frame_id is None else {**frame, "id": frame_id}

@@ -1,0 +1,34 @@
+"""Pages of a task's log, for readers that wait for what comes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from decisions.identity.principals import Principal
+from runs.conversations.selectors import list_task_events
+from runs.streaming.long_poll import wait_events
+from runs.streaming.sse import Page
+
+
+def read_task_page(principal: Principal, task_id: str, after: int, limit: int) -> Page:
+    """Read a page of a task's log."""
+    return list_task_events(principal=principal, run_id=task_id, after=after, limit=limit)
+
+
+async def wait_task_events(
+    *, principal: Principal, task_id: str, after: int = 0, wait_s: float = 0.0, limit: int = 100
+) -> dict[str, Any]:
+    """Return the events behind `after` as soon as there is one, or none when the time is up.
+
+    Raises:
+        TaskNotFound: As `selectors.visible_task`.
+    """
+    page = await wait_events(
+        principal=principal,
+        run_id=task_id,
+        after=after,
+        wait_s=wait_s,
+        limit=limit,
+        read=list_task_events,
+    )
+    return {**page, "terminal": False}

@@ -1,0 +1,1 @@
+"""The worker process: claiming runs, its heartbeat, and sharing the steps of large runs."""
