@@ -8,7 +8,7 @@ CHECKED := config decisions artifacts runners runs mcp_server tests
 TRY_AGAIN := --reruns 2 --reruns-delay 3 --rerun-show-tracebacks
 BENCHMARKS := mcp_start mcp_calls durable_runs batch_pages remote_pages artifact_chunks event_stream list_runs admin_lists audit_log \
 	policy_check chat_decision gate runner_calls runner_throughput search_files list_files dry_diff validate_script \
-	browser_actions agent_turns
+	browser_actions agent_turns modules_entered
 .DEFAULT_GOAL := help
 # Each worker and each process that a test starts would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,0 +1,119 @@
+"""How many of our modules one submit over REST (from view to answer) and one tool call of a run
+(from the worker's task to the end of the run) pass through, in a process that did it before.
+
+A module counts if a function of it was entered, on any thread but those that the worker starts for
+itself (its heartbeat and the like). A function is what a file has as `def` or `lambda`; a coroutine
+that goes on after a wait is not entered again. On SQLite; CONTINUITY_TEST_DATABASE=postgresql: on
+PostgreSQL. `--list` adds the calls into each module, in the order in which they were first entered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import CodeType, FrameType
+
+from tests.benchmarks.rounds import report
+from tests.services import postgres_server, redis_server
+
+ROOT = Path(__file__).parent.parent.parent
+PARTS = ("config", "mcp_server", "runs", "runners", "artifacts", "decisions")
+OURS = tuple(f"{ROOT / part}/" for part in PARTS)
+PAGES = {"templateId": "batch_extract_pages", "inputs": {"urls": ["https://example.com/"]}}
+READ = {"name": "read_file", "args": {"path": "notes.txt"}}
+ONE_CALL = {"templateId": "call_tools", "inputs": {"calls": [READ]}}
+ASYNC = {"options": {"mode": "async"}}
+
+
+class Watch:
+    """Notes which functions of ours are entered, on this thread and on those that start later."""
+
+    def __init__(self) -> None:
+        self._noted: list[CodeType] = []
+        sys.setprofile(self._profile)
+        threading.setprofile(self._profile)
+
+    def _profile(self, frame: FrameType, event: str, arg: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(OURS):
+            return
+        # A frame that begins is at a RESUME of argument 0, one that goes on at another RESUME.
+        begins = code.co_code[frame.f_lasti + 1] & 3 == 0
+        if begins and (code.co_name == "<lambda>" or not code.co_name.startswith("<")):
+            self._noted.append(code)
+
+    def entered(self, work: Callable[[], object], before: Callable[[], object]) -> list[CodeType]:
+        """Do the work a few times and return every call of the last time, as what was called."""
+        for _ in range(4):
+            before()
+            self._noted = []
+            work()
+            time.sleep(0.5)  # for threads that are still at it
+        return self._noted.copy()
+
+
+def measure() -> dict[str, list[CodeType]]:
+    """Return what each enters, on the database that the environment names."""
+    import django
+
+    django.setup()
+    from django.apps import apps
+    from django.core.management import call_command
+    from django.test import Client
+
+    from runs.tasks import work
+
+    call_command("migrate", verbosity=0)
+    told = io.StringIO()
+    call_command("create_token", "bench", trust="local", stdout=told, stderr=io.StringIO())
+    caller = {"Authorization": f"Bearer {told.getvalue().strip()}"}
+    client = Client(headers=caller, SERVER_NAME="127.0.0.1")
+
+    def submit(body: Mapping[str, object]) -> None:
+        answer = client.post("/api/v1/runs", {**body, **ASYNC}, "application/json")
+        assert answer.status_code == 202, answer.content
+
+    work()  # finds nothing to do, and starts the worker's own threads
+    watch = Watch()
+    call = watch.entered(work, before=lambda: submit(ONE_CALL))
+    assert {run.status for run in apps.get_model("runs", "Run").objects.all()} == {"succeeded"}
+    return {"submit": watch.entered(lambda: submit(PAGES), lambda: None), "tool_call": call}
+
+
+def figures(codes: list[CodeType]) -> Mapping[str, object]:
+    """Return what is reported of the functions that were entered."""
+    calls = Counter(Path(code.co_filename).relative_to(ROOT).as_posix() for code in codes)
+    told = {"modules": len(calls), "functions": len(set(codes)), "calls": len(codes)}
+    return {**told, "calls_into": calls} if "--list" in sys.argv else told
+
+
+def main() -> None:
+    """Measure and report."""
+    database = os.environ.get("CONTINUITY_TEST_DATABASE", "sqlite")
+    with contextlib.ExitStack() as stack:
+        home, folder = (stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(2))
+        Path(folder, "notes.txt").write_text("One line.\n")
+        url = stack.enter_context(postgres_server()).url if database == "postgresql" else ""
+        os.environ |= {
+            "CONTINUITY_HOME": home,
+            "CONTINUITY_WORKSPACE": folder,
+            "CONTINUITY_LEASE_BEAT_S": "15",  # longer than all of this takes
+            "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "REDIS_URL": stack.enter_context(redis_server()).url,
+            "DATABASE_URL": url,
+        }
+        found = measure()
+    report("modules_entered", database=database, **{n: figures(c) for n, c in found.items()})
+
+
+if __name__ == "__main__":
+    main()
