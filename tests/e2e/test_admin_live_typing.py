@@ -1,0 +1,105 @@
+"""What the live page of a task sends for characters that no single key has: composed by an input
+method or a dead key, typed with AltGr, written by a soft keyboard. The worker's end of the
+WebSocket is played by the test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.async_api import WebSocketRoute
+
+from tests.e2e.test_admin_chat import open_task
+from tests.support.live_pages import click_at
+from tests.support.visiting import Visitor
+from tests.support.waiting import until
+
+pytest_plugins = [
+    "tests.support.admin_fixtures",
+    "tests.support.browser_fixtures",
+    "tests.support.rest_fixtures",
+    "tests.support.task_fixtures",
+    "tests.support.visitor_fixtures",
+]
+PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a GIF
+STATE = {"v": 1, "type": "live_state", "page": True, "mayAct": True, "url": "https://a.example/"}
+FRAME = {"v": 1, "type": "live_frame", "width": 1280, "height": 720, "data": PIXEL}
+
+
+class Keyboard:
+    """The visitor's keyboard at the live page, and what that page sent of it."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self._visitor, self._sent = visitor, list[dict[str, Any]]()
+
+    def accept(self, socket: WebSocketRoute) -> None:
+        """Take what the live page sends, and show it a page that its person may work on."""
+
+        def take(message: str | bytes) -> None:
+            frame = json.loads(message)
+            if frame["type"] == "auth":
+                socket.send(json.dumps(STATE))
+                socket.send(json.dumps(FRAME))
+            else:
+                self._sent += frame["events"]
+
+        socket.on_message(take)
+
+    def cdp(self, *messages: tuple[str, dict[str, Any]]) -> None:
+        """Send the visitor's browser some input."""
+
+        async def do() -> None:
+            line = await self._visitor.page.context.new_cdp_session(self._visitor.page)
+            for name, params in messages:
+                await line.send(f"Input.{name}", params)
+            await line.detach()
+
+        self._visitor.do(do())
+
+    def press(self, key: str, code: str, number: int, **more: Any) -> None:
+        """Press and release a key; `text` is what the system makes of it."""
+        told = {"key": key, "code": code, "windowsVirtualKeyCode": number}
+        kind = "keyDown" if "text" in more else "rawKeyDown"
+        down, up = {"type": kind, **told, **more}, {"type": "keyUp", **told}
+        self.cdp(("dispatchKeyEvent", down), ("dispatchKeyEvent", up))
+
+    def wrote(self) -> list[str]:
+        """Return the texts and the keys that were sent, in order, up to a press of Escape here."""
+        self.press("Escape", "Escape", 27)
+        until(lambda: any(one.get("key") == "Escape" for one in self._sent))
+        sent = [one for one in self._sent if one.get("action", "down") == "down"]
+        self._sent.clear()
+        return [
+            one["text"] if one["kind"] == "text" else f"<{one['key']}>"
+            for one in sent
+            if one["kind"] in ("text", "key") and one.get("key") != "Escape"
+        ]
+
+
+@pytest.fixture
+def keyboard(visitor: Visitor, make_task: Callable[..., str]) -> Keyboard:
+    """The keyboard of a visitor who has clicked into the page."""
+    keyboard = Keyboard(visitor)
+    visitor.do(visitor.page.route_web_socket(lambda url: url.endswith("/live"), keyboard.accept))
+    open_task(visitor, make_task())
+    visitor.sees("[data-live-screen][data-acts]")
+    click_at(visitor, 200, 120)
+    return keyboard
+
+
+def test_text_that_no_key_has_is_sent_as_text(keyboard: Keyboard) -> None:
+    keyboard.cdp(("insertText", {"text": "Å"}))
+    keyboard.press("s", "KeyS", 83, text="s")
+    keyboard.cdp(("insertText", {"text": "😀"}))
+    assert keyboard.wrote() == ["Å", "<s>", "😀"]
+
+
+def test_a_composition_is_sent_when_it_is_over(keyboard: Keyboard) -> None:
+    begun = {"text": "に", "selectionStart": 1, "selectionEnd": 1}
+    keyboard.cdp(("imeSetComposition", begun), ("insertText", {"text": "日本"}))
+    assert keyboard.wrote() == ["日本"]
+    keyboard.cdp(("imeSetComposition", begun), ("insertText", {"text": "語"}))
+    assert keyboard.wrote() == ["語"]
