@@ -59,6 +59,13 @@ class Keyboard:
 
         self._visitor.do(do())
 
+    def replace(self, text: str) -> None:
+        """Have the field filled as autocorrection or dictation may do it: without `data`."""
+        script = """(field, text) => { field.value = text;
+        field.dispatchEvent(new InputEvent("input", {inputType: "insertReplacementText"})); }"""
+        field = self._visitor.page.locator("[data-live-keys]")
+        self._visitor.do(field.evaluate(script, text))
+
     def press(self, key: str, code: str, number: int, **more: Any) -> None:
         """Press and release a key; `text` is what the system makes of it."""
         told = {"key": key, "code": code, "windowsVirtualKeyCode": number}
@@ -103,3 +110,52 @@ def test_a_composition_is_sent_when_it_is_over(keyboard: Keyboard) -> None:
     assert keyboard.wrote() == ["日本"]
     keyboard.cdp(("imeSetComposition", begun), ("insertText", {"text": "語"}))
     assert keyboard.wrote() == ["語"]
+
+
+def test_a_character_with_alt_graph_is_a_key(keyboard: Keyboard) -> None:
+    keyboard.press("@", "KeyQ", 81, text="@")
+    assert keyboard.wrote() == ["<@>"]
+
+
+def test_a_letter_after_a_dead_key_is_what_the_system_makes_of_both(keyboard: Keyboard) -> None:
+    """Windows composes nothing: the letter's own key comes, and its text is of both keys."""
+    keyboard.press("Dead", "BracketRight", 221)
+    keyboard.press("Shift", "ShiftLeft", 16)
+    keyboard.press("E", "KeyE", 69, text="É", modifiers=8)
+    keyboard.press("e", "KeyE", 69, text="e")
+    assert keyboard.wrote() == ["<Shift>", "É", "<e>"]
+
+
+def test_a_dead_key_that_is_taken_back_changes_no_later_key(keyboard: Keyboard) -> None:
+    keyboard.press("Dead", "BracketRight", 221)
+    keyboard.press("Backspace", "Backspace", 8)
+    keyboard.press("e", "KeyE", 69, text="e")
+    assert keyboard.wrote() == ["<Backspace>", "<e>"]
+
+
+def test_a_key_of_several_characters_is_sent_as_text(keyboard: Keyboard) -> None:
+    keyboard.press("لا", "KeyB", 66, text="لا")
+    assert keyboard.wrote() == ["لا"]
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        ("deleteBackward", "<Backspace>"),
+        ("deleteForward", "<Delete>"),
+        ("insertNewline", "<Enter>"),
+        ("insertLineBreak", "<Enter>"),
+    ],
+)
+def test_a_soft_keyboard_says_what_it_wants_instead_of_keys(
+    keyboard: Keyboard, command: str, key: str
+) -> None:
+    keyboard.press("Unidentified", "", 229, text="a")
+    keyboard.press("Unidentified", "", 229, commands=[command])
+    assert keyboard.wrote() == ["a", key]
+
+
+def test_a_replacement_is_sent_as_text(keyboard: Keyboard) -> None:
+    keyboard.replace("straße")
+    keyboard.replace("zwei")
+    assert keyboard.wrote() == ["straße", "zwei"]

@@ -150,9 +150,17 @@
 
     // A hidden field has the keyboard: it composes what input methods write, and takes what is pasted.
     const isPaste = (event) => (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "v";
-    const isComposed = (event) => event.isComposing || event.keyCode === 229 || ["Process", "Unidentified", "Dead"].includes(event.key);
+    const isNamed = (event) => /^[A-Z][A-Za-z0-9]+$/.test(event.key);
+    const isComposed = (event) => event.isComposing || event.keyCode === 229 || ["Process", "Unidentified", "Dead"].includes(event.key) || (!isNamed(event) && [...event.key].length !== 1);
+    // On Windows a dead key begins no composition: the next key's text is of both, and only the field gets it.
+    let isAfterDead = false;
+    const completesDead = (event) => {
+      const completes = isAfterDead && !isNamed(event) && !event.ctrlKey && !event.metaKey;
+      if (!["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"].includes(event.key)) isAfterDead = event.key === "Dead";
+      return completes;
+    };
     const key = (event, action) => {
-      if (!mayAct || isComposed(event) || isPaste(event)) return;
+      if (!mayAct || (action === "down" && completesDead(event)) || isComposed(event) || isPaste(event)) return;
       event.preventDefault();
       send({ kind: "key", action, key: event.key, code: event.code, keyCode: Math.min(event.keyCode, 255), modifiers: modifiers(event), repeat: event.repeat });
     };
@@ -160,7 +168,15 @@
     keys.addEventListener("keyup", (event) => key(event, "up"));
     const text = (written) => { for (let at = 0; at < written.length; at += 5000) send({ kind: "text", text: written.slice(at, at + 5000) }); };
     keys.addEventListener("compositionend", (event) => { if (event.data) text(event.data); keys.value = ""; });
-    keys.addEventListener("input", (event) => { if (!event.isComposing) { if (event.inputType === "insertText" && event.data) text(event.data); keys.value = ""; } });
+    keys.addEventListener("input", (event) => { if (!event.isComposing) { if (!/Composition/.test(event.inputType)) text(keys.value); keys.value = ""; } });
+    // A soft keyboard may send an edit where others press a key.
+    const EDITS = { deleteContentBackward: ["Backspace", 8], deleteContentForward: ["Delete", 46], insertLineBreak: ["Enter", 13], insertParagraph: ["Enter", 13] };
+    keys.addEventListener("beforeinput", (event) => {
+      if (event.isComposing || !event.cancelable || !EDITS[event.inputType]) return;
+      event.preventDefault();
+      const [name, keyCode] = EDITS[event.inputType];
+      for (const action of ["down", "up"]) send({ kind: "key", action, key: name, code: name, keyCode, modifiers: 0 });
+    });
     keys.addEventListener("paste", (event) => { event.preventDefault(); text(event.clipboardData.getData("text/plain")); });
 
     for (const button of root.querySelectorAll("[data-live-go]")) button.addEventListener("click", () => send({ kind: "go", to: button.dataset.liveGo }));
