@@ -14,13 +14,13 @@ from django.db.models import QuerySet
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_name, delete_file, list_old_files, write_blob
 from artifacts.storage.staging import open_upload_names
-from decisions.audit.record import Deed, record_all
+from decisions.audit.record import AuditEvent, record_all
 from decisions.infra.ids import new_id
 from decisions.validation.storable import storable_text
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBlob:
+class StoredBlob:
     """Bytes that are safe in the storage and wait for their row (`artifact_rows`).
 
     Attributes:
@@ -35,9 +35,9 @@ class KeptBlob:
     kind: str
 
 
-def keep_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> KeptBlob:
+def store_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> StoredBlob:
     """Write the bytes durably, ahead of the row. Blocks on the storage; not for a transaction."""
-    return KeptBlob(
+    return StoredBlob(
         new_id("art_"),
         write_blob(data),
         len(data),
@@ -48,7 +48,7 @@ def keep_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> 
 
 
 def artifact_rows(
-    blobs: Sequence[tuple[KeptBlob, int | None]],
+    blobs: Sequence[tuple[StoredBlob, int | None]],
     *,
     tenant_id: str,
     workspace_id: str,
@@ -117,7 +117,7 @@ def _expire(rows: QuerySet[Artifact]) -> int:
         ]
         record_all(
             [
-                Deed(
+                AuditEvent(
                     "artifact.expired",
                     "scheduler",
                     "artifact",

@@ -18,7 +18,7 @@ from artifacts.models import Artifact, ArtifactUpload
 from artifacts.selectors import describe
 from artifacts.storage.blobs import blob_name, blob_storage
 from artifacts.storage.staging import Ticket, make_ticket, place_of
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
 from decisions.identity.principals import Principal
@@ -268,9 +268,11 @@ def _make_artifact(
     upload.refresh_from_db()
 
 
-def _deed(action: str, principal: Principal, upload: ArtifactUpload, facts: dict[str, Any]) -> Deed:
+def _deed(
+    action: str, principal: Principal, upload: ArtifactUpload, facts: dict[str, Any]
+) -> AuditEvent:
     place = upload.tenant_id, upload.workspace_id
-    return Deed(action, principal.id, "upload", upload.id, *place, facts)
+    return AuditEvent(action, principal.id, "upload", upload.id, *place, facts)
 
 
 def forget_uploads() -> int:

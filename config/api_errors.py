@@ -25,7 +25,7 @@ from decisions.errors import (
     NotReady,
     Refused,
     TooManyRequests,
-    as_told,
+    as_dict,
 )
 from decisions.infra.ids import new_id
 
@@ -80,7 +80,7 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     if isinstance(refusal, WrongMethod) and view is not None:
         headers["Allow"] = ", ".join(view.allowed_methods)
     is_ours = isinstance(view, ApiView)
-    tell = getattr(view, "tell_refusal") if is_ours else as_told  # noqa: B009  (a view may have its own)
+    tell = getattr(view, "tell_refusal") if is_ours else as_dict  # noqa: B009  (a view may have its own)
     return answer(refusal, headers, tell=tell)
 
 
@@ -88,7 +88,7 @@ def answer(
     refusal: Refused,
     headers: Mapping[str, str] | None = None,
     *,
-    tell: Callable[[Refused], dict[str, Any]] = as_told,
+    tell: Callable[[Refused], dict[str, Any]] = as_dict,
 ) -> HttpResponse:
     """Return a refusal in the one shape of errors, or in that of the call's own seed."""
     return json_answer(tell(refusal), status=refusal.http_status, headers=headers)

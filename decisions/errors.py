@@ -81,7 +81,7 @@ class Refused(Exception):
         return told | ({"nextActions": self.next_actions} if self.next_actions else {})
 
 
-def as_told(refused: Refused) -> dict[str, Any]:
+def as_dict(refused: Refused) -> dict[str, Any]:
     """Return a refusal as doors tell it that have no words of their own for it."""
     return refused.as_dict()
 

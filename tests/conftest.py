@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from artifacts.models import Artifact
-from artifacts.services import artifact_rows, keep_blob
+from artifacts.services import artifact_rows, store_blob
 from decisions.identity.principals import Principal, create_token, ensure_workspace, local_principal
 from decisions.infra.ids import new_id
 from runs.lifecycle.slots import ensure_slots
@@ -127,7 +127,7 @@ def make_artifact(principal: Principal) -> Callable[..., str]:
         kind: str = "file",
         run_id: str | None = None,
     ) -> str:
-        blob = keep_blob(data, name=name, mime_type=mime_type, kind=kind)
+        blob = store_blob(data, name=name, mime_type=mime_type, kind=kind)
         rows = artifact_rows(
             [(blob, None)],
             tenant_id=principal.tenant_id,

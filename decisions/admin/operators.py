@@ -16,17 +16,17 @@ from django.http.response import HttpResponseBase
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from decisions.audit.record import Deed, record, record_all
+from decisions.audit.record import AuditEvent, record, record_all
 from decisions.identity.principals import ensure_workspace
 
 admin.site.unregister(Account)
 admin.site.unregister(Group)
 
 
-def _deed(request: HttpRequest, verb: str, row: Model, **metadata: Any) -> Deed:
+def _deed(request: HttpRequest, verb: str, row: Model, **metadata: Any) -> AuditEvent:
     place = ensure_workspace()
     kind = "operator" if isinstance(row, Account) else "operator_group"
-    return Deed(
+    return AuditEvent(
         f"{kind}.{verb}",
         f"admin:{request.user.get_username()}",
         kind,

@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.policy_rules import (
-    RuleSays,
+    RuleFields,
     change_rule,
     list_versions,
     make_rule,
@@ -62,11 +62,11 @@ class RuleForm(forms.Form):
         super().__init__(*args, **options)
         self.fields["scope"].choices = _places()  # type: ignore[attr-defined]
 
-    def says(self) -> RuleSays:
+    def says(self) -> RuleFields:
         """Return what was filled in, once it is valid."""
         given = dict(self.cleaned_data)
         scope, _, scope_id = given.pop("scope").partition("|")
-        return RuleSays(scope=scope, scope_id=scope_id, **given)
+        return RuleFields(scope=scope, scope_id=scope_id, **given)
 
 
 def _places() -> list[Any]:

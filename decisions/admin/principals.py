@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from decisions.admin.continuity import kept_of, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput
 from decisions.identity.principals import checked_user_id, ensure_workspace
 from decisions.models import Tenant, User, Workspace
@@ -65,7 +65,7 @@ class MakingAdmin(ReadOnlyAdmin):
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Audit a new row; Django calls this inside the transaction that makes it."""
         actor, kind = f"admin:{request.user.get_username()}", str(self.opts.model_name)
-        record(Deed(f"{kind}.created", actor, kind, *self.told_of(obj), {"name": str(obj)}))
+        record(AuditEvent(f"{kind}.created", actor, kind, *self.told_of(obj), {"name": str(obj)}))
         return super().log_addition(request, obj, message)
 
     def told_of(self, row: Any) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.identity.one_time_login import one_time_login_allowed
 from decisions.identity.principals import ensure_workspace
 
@@ -24,7 +24,7 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
 def _record(action: str, actor: str, request: HttpRequest | None) -> None:
     place = ensure_workspace()
     peer = request.META.get("REMOTE_ADDR", "") if request is not None else ""
-    record(Deed(action, actor, "operator", actor, place.tenant_id, place.id, {"peer": peer}))
+    record(AuditEvent(action, actor, "operator", actor, place.tenant_id, place.id, {"peer": peer}))
 
 
 @receiver(user_logged_in, dispatch_uid="continuity_signed_in")

@@ -22,7 +22,7 @@ from rest_framework.throttling import BaseThrottle
 
 from decisions.api.arguments import read_json
 from decisions.api.throttle import CallCounter, FewRows
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
 from decisions.identity.principals import Principal, authenticate, throttle_key
 from decisions.security.logs import redact
@@ -106,7 +106,7 @@ def _record_unknown(request: HttpRequest | Request) -> None:
             "peer": request.META.get("REMOTE_ADDR", ""),
         }
         path = storable_text(redact(request.path[:128]))
-        record(Deed("access.refused", "unknown", "route", path, "", "", told))
+        record(AuditEvent("access.refused", "unknown", "route", path, "", "", told))
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -165,7 +165,7 @@ def record_refusal(
     route, path = (match.route, match.kwargs) if match else ("", {})
     shown = {name: storable_text(redact(str(path[part])[:64])) for part, name in named.items()}
     record(
-        Deed(
+        AuditEvent(
             "access.refused",
             principal.id,
             "route",

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from decisions.infra.redis import KeptRedis
+from decisions.infra.redis import SharedRedis
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -22,7 +22,7 @@ class CallCounter:
     """
 
     def __init__(self) -> None:
-        self._redis = KeptRedis("nobody is throttled")
+        self._redis = SharedRedis("nobody is throttled")
 
     def is_over(self, name: str, *, limit: int) -> bool:
         """Count one call and tell whether there were more than `limit` in this second; one round

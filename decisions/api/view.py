@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from decisions.api.arguments import Arguments, read_json
 from decisions.api.drf import AlwaysJSON, JSONRenderer, record_refusal
 from decisions.audit.record import is_about_access
-from decisions.errors import Refused, as_told
+from decisions.errors import Refused, as_dict
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
 from decisions.infra.trace_context import brought
@@ -84,7 +84,7 @@ class ApiView(APIView):
     audited_path: ClassVar[Mapping[str, str]] = {}
     audits_refusals: ClassVar[bool] = True
     body_limit: ClassVar[int] = BODY_LIMIT
-    tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(as_told)
+    tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(as_dict)
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = AlwaysJSON
     view_is_async = True  # Django asks; `dispatch` is a coroutine function

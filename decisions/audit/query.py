@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from decisions.audit.bundle import Record, bundle_lines
 from decisions.audit.chain import head_of_chain
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput
 from decisions.models import AuditEntry, AuditSeal, Decision, UserObject
 
@@ -194,5 +194,5 @@ def export_audit(
         place: the tenant and workspace whose log tells it.
         asked: which rows these are, in words of the caller's.
     """
-    record(Deed("audit.exported", actor, "audit", "log", *place, {"filters": asked}))
+    record(AuditEvent("audit.exported", actor, "audit", "log", *place, {"filters": asked}))
     return bundle_lines(bundle_head("audit", made_by=actor, filters=asked), audit_records(rows))

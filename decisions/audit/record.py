@@ -26,7 +26,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditEvent:
     """What an audit row tells; secrets never enter `metadata`."""
 
     action: str
@@ -86,7 +86,7 @@ def _as_stored(value: Any) -> Any:
     return [_as_stored(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def entry_for(deed: Deed) -> AuditEntry:
+def entry_for(deed: AuditEvent) -> AuditEntry:
     """Return the unsaved row of a deed, MAC included: for statements that insert it themselves."""
     entry = AuditEntry(
         tenant_id=deed.tenant_id,
@@ -102,12 +102,12 @@ def entry_for(deed: Deed) -> AuditEntry:
     return entry
 
 
-def record(*deeds: Deed) -> None:
+def record(*deeds: AuditEvent) -> None:
     """Write one row a deed, in the caller's transaction."""
     record_all(deeds)
 
 
-def record_all(deeds: Sequence[Deed]) -> None:
+def record_all(deeds: Sequence[AuditEvent]) -> None:
     """Write many rows in one statement, in order."""
     if deeds:
         AuditEntry.objects.bulk_create([entry_for(deed) for deed in deeds])

@@ -16,7 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
 from decisions.authorization.policy import Verdict, judge
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
@@ -81,7 +81,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class Authorization:
     """What becomes of a call.
 
     Attributes:
@@ -101,7 +101,7 @@ class Ruling:
         return self.standing is not None and self.standing.status == ConfirmationStatus.WAITING
 
 
-def rule_on(use: ToolUse) -> Ruling:
+def authorize(use: ToolUse) -> Authorization:
     """Return what policy says of a call, and where it wants a person, what that person said.
 
     An approval of other arguments is no approval of these (it is stale).
@@ -115,24 +115,26 @@ def rule_on(use: ToolUse) -> Ruling:
         is_own=use.is_own,
     )
     if verdict.decision != "confirm" and not (use.was_asked and verdict.decision == "allow"):
-        return Ruling(verdict, verdict.decision)
+        return Authorization(verdict, verdict.decision)
     found = Confirmation.objects.select_related("decision")
     standing = found.filter(decision__deed_key__in=use.deed_keys).first()
     if standing is None:
-        return Ruling(verdict, verdict.decision)
+        return Authorization(verdict, verdict.decision)
     if standing.decision.subject_digest not in use.digests:
-        return Ruling(verdict, verdict.decision, replaces=standing.decision_id)
+        return Authorization(verdict, verdict.decision, replaces=standing.decision_id)
     confirmations.expire_if_due(standing)
     if verdict.decision == "allow":  # whatever became of the rule: a person's no is a no
         refused = standing.status == ConfirmationStatus.REFUSED
-        return Ruling(verdict, "deny", standing) if refused else Ruling(verdict, "allow")
+        return (
+            Authorization(verdict, "deny", standing) if refused else Authorization(verdict, "allow")
+        )
     if standing.status == ConfirmationStatus.CONFIRMED:
-        return Ruling(verdict, "allow", standing)
+        return Authorization(verdict, "allow", standing)
     denied = standing.status in _SETTLED_NO
-    return Ruling(verdict, "deny" if denied else "confirm", standing)
+    return Authorization(verdict, "deny" if denied else "confirm", standing)
 
 
-def ask(use: ToolUse, ruling: Ruling) -> Confirmation:
+def ask(use: ToolUse, ruling: Authorization) -> Confirmation:
     """Have the call wait for a person, in the caller's transaction.
 
     Raises:
@@ -174,7 +176,7 @@ def admit_call(use: ToolUse) -> Confirmation | None:
     if ruling.decision == "confirm" and use.principal_id.startswith(ADMIN):
         return None  # a person asks, with the right to confirm: there is nobody else to be asked
     if ruling.decision == "confirm" and not ruling.is_asked:
-        ruling = Ruling(ruling.verdict, "confirm", _ask_once(use, ruling))
+        ruling = Authorization(ruling.verdict, "confirm", _ask_once(use, ruling))
     if ruling.decision == "deny":
         record_denial(use, ruling)
         refusal = denial(use, ruling)
@@ -199,10 +201,10 @@ def begin(approval: Confirmation | None) -> None:
         )
 
 
-def _of_direct_call(use: ToolUse) -> Ruling:
-    ruling = rule_on(use)
+def _of_direct_call(use: ToolUse) -> Authorization:
+    ruling = authorize(use)
     if ruling.standing is not None and _has_lapsed(ruling.standing):
-        return Ruling(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
+        return Authorization(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
     if ruling.standing is None or use.key:
         return ruling
     # Without a key nothing tells the next call from this one: what was used up, or was answered no
@@ -211,7 +213,7 @@ def _of_direct_call(use: ToolUse) -> Ruling:
     spent = ruling.standing.used_at is not None or (ruling.decision == "deny" and over)
     if not spent:
         return ruling
-    return Ruling(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
+    return Authorization(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
 
 
 def _has_lapsed(approval: Confirmation) -> bool:
@@ -224,7 +226,7 @@ def _has_lapsed(approval: Confirmation) -> bool:
     return approval.decided_at is not None and approval.decided_at + good_for < datetime.now(UTC)
 
 
-def _ask_once(use: ToolUse, ruling: Ruling) -> Confirmation:
+def _ask_once(use: ToolUse, ruling: Authorization) -> Confirmation:
     """Ask, or find out that somebody asked the same at the same moment."""
     try:
         with transaction.atomic():
@@ -245,7 +247,7 @@ def _required(use: ToolUse, confirmation: Confirmation) -> ConfirmationRequired:
     )
 
 
-def denial(use: ToolUse, ruling: Ruling) -> PolicyDenied:
+def denial(use: ToolUse, ruling: Authorization) -> PolicyDenied:
     """Return the refusal of a denied call: what a rule forbids, a person refused, or nobody
     answered in time are told apart in details.
     """
@@ -265,7 +267,7 @@ def denial(use: ToolUse, ruling: Ruling) -> PolicyDenied:
     return PolicyDenied(f"{told} {use.tool[:128]} (decision {said.decision_id}).", details=details)
 
 
-def record_denial(use: ToolUse, ruling: Ruling) -> None:
+def record_denial(use: ToolUse, ruling: Authorization) -> None:
     """Write the audit row of a denied call, in the caller's transaction."""
     told: dict[str, Any] = {"tool": use.tool[:128], "rule": ruling.verdict.rule}
     told["argsDigest"] = use.digest
@@ -274,7 +276,9 @@ def record_denial(use: ToolUse, ruling: Ruling) -> None:
     if ruling.standing is not None:
         told |= {"because": ruling.standing.status, "decisionId": ruling.standing.decision_id}
     about = ("run", use.run_id) if use.run_id else ("tool", use.tool)
-    record(Deed("policy.denied", use.principal_id, *about, use.tenant_id, use.workspace_id, told))
+    record(
+        AuditEvent("policy.denied", use.principal_id, *about, use.tenant_id, use.workspace_id, told)
+    )
 
 
 def use_of(principal: Principal, tool: str, args: Mapping[str, Any], **more: Any) -> ToolUse:

@@ -11,13 +11,13 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import (
-    Ruling,
+    Authorization,
     ToolUse,
+    authorize,
     denial,
     record_denial,
-    rule_on,
     use_of,
 )
 from decisions.authorization.confirmations import TOKENS, bound, confirm, settle
@@ -76,13 +76,13 @@ def _admit(use: ToolUse) -> None:
     wants that, people give it themselves, in the inbox, by a signed link or by command, which no
     rule closes.
     """
-    ruling = rule_on(use)
+    ruling = authorize(use)
     if ruling.decision == "allow":
         return
     verdict = ruling.verdict
     if ruling.decision == "confirm":
         verdict = replace(verdict, reason="people confirm this themselves, in the inbox")
-    ruling = Ruling(verdict, "deny")
+    ruling = Authorization(verdict, "deny")
     record_denial(use, ruling)
     raise denial(use, ruling)
 
@@ -159,7 +159,7 @@ def _count_wrong_try(confirmation: Confirmation) -> str:
 
 def _record_try(principal: Principal, decision_id: int, **told: str) -> None:
     record(
-        Deed(
+        AuditEvent(
             "confirmation.tried",
             principal.id,
             "decision",

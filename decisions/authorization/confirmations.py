@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import Conflict, DecisionNotFound, Forbidden
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
 from decisions.security.keys import mac
@@ -198,7 +198,7 @@ def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) ->
     if decision.run_id:
         told["runId"] = decision.run_id
     record(
-        Deed(
+        AuditEvent(
             action,
             actor,
             "decision",

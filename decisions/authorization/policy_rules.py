@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from django.db import IntegrityError, transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.identity.principals import LOCAL, ensure_workspace
 from decisions.models import (
@@ -24,7 +24,7 @@ from decisions.validation.storable import storable_text
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSays:
+class RuleFields:
     """What a rule says; the attributes of PolicyRule that a person chooses."""
 
     verdict: str
@@ -35,7 +35,7 @@ class RuleSays:
     reason: str = ""
 
 
-def make_rule(says: RuleSays, *, actor: str) -> PolicyRule:
+def make_rule(says: RuleFields, *, actor: str) -> PolicyRule:
     """Put a rule in force, audited; it holds from the next call on. Commits.
 
     Raises:
@@ -50,7 +50,7 @@ def make_rule(says: RuleSays, *, actor: str) -> PolicyRule:
     return rule
 
 
-def change_rule(key: str, says: RuleSays, *, actor: str) -> PolicyRule:
+def change_rule(key: str, says: RuleFields, *, actor: str) -> PolicyRule:
     """Have a rule say something else from the next call on, audited; commits. What it said before
     stays as an earlier version.
 
@@ -67,7 +67,7 @@ def change_rule(key: str, says: RuleSays, *, actor: str) -> PolicyRule:
     return rule
 
 
-def ensure_rule(says: RuleSays, *, actor: str) -> PolicyRule:
+def ensure_rule(says: RuleFields, *, actor: str) -> PolicyRule:
     """Put a rule in force, or have the one about just the same say so; one that says so already
     stays as it is. Commits.
 
@@ -110,7 +110,7 @@ def list_versions(key: str) -> list[PolicyRule]:
     return list(PolicyRule.objects.filter(key=key).order_by("-version"))
 
 
-def _check(says: RuleSays) -> tuple[str, str]:
+def _check(says: RuleFields) -> tuple[str, str]:
     """Refuse what no rule can say; return the tenant and the workspace that it is about."""
     if says.verdict not in RuleVerdict.values or says.scope not in RuleScope.values:
         raise InvalidInput("A rule says allow, deny or confirm, of a scope that exists.")
@@ -139,7 +139,7 @@ def _place(scope: str, scope_id: str) -> tuple[str, str] | None:
     return None if workspace is None else (workspace.tenant_id, workspace.id)
 
 
-def _write(says: RuleSays, *, actor: str, **more: object) -> PolicyRule:
+def _write(says: RuleFields, *, actor: str, **more: object) -> PolicyRule:
     told = {name: storable_text(str(text)) for name, text in asdict(says).items()}
     rule = PolicyRule(**told, **more, created_by=actor, created_at=datetime.now(UTC))
     try:
@@ -194,4 +194,4 @@ def _told(rule: PolicyRule) -> dict[str, object]:
 def _record(
     action: str, actor: str, rule: PolicyRule, place: tuple[str, str], **more: object
 ) -> None:
-    record(Deed(action, actor, "policy_rule", rule.key, *place, {**_told(rule), **more}))
+    record(AuditEvent(action, actor, "policy_rule", rule.key, *place, {**_told(rule), **more}))

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmations import Opened, open_confirmation
 from decisions.chat.analysis.intake import questions_for
 from decisions.chat.analysis.reality_first import RealityCheck, check_reality
@@ -228,7 +228,7 @@ def _record(principal: Principal, decision: Decision, trace_id: str) -> None:
         "traceId": trace_id,
     }
     record(
-        Deed(
+        AuditEvent(
             "decision.made",
             principal.id,
             "decision",

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.chat.analysis.intake import MAX_QUESTIONS
 from decisions.chat.answers import (
@@ -86,7 +86,7 @@ def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswe
     except IdempotencyConflict as refusal:
         place = owner.tenant_id, owner.workspace_id
         told = {"errorCode": refusal.code}
-        record(Deed("chat.refused", principal.id, "user", owner.user_id, *place, told))
+        record(AuditEvent("chat.refused", principal.id, "user", owner.user_id, *place, told))
         raise
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import ToolUse, admit_call, begin, use_of
 from decisions.continuity.owner import Owner, owner_of
 from decisions.continuity.success_paths import path_payload, shell_payload
@@ -235,7 +235,7 @@ def _write(writing: _Writing) -> ObjectVersion:
     )
     told = {"type": str(writing.object_type), "userId": owner.user_id, "version": number}
     place = owner.tenant_id, owner.workspace_id
-    record(Deed("object.written", writing.by, "userobject", about.id, *place, told))
+    record(AuditEvent("object.written", writing.by, "userobject", about.id, *place, told))
     return made
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.continuity.learning import Forecast, learn
 from decisions.continuity.owner import Owner, owner_of
@@ -171,4 +171,4 @@ def _record(
     owner: Owner, principal: Principal, call: Mapping[str, Any], action: str, **told: Any
 ) -> None:
     place, told = (owner.tenant_id, owner.workspace_id), {"userId": owner.user_id, **told}
-    record(Deed(action, principal.id, "decision", str(call["decision_id"]), *place, told))
+    record(AuditEvent(action, principal.id, "decision", str(call["decision_id"]), *place, told))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import ForbiddenUser, InvalidInput, Refused
 from decisions.identity.principals import USER_ID_PATTERN, Principal
 
@@ -37,7 +37,7 @@ def require_user(principal: Principal, user_id: str) -> None:
     if principal.may_act_for(user_id):
         return
     record(
-        Deed(
+        AuditEvent(
             "access.refused",
             principal.id,
             "user",

@@ -20,7 +20,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import Forbidden
 from decisions.identity.principals import ensure_workspace
 from decisions.models import LoginLink
@@ -64,9 +64,11 @@ def make_login_path(*, actor: str = "command") -> str:
     return f"/admin/once/{token}/"
 
 
-def _deed(action: str, actor: str, link: LoginLink, **metadata: str) -> Deed:
+def _deed(action: str, actor: str, link: LoginLink, **metadata: str) -> AuditEvent:
     place = ensure_workspace()
-    return Deed(action, actor, "login_link", str(link.pk), place.tenant_id, place.id, metadata)
+    return AuditEvent(
+        action, actor, "login_link", str(link.pk), place.tenant_id, place.id, metadata
+    )
 
 
 @never_cache

@@ -13,7 +13,7 @@ from typing import Literal
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import Forbidden, InvalidInput, NotAuthenticated
 from decisions.models import Tenant, Token, User, Workspace
 from decisions.security.keys import mac, macs
@@ -159,7 +159,7 @@ def create_token(
         )
         told = {"name": name, "scopes": sorted(scopes), "trust": trust, "actsFor": acts_for}
         place_ids = place.tenant_id, place.id
-        record(Deed("token.created", actor, "token", token.id, *place_ids, told))
+        record(AuditEvent("token.created", actor, "token", token.id, *place_ids, told))
     return secret
 
 

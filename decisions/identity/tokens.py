@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.identity.principals import checked_user_id, ensure_user
 from decisions.models import Token
 
@@ -22,7 +22,7 @@ def revoke_token(*, token_id: str, actor: str) -> bool:
             return False
         token = Token.objects.select_related("workspace").get(id=token_id)
         place = token.workspace.tenant_id, token.workspace_id
-        record(Deed("token.revoked", actor, "token", token.id, *place, {"name": token.name}))
+        record(AuditEvent("token.revoked", actor, "token", token.id, *place, {"name": token.name}))
     return True
 
 
@@ -45,5 +45,5 @@ def let_act_for(*, token_id: str, users: Iterable[str], actor: str) -> bool:
         token.save(update_fields=["acts_for"])
         place = token.workspace.tenant_id, token.workspace_id
         told = {"name": token.name, "before": before, "actsFor": wanted}
-        record(Deed("token.acts_for_changed", actor, "token", token.id, *place, told))
+        record(AuditEvent("token.acts_for_changed", actor, "token", token.id, *place, told))
     return True

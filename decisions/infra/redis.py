@@ -37,7 +37,7 @@ def _client(url: str) -> Redis:
     )
 
 
-class KeptRedis:
+class SharedRedis:
     """Asks Redis on behalf of threads; `what_is_lost` goes into the one warning of an absence."""
 
     def __init__(self, what_is_lost: str) -> None:

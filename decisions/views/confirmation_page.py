@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmation_links import is_signed
 from decisions.authorization.confirmations import confirm, refuse
 from decisions.errors import Conflict
@@ -92,7 +92,7 @@ def _record_wrong_signature(confirmation_id: str) -> None:
     ).count()
     if told < TRIES_TOLD:
         record(
-            Deed(
+            AuditEvent(
                 "confirmation.tried",
                 "anonymous",
                 "decision",

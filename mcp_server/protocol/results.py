@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from decisions.errors import NotFound, Refused, as_told
+from decisions.errors import NotFound, Refused, as_dict
 from decisions.infra.ids import new_id
 
 NOT_FOUND = -32002  # what revisions with a handshake call a resource that is not there
@@ -29,12 +29,12 @@ def success(answer: Mapping[str, Any]) -> types.CallToolResult:
     return types.CallToolResult(content=[_json(answer)], structured_content=answer)
 
 
-def refusal(refused: Refused, *, tell: Tell = as_told) -> types.CallToolResult:
+def refusal(refused: Refused, *, tell: Tell = as_dict) -> types.CallToolResult:
     """Return a refusal in the one error shape, or in that of the tool's own seed."""
     return types.CallToolResult(content=[_json(tell(refused))], is_error=True)
 
 
-def malfunction(tool: str, error: Exception, *, tell: Tell = as_told) -> types.CallToolResult:
+def malfunction(tool: str, error: Exception, *, tell: Tell = as_dict) -> types.CallToolResult:
     """Log an error of ours under an id and return the id alone: nothing of the error is shown."""
     return refusal(_under_id(tool, error), tell=tell)
 

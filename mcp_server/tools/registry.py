@@ -17,7 +17,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from decisions.errors import Refused, as_told
+from decisions.errors import Refused, as_dict
 from decisions.identity.principals import Principal
 from decisions.validation.json_schema import compile_schema
 
@@ -83,7 +83,7 @@ class Tool:
     needs_stack: bool = False
     checks_itself: bool = False
     audits_refusals: bool = False
-    tell_refusal: Callable[[Refused], dict[str, Any]] = as_told
+    tell_refusal: Callable[[Refused], dict[str, Any]] = as_dict
     meta: Mapping[str, Any] | None = None
     is_listed: bool = True
 

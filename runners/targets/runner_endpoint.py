@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
 from decisions.security.keys import unseal
 from runners.errors import RunnerFailed
@@ -85,7 +85,7 @@ def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:
         ExecutionTarget.objects.filter(id=target.id).update(**columns)
         errors = {"error": found.error, "toolsError": columns.get("catalogue_error")}
         told |= {name: error for name, error in errors.items() if error}
-        record(Deed("target.probed", actor, "target", target.id, *place, told))
+        record(AuditEvent("target.probed", actor, "target", target.id, *place, told))
     for name, value in columns.items():
         setattr(target, name, value)
     return target

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.identity.principals import Principal
-from runners.workspace.errors import NotThere, WorkspaceFailed
-from runners.workspace.files.sandbox import Sandbox, text_of
+from runners.workspace.errors import PathNotFound, WorkspaceFailed
+from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.workspace import Workspace, WorkspacePolicy
 from runners.workspace.writing import snapshots
-from runners.workspace.writing.crash_recovery import sweep
-from runners.workspace.writing.deleted_files import KeptOfDeleted, sweep_deleted
+from runners.workspace.writing.crash_recovery import sweep_state
+from runners.workspace.writing.deleted_files import DeletedFileLimits, prune_deleted_files
 from runners.workspace.writing.snapshots import Snapshot
-from runners.workspace.writing.write_text import Written, preview_text, write_text
+from runners.workspace.writing.write_text import WriteResult, preview_text, write_text
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ def compare_with_now(workspace: Workspace, snapshot_id: str) -> Compared:
     try:
         with Sandbox(workspace.root, policy.forbidden) as sandbox:
             data = sandbox.read(snapshot.path, limit=policy.max_read_bytes)
-        return Compared(snapshot, then, text_of(data, snapshot.path))
-    except NotThere:
+        return Compared(snapshot, then, decode_text(data, snapshot.path))
+    except PathNotFound:
         return Compared(snapshot, then, None)
     except WorkspaceFailed as failed:
         return Compared(snapshot, then, None, failed.message)
@@ -69,7 +69,7 @@ def preview_restore(workspace: Workspace, snapshot_id: str) -> Compared:
     return compared
 
 
-def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> Written:
+def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> WriteResult:
     """Write a file as a snapshot has it, once that was previewed; what it is now is kept as well.
 
     Policy is asked as of `write_to_file`. Audited before and after, so that a write is in the log
@@ -90,7 +90,7 @@ def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> 
         begin(approval)
         _record("workspace.restore_begun", principal, workspace, about)
     try:
-        done = write_text(workspace, snapshot.path, then, need_preview=True)
+        done = write_text(workspace, snapshot.path, then, require_preview=True)
     except WorkspaceFailed as failed:
         _record("workspace.restore_failed", principal, workspace, {**about, "code": failed.code})
         raise
@@ -106,16 +106,16 @@ def sweep_workspaces() -> None:
     folder = settings.CONTINUITY_HOME / "workspaces"
     for state in sorted(folder.iterdir()) if folder.is_dir() else []:
         try:
-            sweep(state)
-            sweep_deleted(state, _kept_of_deleted())
+            sweep_state(state)
+            prune_deleted_files(state, _kept_of_deleted())
         except (OSError, WorkspaceFailed) as error:
             told = error.strerror if isinstance(error, OSError) else error.message
             log.warning("a workspace's leftovers stay for now: %s", told)
 
 
-def _kept_of_deleted() -> KeptOfDeleted:
+def _kept_of_deleted() -> DeletedFileLimits:
     policy: WorkspacePolicy = settings.WORKSPACE_POLICY
-    return KeptOfDeleted(
+    return DeletedFileLimits(
         policy.deleted_snapshots,
         policy.deleted_snapshot_bytes,
         policy.deleted_snapshot_days * 86_400,
@@ -132,7 +132,7 @@ def _record(
 ) -> None:
     with transaction.atomic():
         record(
-            Deed(
+            AuditEvent(
                 action,
                 principal.id,
                 "target",

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from decisions.audit.record import Deed, record
-from decisions.authorization.policy_rules import RuleSays, ensure_rule, retire_rule, rules_about
+from decisions.audit.record import AuditEvent, record
+from decisions.authorization.policy_rules import RuleFields, ensure_rule, retire_rule, rules_about
 from decisions.errors import Conflict, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal, TrustLevel
 from decisions.models import Tenant, Workspace
@@ -168,7 +168,7 @@ def allow_on_target(target: ExecutionTarget, tools: Iterable[str], *, actor: str
     scope = "workspace" if target.workspace_id else "tenant"
     scope_id = target.workspace_id or target.tenant_id
     for tool in dict.fromkeys(tools):
-        says = RuleSays("allow", scope, scope_id, tool, target.id, "allowed as it was added")
+        says = RuleFields("allow", scope, scope_id, tool, target.id, "allowed as it was added")
         ensure_rule(says, actor=actor)
 
 
@@ -297,4 +297,4 @@ def _told(target: ExecutionTarget) -> dict[str, Any]:
 
 def _record(action: str, actor: str, target: ExecutionTarget, **more: Any) -> None:
     place = target.tenant_id, target.workspace_id or ""
-    record(Deed(action, actor, "target", target.id, *place, {**_told(target), **more}))
+    record(AuditEvent(action, actor, "target", target.id, *place, {**_told(target), **more}))

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import NotFound
 from decisions.identity.principals import LOCAL, local_principal
 from runners.models import ExecutionTarget, TargetKind
@@ -20,8 +20,8 @@ from runners.targets.targets import Caller, choose_target, is_allowed_root, is_o
 from runners.tools.base import Tool
 from runners.tools.registry import list_tools
 from runners.trust import TrustLevel
-from runners.workspace.errors import NotThere, PolicyViolation, ToolDisabled
-from runners.workspace.policy_file import closed_policy, policy_of
+from runners.workspace.errors import PathNotFound, PolicyViolation, ToolDisabled
+from runners.workspace.policy_file import deny_all_policy, effective_policy
 from runners.workspace.workspace import Workspace, WorkspacePolicy
 
 _TELLS_POLICY = "get_runtime_info"  # and reads nothing; it should not fail (S4 §2.6)
@@ -60,7 +60,7 @@ def open_workspace(
         tool: what will be called; `get_runtime_info` may tell of a policy file that is wrong.
 
     Raises:
-        NotThere: The call names a target that is not there, or is another's.
+        PathNotFound: The call names a target that is not there, or is another's.
         ToolDisabled: There is no folder for this caller, or it is disabled or gone.
         PolicyViolation: The policy file in its root cannot be followed.
     """
@@ -95,8 +95,8 @@ def open_target(
         state=state_of(root),
         principal_id=caller.principal_id,
         policy=policy,
-        offered=_usable(policy) if offered is None else offered,
-        trouble=trouble,
+        offered_tools=_usable(policy) if offered is None else offered,
+        policy_error=trouble,
     )
 
 
@@ -133,7 +133,7 @@ def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget
     """Return the target that `open_workspace` opens, enabled or not.
 
     Raises:
-        NotThere, ToolDisabled: As `open_workspace`.
+        PathNotFound, ToolDisabled: As `open_workspace`.
     """
     mine = local_folder()
     is_mine = target_id is None and _is_of_this_machine(caller)
@@ -142,7 +142,7 @@ def find_target(caller: Caller, target_id: str | None = None) -> ExecutionTarget
     try:
         target = choose_target(caller, TargetKind.WORKSPACE, target_id)
     except NotFound as missing:
-        raise NotThere(
+        raise PathNotFound(
             missing.message,
             details={"targetId": target_id},
             hint=_OTHER_TARGET[settings.WORKSPACE_POLICY.language],
@@ -202,7 +202,9 @@ def _local_target(folder: LocalFolder) -> ExecutionTarget:
             target.save(force_insert=True)
             told_of = {"kind": "workspace", "isLocal": True, "config": config}
             record(
-                Deed("target.created", principal.id, "target", made_id, **place, metadata=told_of)
+                AuditEvent(
+                    "target.created", principal.id, "target", made_id, **place, metadata=told_of
+                )
             )
     except IntegrityError:  # another process was first
         return ExecutionTarget.objects.get(id=made_id)
@@ -265,8 +267,8 @@ def _policy(
     told; raised otherwise.
     """
     try:
-        return policy_of(settings_say, root), ""
+        return effective_policy(settings_say, root), ""
     except PolicyViolation as wrong:
         if not is_told_only:
             raise
-        return closed_policy(settings_say), wrong.message
+        return deny_all_policy(settings_say), wrong.message

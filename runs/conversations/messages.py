@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import orjson
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import begin
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
@@ -152,7 +152,7 @@ class Said:
         task.messages_count += 1
         told = {"messageId": self.message.id, "runId": run.id, "characters": len(self.content)}
         place = task.tenant_id, task.workspace_id
-        record(Deed("task.message_added", principal.id, "task", task.id, *place, told))
+        record(AuditEvent("task.message_added", principal.id, "task", task.id, *place, told))
         trust = "remote" if principal.trust == "remote" else task.trust
         waits = (
             task.status == TaskStatus.ONGOING and not run.ready
@@ -193,7 +193,7 @@ def write_new(task: Task) -> None:
     task.save(force_insert=True)
     told = {"title": task.title}
     place = task.tenant_id, task.workspace_id
-    record(Deed("task.created", task.principal_id, "task", task.id, *place, told))
+    record(AuditEvent("task.created", task.principal_id, "task", task.id, *place, told))
 
 
 def title_of(content: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
@@ -252,7 +252,7 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
     with transaction.atomic():
         begin(approval)
         place = task.tenant_id, task.workspace_id
-        record(Deed("task.stopped", principal.id, "task", task.id, *place))
+        record(AuditEvent("task.stopped", principal.id, "task", task.id, *place))
     _stop_runs(ids_to_end(task.id), by=principal.id, reason="The task was stopped.")
     with transaction.atomic():
         left, locked = lock_runs(task.id), lock_task(task.id)
@@ -285,7 +285,7 @@ def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
                 if run.status == RunStatus.QUEUED and run.ready:
                     hold(run)
             place = task.tenant_id, task.workspace_id
-            record(Deed("task.taken_over", principal.id, "task", task.id, *place))
+            record(AuditEvent("task.taken_over", principal.id, "task", task.id, *place))
             by = principal.id
             move_task(task, TaskStatus.TAKEOVER, actor=by, data={"by": by})
     return task_object(visible_task(principal, task_id), messages=1)
@@ -311,7 +311,7 @@ def resume_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
             raise Conflict("Somebody else gave it back first.")
         begin(approval)
         place = task.tenant_id, task.workspace_id
-        record(Deed("task.resumed", principal.id, "task", task.id, *place))
+        record(AuditEvent("task.resumed", principal.id, "task", task.id, *place))
         go_on(locked, runs, actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 

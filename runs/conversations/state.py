@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from runs.conversations.log import append
 from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent
@@ -60,7 +60,7 @@ def move_task(
     if not append(task.id, [*events, moved], columns, guard={"status": before}):
         raise ValueError(f"{task.id} is not {before} any more: its row was not locked")
     record(
-        Deed(
+        AuditEvent(
             "task.status_changed",
             actor,
             "task",

@@ -10,8 +10,8 @@ from typing import Any
 from django.db import transaction
 
 from artifacts.models import Artifact
-from artifacts.services import KeptBlob, artifact_rows
-from decisions.audit.record import Deed
+from artifacts.services import StoredBlob, artifact_rows
+from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import ToolUse
 from decisions.identity.principals import Principal
 from runners.gateway.request import RunnerTarget
@@ -36,7 +36,7 @@ class Admitted:
     use: ToolUse
     place: Workspace | RunnerTarget | None
     call_id: str
-    blobs: list[KeptBlob] = field(default_factory=list)
+    blobs: list[StoredBlob] = field(default_factory=list)
     earlier: Earlier | None = None
 
     @property
@@ -60,7 +60,7 @@ def outcome_of(tool: Tool, result: ToolResult) -> dict[str, Any]:
     return {"ok": True} | ({"snapshotId": snapshot} if snapshot else {})
 
 
-def opening(principal: Principal, admitted: Admitted) -> Deed:
+def opening(principal: Principal, admitted: Admitted) -> AuditEvent:
     """Return the audit row of a call that is about to be made."""
     return deed("tool.called", principal, admitted.tool, about(admitted))
 
@@ -104,7 +104,7 @@ def about(admitted: Admitted) -> dict[str, Any]:
     return told | ({"path": path[:300]} if isinstance(path, str) else {})
 
 
-def deed(action: str, principal: Principal, tool: Tool, told: Mapping[str, Any]) -> Deed:
+def deed(action: str, principal: Principal, tool: Tool, told: Mapping[str, Any]) -> AuditEvent:
     """Return an audit row about a direct call of a tool."""
     place = principal.tenant_id, principal.workspace_id
-    return Deed(action, principal.id, "tool", tool.name, *place, told)
+    return AuditEvent(action, principal.id, "tool", tool.name, *place, told)

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
-from artifacts.services import keep_blob
+from artifacts.services import store_blob
 from decisions.audit.record import record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import InvalidInput, Refused, ToolNotFound
@@ -36,7 +36,7 @@ from runners.targets.targets import Caller, choose_target
 from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
-from runners.workspace.shielding import unbroken
+from runners.workspace.shielding import run_to_completion
 from runners.workspace.workspace import Workspace
 from runs.direct_calls.as_run import hand_in, wait_for
 from runs.direct_calls.audited import Admitted, about, deed, failed, opening, outcome_of, record_end
@@ -185,7 +185,7 @@ def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> Admitted:
 
 def _context(principal: Principal, admitted: Admitted, asked: AskedCall) -> ToolContext:
     async def save_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
-        blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
+        blob = await asyncio.to_thread(store_blob, data, name=name, mime_type=mime_type, kind=kind)
         admitted.blobs.append(blob)
         return blob.artifact_id
 
@@ -217,7 +217,7 @@ async def _carried(
     principal: Principal, admitted: Admitted, limit_ms: int, began: float
 ) -> Answered:
     call = CarriedCall(admitted.use, admitted.call_id, opening(principal, admitted))
-    run_id = await unbroken(hand_in(principal, call, limit_ms))
+    run_id = await run_to_completion(hand_in(principal, call, limit_ms))
     outcome = cut_off(INTERRUPTED, admitted.tool.name, about(admitted))
     try:
         raise_if_interrupted()

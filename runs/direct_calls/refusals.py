@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import ConfirmationRequired, Refused
 from decisions.identity.principals import Principal
 from decisions.security.logs import redact
@@ -42,7 +42,7 @@ def record_refusal(*, principal: Principal, name: str, refusal: Refused) -> None
     if "scope" in refusal.details:
         told["scope"] = refusal.details["scope"]
     place = principal.tenant_id, principal.workspace_id
-    record(Deed("tool.refused", principal.id, "tool", shown, *place, told))
+    record(AuditEvent("tool.refused", principal.id, "tool", shown, *place, told))
 
 
 def _code_told(name: str, refusal: Refused) -> str:

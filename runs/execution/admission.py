@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from django.db import connection
 
-from decisions.audit.record import Deed
-from decisions.authorization.authorize import Ruling, ToolUse
+from decisions.audit.record import AuditEvent
+from decisions.authorization.authorize import Authorization, ToolUse
 from decisions.authorization.policy import policy_by_heart
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.infra.preconditions import StillSo
@@ -32,7 +32,7 @@ Place = Workspace | RunnerTarget
 
 def begin_call(
     run: Run, *, use: ToolUse, call: MadeCall, may_begin: bool, opened: list[str]
-) -> tuple[Ruling | Refused | None, Place | ToolFailed | Refused | None]:
+) -> tuple[Authorization | Refused | None, Place | ToolFailed | Refused | None]:
     """Return what becomes of a step's call, as `rule_on_call` does, and where it works: a folder, a
     runner, why there is neither for it, or None where it needs no place or does not begin; on the
     run's database thread.
@@ -46,7 +46,7 @@ def begin_call(
     if may_begin and (begun := _begin_by_heart(run, use, call, opened=opened)) is not None:
         return begun
     ruling = rule_on_call(run, use)
-    is_allowed = isinstance(ruling, Ruling) and ruling.decision == "allow"
+    is_allowed = isinstance(ruling, Authorization) and ruling.decision == "allow"
     if not (is_allowed and may_begin and _needs_place(use)):
         return ruling, None
     return ruling, _begin(run, use, call, opened=opened)
@@ -54,7 +54,7 @@ def begin_call(
 
 def _begin_by_heart(
     run: Run, use: ToolUse, call: MadeCall, *, opened: list[str]
-) -> tuple[Ruling, Place | None] | None:
+) -> tuple[Authorization, Place | None] | None:
     """Begin a call by what this process knows of policy and of the target, in one statement that
     tests both; None where they have to be asked anew: nothing was written.
     """
@@ -69,7 +69,7 @@ def _begin_by_heart(
     return ruling, place
 
 
-def known_way(run: Run, use: ToolUse) -> tuple[Ruling, Place | None, list[StillSo]] | None:
+def known_way(run: Run, use: ToolUse) -> tuple[Authorization, Place | None, list[StillSo]] | None:
     """Return the ruling on a call and where it works, as far as this process knows without a query,
     and what has to be so still as it begins; None where policy or the target has to be asked.
     """
@@ -87,7 +87,7 @@ def known_way(run: Run, use: ToolUse) -> tuple[Ruling, Place | None, list[StillS
         return None  # whoever asks anew says it
 
 
-def _allowed_by_heart(use: ToolUse) -> tuple[Ruling, StillSo] | None:
+def _allowed_by_heart(use: ToolUse) -> tuple[Authorization, StillSo] | None:
     """Return the ruling on a call that passes by the rules as this process knows them, and the
     condition under which it holds; None where anything else is to be said, or a person was asked
     before: `rule_on_call` says it.
@@ -98,7 +98,9 @@ def _allowed_by_heart(use: ToolUse) -> tuple[Ruling, StillSo] | None:
         principal_id=use.principal_id, tenant_id=use.tenant_id, workspace_id=use.workspace_id
     )
     verdict = policy.judge(use.tool, use.target_id, is_own=use.is_own)
-    return (Ruling(verdict, "allow"), policy.still_so) if verdict.decision == "allow" else None
+    return (
+        (Authorization(verdict, "allow"), policy.still_so) if verdict.decision == "allow" else None
+    )
 
 
 def _is_nobodys_page(run: Run) -> list[StillSo]:
@@ -151,6 +153,6 @@ def _place_on(run: Run, use: ToolUse, target: ExecutionTarget) -> Place:
     return place
 
 
-def begun(run: Run, use: ToolUse, call: MadeCall) -> Deed:
+def begun(run: Run, use: ToolUse, call: MadeCall) -> AuditEvent:
     """Return the audit row of a step's call that is about to be made."""
     return call_records.begun(run, use.step_index or 0, call)

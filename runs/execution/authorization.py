@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization import authorize, confirmations
-from decisions.authorization.authorize import Ruling, ToolUse
+from decisions.authorization.authorize import Authorization, ToolUse
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
@@ -69,7 +69,7 @@ def remembered(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict
     return call
 
 
-def rule_on_call(run: Run, use: ToolUse) -> Ruling | Refused | None:
+def rule_on_call(run: Run, use: ToolUse) -> Authorization | Refused | None:
     """Return what becomes of a step's call, on the run's database thread; an approval is used up
     here. Refused: it is denied, or the runner that it names is not there; nobody is asked about
     such a one. None: a person has the page of the run's task, and nothing is called meanwhile.
@@ -79,12 +79,12 @@ def rule_on_call(run: Run, use: ToolUse) -> Ruling | Refused | None:
     if (refused := _without_runner(run, use)) is not None:
         return refused
     approved = run.options.get(APPROVED)  # the direct call that the run carries: a person let it
-    ruling = authorize.rule_on(use)
+    ruling = authorize.authorize(use)
     if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
         may = confirmations.was_approved(
             approved, digests=use.digests, principal_id=use.principal_id
         )
-        return Ruling(ruling.verdict, "allow") if may else ruling
+        return Authorization(ruling.verdict, "allow") if may else ruling
     if ruling.decision == "deny":
         authorize.record_denial(use, ruling)
         return authorize.denial(use, ruling)
@@ -127,7 +127,7 @@ def record_fallback(run: Run, use: ToolUse, reason: str) -> None:
         "reason": reason,
     }
     place = run.tenant_id, run.workspace_id
-    record(Deed("tool.fell_back", run.principal_id, "run", run.id, *place, told))
+    record(AuditEvent("tool.fell_back", run.principal_id, "run", run.id, *place, told))
 
 
 def caller_of(run: Run) -> Caller:
@@ -145,4 +145,4 @@ def record_refusal(run: Run, use: ToolUse, denied: PolicyDenied) -> None:
     told = {"tool": use.tool[:128], "step": use.step_index, "rule": denied.message[:200]}
     told |= {"argsDigest": use.digest, **({"targetId": use.target_id} if use.target_id else {})}
     place = run.tenant_id, run.workspace_id
-    record(Deed("policy.denied", run.principal_id, "run", run.id, *place, told))
+    record(AuditEvent("policy.denied", run.principal_id, "run", run.id, *place, told))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from decisions.authorization.authorize import Ruling, ToolUse
+from decisions.authorization.authorize import Authorization, ToolUse
 from decisions.security.masking import Masker
 from runners.invocation.step_call import StepCall
 from runs.execution.admission import Place, begun, known_way
@@ -24,7 +24,7 @@ class FirstCall:
 
     use: ToolUse
     call: MadeCall
-    ruling: Ruling
+    ruling: Authorization
     place: Place
     opening: CallToOpen
 

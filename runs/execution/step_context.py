@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 import orjson
 
-from artifacts.services import KeptBlob, keep_blob
+from artifacts.services import StoredBlob, store_blob
 from decisions.authorization.authorize import ToolUse
 from decisions.errors import Refused
 from decisions.infra.trace_context import made_for
 from decisions.security.masking import Masker
-from runners.browser.interaction.screenshot import keep_picture
+from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.session.session import BrowserSession
-from runners.browser.tracing.artifact import keep_trace
+from runners.browser.tracing.artifact import save_trace
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.invocation.arguments import check_args
@@ -79,7 +79,7 @@ class StepRun:
     deadline: float
     browser: BrowserSession | None = None
     earlier: Sequence[StepView] = ()
-    blobs: list[KeptBlob] = field(default_factory=list)
+    blobs: list[StoredBlob] = field(default_factory=list)
     made: list[MadeCall] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -249,15 +249,15 @@ class StepRun:
         found: Found = await asyncio.wrap_future(self.in_engine(partial(look, self.run)))
         return found
 
-    async def keep_picture(self, *, url: str | None) -> str | None:
+    async def save_screenshot(self, *, url: str | None) -> str | None:
         """Keep a picture of the page that the step failed on, if it kept none; return its id."""
         if self.browser is None or any(blob.kind == "screenshot" for blob in self.blobs):
             return None
-        return await keep_picture(self._tool_context(), url=url)
+        return await save_screenshot(self._tool_context(), url=url)
 
-    async def keep_trace(self, told: str) -> str | None:
+    async def save_trace(self, told: str) -> str | None:
         """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
-        return await keep_trace(self._tool_context(), told)
+        return await save_trace(self._tool_context(), told)
 
     async def keep_output(self, output: Any) -> str:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
@@ -282,7 +282,7 @@ class StepRun:
 
     async def _save(self, data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
         data = self.masker.data(data, mime_type)
-        blob = await asyncio.to_thread(keep_blob, data, name=name, mime_type=mime_type, kind=kind)
+        blob = await asyncio.to_thread(store_blob, data, name=name, mime_type=mime_type, kind=kind)
         hit("blob_kept")
         self.blobs.append(blob)
         return blob.artifact_id

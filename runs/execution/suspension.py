@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from decisions.audit.record import Deed
+from decisions.audit.record import AuditEvent
 from decisions.authorization import authorize
 from runs.events.types import EventType
 from runs.failpoints import hit
@@ -52,7 +52,9 @@ def pause(
         waiting_for = _waiting_for(held.run, asked)
         data = {**waiting_for, **_about(asked)}
         place = held.run.tenant_id, held.run.workspace_id
-        deed = Deed("run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data)
+        deed = AuditEvent(
+            "run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data
+        )
         values = {
             **written.values,
             "ready": False,

@@ -14,7 +14,7 @@ import orjson
 from django.db import DataError, IntegrityError
 
 from artifacts.models import RESULT
-from artifacts.services import KeptBlob, keep_blob
+from artifacts.services import StoredBlob, store_blob
 from decisions.infra.ids import new_id
 from decisions.next_actions import NextAction, next_action
 from decisions.validation.storable import storable, storable_text
@@ -101,7 +101,7 @@ def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -
     template's result `schema`. Blocks on the artifact storage.
     """
     result, error = storable(conclusion.result), storable(conclusion.error)
-    blobs: Sequence[KeptBlob] = ()
+    blobs: Sequence[StoredBlob] = ()
     actions = list(conclusion.next_actions)
     if result is not None:
         whole = result
@@ -133,7 +133,7 @@ def failed(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None
     """Return the ending of a run that failed as a whole; what it had got so far is kept as an
     artifact.
     """
-    blobs: Sequence[KeptBlob] = ()
+    blobs: Sequence[StoredBlob] = ()
     try:
         blobs = _kept(storable(partial), "partial-result.json")[0] if partial else ()
     except OSError as storage:
@@ -195,9 +195,9 @@ def fail_over_defect(
 
 def _kept(
     value: Mapping[str, Any], name: str, schema: Mapping[str, Any] | None = None
-) -> tuple[Sequence[KeptBlob], Mapping[str, Any]]:
+) -> tuple[Sequence[StoredBlob], Mapping[str, Any]]:
     raw = orjson.dumps(value)
-    blob = keep_blob(raw, name=name, mime_type="application/json", kind=RESULT)
+    blob = store_blob(raw, name=name, mime_type="application/json", kind=RESULT)
     return (blob,), shorten_result(value, RESULT_BYTES, blob.artifact_id, schema)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from artifacts.services import KeptBlob
-from decisions.audit.record import Deed
+from artifacts.services import StoredBlob
+from decisions.audit.record import AuditEvent
 from runs.lifecycle import call_records
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
@@ -29,7 +29,7 @@ class Ending:
     summary: str = ""
     warnings: Sequence[str] = ()
     next_actions: Sequence[Mapping[str, Any]] = ()
-    blobs: Sequence[KeptBlob] = ()
+    blobs: Sequence[StoredBlob] = ()
 
 
 def write(
@@ -138,7 +138,7 @@ def _end(ending: Ending, written: Transition, *, cuts: str) -> None:
         raise LeaseLost(written.run.id) from None
 
 
-def _artifact_created(blob: KeptBlob, step_index: int | None) -> NewEvent:
+def _artifact_created(blob: StoredBlob, step_index: int | None) -> NewEvent:
     data = {
         "artifactId": blob.artifact_id,
         "kind": blob.kind,
@@ -149,9 +149,9 @@ def _artifact_created(blob: KeptBlob, step_index: int | None) -> NewEvent:
     return NewEvent("artifact.created", data | ({} if step_index is None else {"step": step_index}))
 
 
-def _calls(run: Run, changes: Sequence[StepChange], *, cut_later: bool) -> list[Deed]:
+def _calls(run: Run, changes: Sequence[StepChange], *, cut_later: bool) -> list[AuditEvent]:
     """Return the audit rows of the tool calls that are over."""
-    deeds: list[Deed] = []
+    deeds: list[AuditEvent] = []
     for change in changes:
         for call in change.calls:
             if call.call_id and call.is_cut and cut_later:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from decisions.audit.record import Deed
+from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import ToolUse
 from decisions.infra.ids import new_id
 from runners.errors import AddressNotAllowed
@@ -86,12 +86,12 @@ def _refused_host(error: Mapping[str, Any]) -> str | None:
     return str(host) if is_address and host is not None else None
 
 
-def begun(run: Run, step: int, call: MadeCall) -> Deed:
+def begun(run: Run, step: int, call: MadeCall) -> AuditEvent:
     """Return the audit row of a call that is about to be made."""
     return _deed("tool.called", run, _about(step, call))
 
 
-def over(run: Run, step: int, call: MadeCall) -> Deed:
+def over(run: Run, step: int, call: MadeCall) -> AuditEvent:
     """Return the audit row of a call that is over."""
     told = _about(step, call) | {"ok": not call.failed_code}
     if not call.call_id:
@@ -105,7 +105,7 @@ def over(run: Run, step: int, call: MadeCall) -> Deed:
     return _deed("tool.succeeded", run, told | kept)
 
 
-def refused_address(run: Run, step: int, call: MadeCall) -> list[Deed]:
+def refused_address(run: Run, step: int, call: MadeCall) -> list[AuditEvent]:
     """Return the audit row of a document that was refused for its address: the host, no more."""
     if call.refused_host is None:
         return []
@@ -118,5 +118,7 @@ def _about(step: int, call: MadeCall) -> dict[str, Any]:
     return {"tool": call.tool, "step": step, "argsDigest": call.args_digest, **named, **call.about}
 
 
-def _deed(action: str, run: Run, told: Mapping[str, Any]) -> Deed:
-    return Deed(action, run.principal_id, "run", run.id, run.tenant_id, run.workspace_id, told)
+def _deed(action: str, run: Run, told: Mapping[str, Any]) -> AuditEvent:
+    return AuditEvent(
+        action, run.principal_id, "run", run.id, run.tenant_id, run.workspace_id, told
+    )

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from artifacts.services import KeptBlob
-from decisions.audit.record import Deed
+from artifacts.services import StoredBlob
+from decisions.audit.record import AuditEvent
 from runs.lifecycle.call_records import MadeCall
 from runs.lifecycle.in_flight_calls import CallToOpen
 from runs.models import Run, RunStep, StepStatus
@@ -47,7 +47,7 @@ class StepChange:
     events: Sequence[NewEvent]
     output: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
-    blobs: Sequence[KeptBlob] = ()
+    blobs: Sequence[StoredBlob] = ()
     calls: Sequence[MadeCall] = ()
     paused: Mapping[str, Any] | None = None
     new: RunStep | None = None
@@ -80,8 +80,8 @@ class Transition:
     values: Mapping[str, Any] = field(default_factory=dict)
     events: Sequence[NewEvent] = ()
     steps: Sequence[StepChange] = ()
-    blobs: Sequence[tuple[KeptBlob, int | None]] = ()
-    deeds: Sequence[Deed] = ()
+    blobs: Sequence[tuple[StoredBlob, int | None]] = ()
+    deeds: Sequence[AuditEvent] = ()
     worker_id: str = ""
     epoch: int = 0
     take_slot: bool = False

@@ -18,7 +18,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from decisions.audit.record import Deed, entry_for, record
+from decisions.audit.record import AuditEvent, entry_for, record
 from decisions.authorization.authorize import ToolUse
 from decisions.infra.preconditions import StillSo
 from decisions.infra.prepared_statements import Statement
@@ -45,7 +45,7 @@ class CarriedCall:
 
     use: ToolUse
     call_id: str
-    opening: Deed
+    opening: AuditEvent
 
     def begin_with(self, run_id: str) -> None:
         """Tell that it begins, and which run carries it, in the caller's transaction."""
@@ -70,7 +70,7 @@ class CallToOpen:
 
     @classmethod
     def of_run(
-        cls, call_id: str, opening: Deed, run: Run, *, if_still: Sequence[StillSo]
+        cls, call_id: str, opening: AuditEvent, run: Run, *, if_still: Sequence[StillSo]
     ) -> CallToOpen:
         """Return a call of a run's step."""
         row = _open_call(call_id, opening, run_id=run.id, epoch=run.epoch)
@@ -86,14 +86,14 @@ def cut_off(code: str, tool: str, about: Mapping[str, Any]) -> dict[str, Any]:
     return {"ok": False, "code": code, **effect}
 
 
-def open_call(call_id: str, opening: Deed) -> None:
+def open_call(call_id: str, opening: AuditEvent) -> None:
     """Tell that a direct call begins, in the caller's transaction."""
     _open_call(call_id, opening).save(force_insert=True)
     record(opening)
 
 
 def open_call_of_run(
-    call_id: str, opening: Deed, run: Run, *, if_still: Sequence[StillSo] = ()
+    call_id: str, opening: AuditEvent, run: Run, *, if_still: Sequence[StillSo] = ()
 ) -> bool:
     """Tell that a call of a run's step begins; commits.
 
@@ -131,7 +131,7 @@ def _open_in_one_statement(
     return statement.run("SELECT id FROM r") is not None
 
 
-def close_call(call_id: str, closing: Deed) -> bool:
+def close_call(call_id: str, closing: AuditEvent) -> bool:
     """Tell what came of a direct call, unless it was given up before; in the caller's
     transaction.
     """
@@ -171,7 +171,7 @@ def close_left_calls() -> int:
         return _cut(OpenCall.objects.filter(id__in=given_up), INTERRUPTED)
 
 
-def _open_call(call_id: str, opening: Deed, **of_run: Any) -> OpenCall:
+def _open_call(call_id: str, opening: AuditEvent, **of_run: Any) -> OpenCall:
     return OpenCall(
         id=call_id,
         opening=asdict(opening),
@@ -196,8 +196,8 @@ def _take(call: QuerySet[OpenCall]) -> bool:
     return call.delete()[0] == 1
 
 
-def _closing(opening: Mapping[str, Any], code: str) -> Deed:
-    begun = Deed(**opening)
+def _closing(opening: Mapping[str, Any], code: str) -> AuditEvent:
+    begun = AuditEvent(**opening)
     tool = str(begun.metadata.get("tool", begun.resource_id))  # a direct call is about its tool
     told = {**begun.metadata, **cut_off(code, tool, begun.metadata)}
     return replace(begun, action="tool.failed", metadata=told)

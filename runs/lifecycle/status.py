@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.audit.record import Deed
+from decisions.audit.record import AuditEvent
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.session_lease import hold
 from runs.lifecycle.transition import apply
@@ -57,7 +57,7 @@ def move(
         values |= {"ready": False, "lease_owner": None, "waiting_for": None}
         values |= {"pinned_worker": None, "ended_at": max(datetime.now(UTC), run.created_at)}
     event = NewEvent(f"run.{to}" if ends else "run.started", data or {})
-    deed = Deed(event.type, actor, "run", run.id, run.tenant_id, run.workspace_id, data or {})
+    deed = AuditEvent(event.type, actor, "run", run.id, run.tenant_id, run.workspace_id, data or {})
     moved = replace(
         change,
         values=values,
@@ -93,7 +93,7 @@ def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool
         values,
         events=told,
         steps=steps,
-        deeds=[Deed(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
+        deeds=[AuditEvent(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
         worker_id=worker_id,
         epoch=run.epoch + 1,
         take_slot=True,

@@ -17,7 +17,7 @@ from django.db.models import F, Q
 
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, start_expiry
-from decisions.audit.record import Deed, entry_for
+from decisions.audit.record import AuditEvent, entry_for
 from decisions.models import AuditEntry
 from runs.events.notify import announce
 from runs.lifecycle import slots, transition_sql
@@ -84,7 +84,7 @@ def _settle_calls(change: Transition, *, closed: bool) -> None:
 
 
 def insert_run(
-    run: Run, steps: list[RunStep], event: NewEvent, deed: Deed, bell: OutboxEntry | None
+    run: Run, steps: list[RunStep], event: NewEvent, deed: AuditEvent, bell: OutboxEntry | None
 ) -> None:
     """Write a new run with its steps, its first event, its audit row and, if it may be claimed, its
     doorbell, in the caller's transaction or one of its own; on PostgreSQL as one statement.

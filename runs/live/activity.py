@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.validation.storable import storable
 from runs.conversations.log import append
 from runs.events.types import PERSON_ACTED
@@ -72,4 +72,4 @@ def tell(task_id: str, by: str, done: Doings) -> None:
             return
         append(task_id, [NewEvent(PERSON_ACTED, told)])
         place = task.tenant_id, task.workspace_id
-        record(Deed("task.page_used", by, "task", task_id, *place, told))
+        record(AuditEvent("task.page_used", by, "task", task_id, *place, told))

@@ -18,7 +18,7 @@ from artifacts.selectors import describe, is_expired
 from artifacts.storage.blobs import open_blob
 from decisions.audit.bundle import Record, bundle_lines
 from decisions.audit.query import audit_records, bundle_head
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.errors import RunNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
@@ -49,7 +49,7 @@ def export_evidence(
     if run is None:
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     record(
-        Deed(
+        AuditEvent(
             "run.evidence_exported",
             principal.id,
             "run",

@@ -12,9 +12,9 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from decisions.audit.record import Deed
+from decisions.audit.record import AuditEvent
 from decisions.infra import prepared_statements
-from runners.browser_sessions import lose_sessions
+from runners.browser_sessions import detach_sessions
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED, WORKER_LOST
 from runs.lifecycle.session_lease import user_of
@@ -103,14 +103,18 @@ def hand_back(held: Claim, *, reason: str, active_ms: int) -> bool:
     """
     run, actor = held.run, f"worker:{held.worker_id}"
     data = {"reason": reason, "workerId": held.worker_id}
-    deed = Deed("run.handed_back", actor, "run", run.id, run.tenant_id, run.workspace_id, data)
+    deed = AuditEvent(
+        "run.handed_back", actor, "run", run.id, run.tenant_id, run.workspace_id, data
+    )
     with transaction.atomic():
         return _release(
             run, held.worker_id, deed=deed, values={"active_ms": active_ms}, cuts=INTERRUPTED
         )
 
 
-def _release(run: Run, worker_id: str, *, deed: Deed, values: dict[str, Any], cuts: str) -> bool:
+def _release(
+    run: Run, worker_id: str, *, deed: AuditEvent, values: dict[str, Any], cuts: str
+) -> bool:
     """End a lease, leave the run to whoever claims it next, and ring; False: it had ended."""
     change = Transition(
         run,
@@ -139,7 +143,7 @@ def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
         lost = Worker.objects.filter(id=worker_id, beat=beat, lost_at__isnull=True)
         if not lost.update(lost_at=datetime.now(UTC)):
             return []
-        lose_sessions(worker_id)
+        detach_sessions(worker_id)
         held = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
         for run in held:
             _lose_run(run, worker_id, reason)
@@ -170,7 +174,9 @@ def _lose_run(run: Run, worker_id: str, reason: str) -> None:
     if run.times_lost + 1 >= MAX_TIMES_LOST:
         _give_up(run, worker_id, data)
         return
-    deed = Deed("run.worker_lost", "reaper", "run", run.id, run.tenant_id, run.workspace_id, data)
+    deed = AuditEvent(
+        "run.worker_lost", "reaper", "run", run.id, run.tenant_id, run.workspace_id, data
+    )
     _release(run, worker_id, deed=deed, values={"times_lost": Plus(1)}, cuts=WORKER_LOST)
 
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from decisions.infra.redis import KeptRedis
+from decisions.infra.redis import SharedRedis
 
 if TYPE_CHECKING:
     from redis import Redis
 
 SHARED_QUEUE = "runs"
 MARK_MS = 250
-_redis = KeptRedis("every run rings for itself")
+_redis = SharedRedis("every run rings for itself")
 
 
 def _key() -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
 from decisions.identity.principals import Principal
@@ -250,5 +250,5 @@ def _ms(at: datetime | None) -> int | None:
     return None if at is None else int(at.timestamp() * 1000)
 
 
-def _deed(action: str, actor: str, row: BrowserSession, told: dict[str, Any]) -> Deed:
-    return Deed(action, actor, "session", row.id, row.tenant_id, row.workspace_id, told)
+def _deed(action: str, actor: str, row: BrowserSession, told: dict[str, Any]) -> AuditEvent:
+    return AuditEvent(action, actor, "session", row.id, row.tenant_id, row.workspace_id, told)

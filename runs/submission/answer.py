@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
@@ -53,7 +53,7 @@ def answer_run(
             run_of_task_answered.send(sender=Run, run=run, principal=principal, answer=answer)
         place = run.tenant_id, run.workspace_id
         said = {"characters": len(answer)}
-        record(Deed("run.answered", principal.id, "run", run.id, *place, said))
+        record(AuditEvent("run.answered", principal.id, "run", run.id, *place, said))
         outbox.put(run)
     return {"success": True, "runId": run.id, "status": run.status}
 

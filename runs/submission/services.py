@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.audit.record import Deed
+from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.authorization.confirmations import withdraw
 from decisions.errors import RunNotFound
@@ -173,7 +173,7 @@ def _write(run: Run, submission: Submission) -> None:
         data["retryOf"] = run.retry_of
     told = {**data, "inputsDigest": submission.inputs_digests[0]}
     place = run.tenant_id, run.workspace_id
-    deed = Deed("run.submitted", submission.principal.id, "run", run.id, *place, told)
+    deed = AuditEvent("run.submitted", submission.principal.id, "run", run.id, *place, told)
     hit("before_submit")
     queued, queue = NewEvent("run.queued", data), outbox.queue_of(run)
     with ExitStack() as together:

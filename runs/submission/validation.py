@@ -11,7 +11,7 @@ import orjson
 from django.conf import settings
 from pydantic import ValidationError
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import ToolUse, use_of
 from decisions.errors import (
     InvalidInput,
@@ -231,7 +231,7 @@ def _check_trust(principal: Principal, template: TaskTemplate) -> None:
         return
     details = {"templateId": template.template_id, "trustLevel": principal.trust}
     record(
-        Deed(
+        AuditEvent(
             "run.refused",
             principal.id,
             "template",

@@ -20,7 +20,7 @@ from django.db import transaction
 from django.db.models import F
 
 from artifacts.selectors import artifact_ids_of
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.infra.staleness import Watch
 from decisions.security.keys import unseal
 from runners.trust import TrustLevel
@@ -193,7 +193,7 @@ def _record(claim: Claim, status: DeliveryStatus, answer: Answer) -> None:
         "error": answer.error,
     }
     record(
-        Deed(
+        AuditEvent(
             f"webhook_delivery.{status}",
             DELIVERER,
             "webhook_delivery",
@@ -223,7 +223,7 @@ def disable(webhook_id: str, *, actor: str, because: str) -> bool:
         )
         hook = Webhook.objects.get(id=webhook_id)
         record(
-            Deed(
+            AuditEvent(
                 "webhook.disabled",
                 actor,
                 "webhook",

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
 from decisions.identity.principals import Principal
@@ -256,7 +256,7 @@ def _deliveries(hook: Webhook) -> QuerySet[WebhookDelivery]:
 def _record(principal: Principal, verb: str, hook: Webhook, **metadata: Any) -> None:
     place = hook.tenant_id, hook.workspace_id
     resource = str(metadata.pop("webhook_id", hook.id))  # a deleted row has none
-    record(Deed(f"webhook.{verb}", principal.id, "webhook", resource, *place, metadata))
+    record(AuditEvent(f"webhook.{verb}", principal.id, "webhook", resource, *place, metadata))
 
 
 def webhook_object(hook: Webhook) -> dict[str, Any]:

@@ -39,12 +39,12 @@ def kept(data: bytes) -> tuple[str, str]:
 
     django.setup()
     from artifacts.models import Artifact
-    from artifacts.services import artifact_rows, keep_blob
+    from artifacts.services import artifact_rows, store_blob
     from decisions.identity.principals import create_token, local_principal
     from decisions.infra.ids import new_id
 
     principal = local_principal()
-    blob = keep_blob(data, name="result.json", mime_type="application/json")
+    blob = store_blob(data, name="result.json", mime_type="application/json")
     rows = artifact_rows(
         [(blob, None)],
         tenant_id=principal.tenant_id,

@@ -33,14 +33,14 @@ WHERE s.position > %s AND s.position <= %s ORDER BY s.position"""
 
 def write(rows: int) -> None:
     """Write audit rows as a run's way leaves them."""
-    from decisions.audit.record import Deed, record_all
+    from decisions.audit.record import AuditEvent, record_all
 
     told = {"from": "queued", "to": "running", "workerId": "wrk_01kb3x5j2e6s9w1z4b7f0h3k5m"}
     place = "ten_01kb3x5j2e6s9w1z4b7f0h3k5m", "ws_01kb3x5j2e6s9w1z4b7f0h3k5m"
     for start in range(0, rows, 500):
         record_all(
             [
-                Deed(
+                AuditEvent(
                     "run.started",
                     "worker:wrk_01kb3x5j2e6s9w1z4b7f0h3k5m",
                     "run",

@@ -20,7 +20,7 @@ from typing import Any
 from playwright.async_api import Page
 
 from runners.browser.actions.browser_readability_extract import WHOLE_TEXT
-from runners.browser.page_scripts import actor_script, cover_script, reader_script
+from runners.browser.page_scripts import action_script, cover_script, reader_script
 from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import BrowserSession
 from runners.invocation.event_loop import get_loop
@@ -35,7 +35,7 @@ PAGE = "<title>Shop</title><h1>Shop</h1><input id=name aria-label=Name>" + "".jo
     for at in range(ITEMS)
 )
 INDEX = {"as": "mark", "scope": "document", "attribute": "data-mimo_click_id", "first": 1}
-Deed = Callable[[], Awaitable[object]]
+AuditEvent = Callable[[], Awaitable[object]]
 
 
 async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
@@ -101,10 +101,10 @@ class Bench:
         await self.page.context.new_cdp_session(self.page)
 
     async def _attach_anew(self) -> None:
-        self.session.belongings["the task's tab"].detach()  # type: ignore[attr-defined]
+        self.session.resources["the task's tab"].detach()  # type: ignore[attr-defined]
         await self.act("browser_debugger_attach")
 
-    def pairs(self) -> dict[str, tuple[Deed, Deed]]:
+    def pairs(self) -> dict[str, tuple[AuditEvent, AuditEvent]]:
         """Return ours and the floor by action."""
         return {
             "task_start": (
@@ -128,7 +128,7 @@ class Bench:
             **{name: self._by_script(name, *asked) for name, asked in self._readers().items()},
         }
 
-    def _by_script(self, name: str, function: str, given: object) -> tuple[Deed, Deed]:
+    def _by_script(self, name: str, function: str, given: object) -> tuple[AuditEvent, AuditEvent]:
         return lambda: self.act(name), lambda: self.script(function, given)
 
     @staticmethod
@@ -140,7 +140,7 @@ class Bench:
             "extract": WHOLE_TEXT.model_dump(by_alias=True),
         }
         html = {"xpath": None, "maxLength": 1 << 24}
-        actor = actor_script()
+        actor = action_script()
         return {
             "browser_readability_extract": (reader_script(), read),
             "browser_dom_index": (actor, {"deed": "index", "given": INDEX}),
@@ -159,7 +159,7 @@ async def opened(url: str) -> Bench:
     return bench
 
 
-def milliseconds_of(deed: Deed, times: int) -> float:
+def milliseconds_of(deed: AuditEvent, times: int) -> float:
     """Do something so many times and return the median milliseconds of one."""
 
     async def do() -> float:

@@ -99,7 +99,7 @@ def write(owner: Any) -> None:
     """Write the rows of one decision, and nothing else."""
     from django.db import transaction
 
-    from decisions.audit.record import Deed, record
+    from decisions.audit.record import AuditEvent, record
     from decisions.continuity.learning import Forecast
     from decisions.continuity.outcomes import open_outcome
     from decisions.models import ChatAnswer, Conversation, Decision, Event
@@ -139,7 +139,7 @@ def write(owner: Any) -> None:
         open_outcome(decision, Forecast({"time": -0.1}, 0.8, 0.1, "L1"))
         Decision.objects.filter(pk=decision.pk).update(trace={"trace_id": "trc"})
         record(
-            Deed(
+            AuditEvent(
                 "decision.made",
                 "local",
                 "decision",

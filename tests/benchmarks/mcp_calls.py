@@ -92,7 +92,7 @@ def fill() -> Asked:
     from django.core.management import call_command
 
     from artifacts.models import Artifact
-    from artifacts.services import artifact_rows, keep_blob
+    from artifacts.services import artifact_rows, store_blob
     from decisions.identity.principals import local_principal
     from decisions.infra.ids import new_id
     from runs.models import Run
@@ -121,7 +121,7 @@ def fill() -> Asked:
         updated_at=now,
         ended_at=now,
     )
-    blob = keep_blob(b"x" * CHUNK, name="page.txt", mime_type="text/plain", kind="file")
+    blob = store_blob(b"x" * CHUNK, name="page.txt", mime_type="text/plain", kind="file")
     rows = artifact_rows(
         [(blob, None)], tenant_id=me.tenant_id, workspace_id=me.workspace_id, run_id=run.id
     )

@@ -27,7 +27,7 @@ def _measure() -> dict[str, list[float]]:
     from django.db import connection
 
     from decisions.authorization.policy import judge
-    from decisions.authorization.policy_rules import RuleSays, make_rule
+    from decisions.authorization.policy_rules import RuleFields, make_rule
     from decisions.identity.principals import local_principal
 
     me = local_principal()
@@ -45,10 +45,10 @@ def _measure() -> dict[str, list[float]]:
             tool="submit_form",
         )
 
-    make_rule(RuleSays("confirm", tool="submit_form"), actor="bench")
+    make_rule(RuleFields("confirm", tool="submit_form"), actor="bench")
     one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(ask)})
     for number in range(MANY):
-        make_rule(RuleSays("allow", tool=f"tool_{number}"), actor="bench")
+        make_rule(RuleFields("allow", tool=f"tool_{number}"), actor="bench")
     many = alternate({"floor": lambda: _ms_each(select), "many": lambda: _ms_each(ask)})
     return {
         "floor": one["floor"],

@@ -10,7 +10,7 @@ from functools import partial
 from django.db import connection
 
 from decisions.audit.checkpoints import kept_heads
-from decisions.audit.record import Deed, record_all
+from decisions.audit.record import AuditEvent, record_all
 from decisions.audit.verify import check_audit_log
 from decisions.models import AuditEntry, AuditSeal
 from tests.faults.world import World
@@ -27,7 +27,10 @@ def writing() -> Iterator[None]:
             number += 1
             about = f"run_{number}"
             record_all(
-                [Deed("run.started", "local", "run", about, "t", "w", {"n": n}) for n in range(50)]
+                [
+                    AuditEvent("run.started", "local", "run", about, "t", "w", {"n": n})
+                    for n in range(50)
+                ]
             )
             over.wait(0.005)
         connection.close()

@@ -11,8 +11,8 @@ from django.db.models import Model
 from django.test import Client
 
 from artifacts.models import Artifact
-from decisions.audit.record import Deed, record
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.audit.record import AuditEvent, record
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.continuity.objects import put_shell
 from decisions.continuity.state import Move, move_state
 from decisions.identity.principals import Principal, create_token
@@ -49,7 +49,7 @@ def a_row_each(
     ExecutionTarget.objects.create(
         tenant_id=principal.tenant_id, **place, kind="workspace", name="t", config={"root": "/gone"}
     )
-    make_rule(RuleSays("deny", tool="x"), actor="t")
+    make_rule(RuleFields("deny", tool="x"), actor="t")
     Decision.objects.create(
         tenant_id=principal.tenant_id,
         **place,
@@ -153,7 +153,9 @@ def test_the_run_page_shows_only_what_else_the_operator_may_see(
 ) -> None:
     run = make_story(["succeeded"])
     make_artifact(b"x", run_id=run.id, name="kept-in-private.txt")
-    record(Deed("run.started", "audited-actor", "run", run.id, run.tenant_id, run.workspace_id))
+    record(
+        AuditEvent("run.started", "audited-actor", "run", run.id, run.tenant_id, run.workspace_id)
+    )
     seen = staff("runs.view_run").get(address(Run, run.id, "change")).content.decode()
     assert "kept-in-private" not in seen
     assert "audited-actor" not in seen

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from decisions.admin.audit import occurring_tools
 from decisions.audit.query import about_tool
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import check_bundle
 from decisions.identity.principals import Principal, create_token
@@ -32,7 +32,7 @@ def tell(principal: Principal) -> Callable[..., AuditEntry]:
 
     def make(action: str, kind: str, about: str, actor: str = "local", **told: Any) -> AuditEntry:
         place = principal.tenant_id, principal.workspace_id
-        record(Deed(action, actor, kind, about, *place, told))
+        record(AuditEvent(action, actor, kind, about, *place, told))
         return AuditEntry.objects.latest("id")
 
     return make

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from decisions.audit.record import Deed, entry_for
+from decisions.audit.record import AuditEvent, entry_for
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run
@@ -25,7 +25,7 @@ def long_log(principal: Principal) -> None:
     """An audit log in which what is looked for is rare."""
     rows = []
     for n in range(4000):
-        deed = Deed("run.queued", f"token:{n % 50}", "run", f"run_{n}", "t", "w")
+        deed = AuditEvent("run.queued", f"token:{n % 50}", "run", f"run_{n}", "t", "w")
         rows.append(entry_for(deed))
         rows[-1].created_at = NOW - timedelta(days=60) + timedelta(minutes=n)
     rows[100].action = "run.refused"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
 from runners.targets.snapshots import sweep_workspaces
 from runners.workspace.workspace import Workspace
-from runners.workspace.writing.snapshots import all_snapshots, list_snapshots, read_snapshot
+from runners.workspace.writing.snapshots import iter_snapshots, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
 from tests.support.writing import FIRST, SCENE
 
@@ -96,7 +96,7 @@ def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
 def test_what_policy_denies_is_not_put_back_and_an_operator_asks_nobody_else(
     boss: Client, folder: ExecutionTarget, written: Workspace, decision: str
 ) -> None:
-    make_rule(RuleSays(decision, tool="write_to_file", reason="frozen"), actor="test")
+    make_rule(RuleFields(decision, tool="write_to_file", reason="frozen"), actor="test")
     newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
     boss.post(page_of(folder, newest.id, "preview"))
     answer = boss.post(page_of(folder, newest.id, "restore"), follow=True).content.decode()
@@ -214,4 +214,4 @@ def test_the_scheduler_makes_room_of_what_was_kept_of_deleted_files(
     (written.root / "another.txt").write_text("there")
     settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, deleted_snapshots=1)
     sweep_workspaces()
-    assert len(list(all_snapshots(written.state))) == 1
+    assert len(list(iter_snapshots(written.state))) == 1

@@ -26,7 +26,7 @@ from artifacts.selectors import (
     list_run_artifacts,
     read_chunk,
 )
-from artifacts.services import collect_blobs, expire_artifacts, keep_blob
+from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_name
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
@@ -178,7 +178,7 @@ def test_the_same_bytes_are_kept_once(principal: Principal, make_artifact: Make)
 
 def test_many_who_keep_the_same_bytes_at_once_do_no_harm(principal: Principal) -> None:
     data = os.urandom(200_000)
-    kept = at_once([partial(keep_blob, data, name="n", mime_type="a/b")] * 8)
+    kept = at_once([partial(store_blob, data, name="n", mime_type="a/b")] * 8)
     folder = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(kept[0].sha256)
     assert folder.read_bytes() == data
     assert [path.name for path in folder.parent.iterdir()] == [kept[0].sha256]
@@ -318,7 +318,7 @@ def test_a_storage_that_is_gone_reads_as_not_found_and_refuses_to_keep(
         with pytest.raises(ArtifactNotFound):
             read_chunk(principal=principal, artifact_id=artifact_id)
         with pytest.raises(OSError, match=r"Not a directory|File exists"):
-            keep_blob(b"y", name="n", mime_type="a/b")
+            store_blob(b"y", name="n", mime_type="a/b")
         assert collect_blobs() == 0
     finally:
         root.unlink()
@@ -333,7 +333,7 @@ def test_a_write_that_fails_leaves_no_draft(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="space"):
-        keep_blob(os.urandom(10), name="n", mime_type="a/b")
+        store_blob(os.urandom(10), name="n", mime_type="a/b")
     assert [path for path in storage.rglob("*") if path.is_file()] == []
 
 

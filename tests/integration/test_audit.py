@@ -13,7 +13,7 @@ from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decisions.audit.record import Deed, is_genuine, record, record_all
+from decisions.audit.record import AuditEvent, is_genuine, record, record_all
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run
@@ -32,8 +32,8 @@ jsons = st.recursive(
 )
 
 
-def a_deed(**metadata: Any) -> Deed:
-    return Deed("run.canceled", "local", "run", "run_1", "ten_1", "ws_1", metadata)
+def a_deed(**metadata: Any) -> AuditEvent:
+    return AuditEvent("run.canceled", "local", "run", "run_1", "ten_1", "ws_1", metadata)
 
 
 def entry() -> AuditEntry:

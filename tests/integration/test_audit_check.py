@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from decisions.audit import verify
-from decisions.audit.record import Deed, record, record_all
+from decisions.audit.record import AuditEvent, record, record_all
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify import Report, check_audit_log
 from decisions.identity.principals import Principal
@@ -34,7 +34,11 @@ def fresh_checkpoints(principal: Principal) -> Iterator[None]:
 def sealed(fresh_checkpoints: None) -> list[int]:
     """Ten rows, sealed; their ids."""
     for number in range(10):
-        record(Deed("run.started", "local", "run", f"run_{number}", "ten_1", "ws_1", {"n": number}))
+        record(
+            AuditEvent(
+                "run.started", "local", "run", f"run_{number}", "ten_1", "ws_1", {"n": number}
+            )
+        )
     Sealer().seal_all()
     return list(AuditEntry.objects.order_by("id").values_list("id", flat=True))
 
@@ -56,7 +60,7 @@ def test_several_processes_find_what_one_does(
     processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verify, "PORTION", 3)
-    record_all([Deed("run.started", "local", "run", f"run_{n}", "t", "w") for n in range(20)])
+    record_all([AuditEvent("run.started", "local", "run", f"run_{n}", "t", "w") for n in range(20)])
     Sealer().seal_all()
     assert check_audit_log(processes) == Report(sealed=20, checkpoints=1)
     first = AuditEntry.objects.order_by("id")[0].id
@@ -80,7 +84,7 @@ def test_rows_that_are_sealed_between_two_looks_are_no_fault(
     really = getattr(verify, look)
 
     def after_one_more() -> object:
-        record(Deed("run.ended", "local", "run", "run_late", "ten_1", "ws_1"))
+        record(AuditEvent("run.ended", "local", "run", "run_late", "ten_1", "ws_1"))
         Sealer().seal_all()
         return really()
 
@@ -116,7 +120,7 @@ def test_an_edited_row_is_found(sealed: list[int], change: str) -> None:
 
 def test_a_row_edited_by_a_writer_with_the_key_is_found(sealed: list[int]) -> None:
     """Its MAC is genuine, but the chain holds another one."""
-    record(Deed("run.started", "local", "run", "run_other", "ten_1", "ws_1"))
+    record(AuditEvent("run.started", "local", "run", "run_other", "ten_1", "ws_1"))
     other = AuditEntry.objects.latest("id").id
     source = "(SELECT {} FROM {rows} WHERE id = %(other)s)"
     sets = ", ".join(f"{name} = {source.replace('{}', name)}" for name in COPIED.split(", "))
@@ -172,7 +176,7 @@ def test_the_end_cut_off_stays_found_when_the_sealer_goes_on(sealed: list[int]) 
         id=sealed[7],
     )
     for number in range(5):
-        record(Deed("run.ended", "local", "run", f"run_{number}", "ten_1", "ws_1"))
+        record(AuditEvent("run.ended", "local", "run", f"run_{number}", "ten_1", "ws_1"))
     Sealer().seal_all()
     report = check_audit_log()
     assert report.sealed == 12
@@ -279,7 +283,7 @@ def test_the_command_says_what_it_found(sealed: list[int]) -> None:
 
 
 def test_rows_that_nobody_seals_are_told(sealed: list[int]) -> None:
-    record(Deed("run.started", "local", "run", "run_new", "ten_1", "ws_1"))
+    record(AuditEvent("run.started", "local", "run", "run_new", "ten_1", "ws_1"))
     out = StringIO()
     call_command("verify_audit", stdout=out)
     assert "Not sealed yet: 1, the oldest for" in out.getvalue()

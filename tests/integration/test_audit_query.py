@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from decisions.audit.query import list_audit_entries
-from decisions.audit.record import Deed, entry_for, record, record_all
+from decisions.audit.record import AuditEvent, entry_for, record, record_all
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from tests.support.continuity import decision_of
@@ -28,7 +28,7 @@ def tell(principal: Principal) -> Callable[..., int]:
 
     def make(action: str, about: str = "run_1", actor: str = "local", minutes_ago: int = 0) -> int:
         place = principal.tenant_id, principal.workspace_id
-        made = entry_for(Deed(action, actor, "run", about, *place, {"n": 1}))
+        made = entry_for(AuditEvent(action, actor, "run", about, *place, {"n": 1}))
         made.created_at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
         made.save(force_insert=True)
         return int(made.id)
@@ -67,8 +67,8 @@ def test_a_token_that_names_users_reads_what_is_theirs_and_its_own(
     place, written = (principal.tenant_id, principal.workspace_id), {}
     for user in ("alice", "bob"):
         decision = decision_of(principal, user_id=user)
-        record(Deed("decision.made", "local", "decision", str(decision.pk), *place))
-        record(Deed("access.refused", "token:tok_b", "user", user, *place))
+        record(AuditEvent("decision.made", "local", "decision", str(decision.pk), *place))
+        record(AuditEvent("access.refused", "token:tok_b", "user", user, *place))
         written[user] = set(AuditEntry.objects.values_list("id", flat=True))
     own = {tell("run.submitted", "run_a", "token:tok_a"), tell("run.ended", "run_a", "worker:w")}
     tell("run.submitted", "run_b", "token:tok_b")
@@ -180,7 +180,10 @@ def test_a_bad_query_is_refused_in_the_one_shape(api: httpx.Client, query: str) 
 def test_no_filter_reads_the_whole_log(principal: Principal, filters: dict[str, Any]) -> None:
     place = principal.tenant_id, principal.workspace_id
     record_all(
-        [Deed("run.started", f"token:tok_{n}", "run", f"run_{n}", *place) for n in range(3000)]
+        [
+            AuditEvent("run.started", f"token:tok_{n}", "run", f"run_{n}", *place)
+            for n in range(3000)
+        ]
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
@@ -197,6 +200,10 @@ def test_no_filter_reads_the_whole_log(principal: Principal, filters: dict[str, 
 
 def test_a_row_with_an_odd_text_is_told_as_it_is(api: httpx.Client, principal: Principal) -> None:
     place = principal.tenant_id, principal.workspace_id
-    record(Deed("run.started", "local", "run", "run_漢", *place, {"key": "é\u2028", "big": 2**63}))
+    record(
+        AuditEvent(
+            "run.started", "local", "run", "run_漢", *place, {"key": "é\u2028", "big": 2**63}
+        )
+    )
     item, *_ = api.get("/api/v1/audit", params={"resourceId": "run_漢"}).json()["items"]
     assert item["metadata"] == {"key": "é\u2028", "big": 2**63}

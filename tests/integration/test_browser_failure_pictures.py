@@ -10,11 +10,11 @@ import pytest
 
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.identity.principals import Principal
 from decisions.security.masking import Masker
-from runners.browser.interaction.screenshot import keep_picture
-from runners.browser.page_scripts import showing_script
+from runners.browser.interaction.screenshot import save_screenshot
+from runners.browser.page_scripts import visible_text_script
 from runs.models import Run
 from runs.sessions.services import create_session
 from runs.submission.services import submit_run
@@ -81,7 +81,7 @@ def pictured(reader: Reader, pages: PageServer, markup: str) -> bool:
     context = replace(reader.context(), mask=Masker([CANARY]).text)
     url = pages.add("/page", f"<title>Page</title><h1>Page</h1>{markup}")
     assert reader.call("open_page", url=url).ok
-    return reader.wait(keep_picture(context)) is not None
+    return reader.wait(save_screenshot(context)) is not None
 
 
 @pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: shadow(frame(markup))])
@@ -105,7 +105,7 @@ def test_a_field_that_holds_a_secret_is_emptied_wherever_it_is(
     reader = open_reader()
     assert pictured(reader, page_server, wrap(field))
     [tab] = reader.session.open_tabs()
-    shown = reader.wait(tab.call(showing_script(), [], lambda: 10.0))
+    shown = reader.wait(tab.call(visible_text_script(), [], lambda: 10.0))
     assert CANARY not in str(shown)
     assert len(shown["fields"]) == 1
 
@@ -132,7 +132,7 @@ def test_a_run_that_is_denied_its_first_page_shows_no_earlier_runs_page(
     inputs = {"urls": [url]} if "batch" in template_id else {"startUrl": url, "fields": [name]}
     assert ended(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
     for tool in ("open_page", "read_page"):
-        make_rule(RuleSays("deny", tool=tool), actor="test")
+        make_rule(RuleFields("deny", tool=tool), actor="test")
     denied = ended(start_in(principal, session_id, template_id, inputs))
     assert denied.status == "failed"
     assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()

@@ -10,13 +10,13 @@ from django.db.models import F
 from django.test import override_settings
 
 from decisions.authorization.confirmations import refuse
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.identity.principals import Principal
 from decisions.models import Decision
 from runners.invocation.event_loop import get_loop
 from runs.models import Run
 from runs.queries.runs import get_run
-from runs.sessions import parked
+from runs.sessions import held_pages
 from runs.sessions.services import create_session
 from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerPlace
@@ -32,7 +32,7 @@ def waiting(
     hand_in: Callable[..., str], place: WorkerPlace, site: Site, browser_closed: None
 ) -> Iterator[Run]:
     """A run that has filled its form and waits before it sends it."""
-    make_rule(RuleSays("confirm", tool="submit_form"), actor="t")
+    make_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     run_id = hand_in(
         "submit_and_verify",
@@ -43,7 +43,7 @@ def waiting(
     place.work()
     yield Run.objects.get(id=run_id)
     Run.objects.filter(id=run_id).update(epoch=99)
-    parked.close_left("w1")
+    held_pages.close_left("w1")
 
 
 def test_the_form_is_sent_once_from_the_page_that_waited(
@@ -56,7 +56,7 @@ def test_the_form_is_sent_once_from_the_page_that_waited(
     run = fresh(waiting)
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
-    assert not parked._parked
+    assert not held_pages._parked
 
 
 def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
@@ -65,7 +65,7 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
     place.close()
     say(waiting)
     other = WorkerPlace("w2")
-    held = parked.take(waiting.id)
+    held = held_pages.take(waiting.id)
     assert held is not None
     get_loop().submit(held.close()).result(20)
     other.work()
@@ -82,13 +82,13 @@ def test_a_refused_form_is_not_sent_and_its_page_is_closed(
     place.work()
     assert fresh(waiting).status == "failed"
     assert site.server.forms == []
-    assert not parked._parked
+    assert not held_pages._parked
 
 
 def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
     waiting: Run, place: WorkerPlace, principal: Principal
 ) -> None:
-    held = parked.take(waiting.id)
+    held = held_pages.take(waiting.id)
     assert held is not None
     get_loop().submit(held.close()).result(20)
     say(waiting, refuse)
@@ -100,27 +100,27 @@ def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
 def test_a_page_is_left_to_its_own_worker_between_claim_and_first_step(waiting: Run) -> None:
     run = Run.objects.filter(id=waiting.id)
     run.update(epoch=F("epoch") + 1, lease_owner="w1")
-    parked.close_left("w1")
-    assert parked._parked
+    held_pages.close_left("w1")
+    assert held_pages._parked
     run.update(lease_owner="w2")
-    parked.close_left("w1")
-    assert not parked._parked
+    held_pages.close_left("w1")
+    assert not held_pages._parked
     run.update(lease_owner=None)
 
 
 def test_a_page_too_many_makes_no_room_among_those_that_wait(waiting: Run) -> None:
     with override_settings(MAX_WAITING_PAGES=1):
-        assert not parked.may_park()
-    assert parked.may_park()
+        assert not held_pages.may_park()
+    assert held_pages.may_park()
 
 
 def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal) -> None:
-    assert parked._parked
+    assert held_pages._parked
     cancel_run(principal=principal, run_id=waiting.id)
     until = time.monotonic() + PATIENCE_S
-    while parked._parked and time.monotonic() < until:
+    while held_pages._parked and time.monotonic() < until:
         time.sleep(0.1)
-    assert not parked._parked
+    assert not held_pages._parked
 
 
 def test_a_named_session_keeps_its_page_too(
@@ -129,7 +129,7 @@ def test_a_named_session_keeps_its_page_too(
     site: Site,
     browser_closed: None,
 ) -> None:
-    make_rule(RuleSays("confirm", tool="submit_form"), actor="t")
+    make_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     session = create_session(principal=principal, name="kept")["sessionId"]
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     inputs = {"startUrl": site.url("/contact"), "fields": [field]}

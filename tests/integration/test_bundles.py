@@ -17,7 +17,7 @@ from django.test import override_settings
 
 from artifacts.models import Artifact
 from decisions.audit.bundle import in_portions
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import BundleReport, check_bundle
 from decisions.errors import Forbidden, RunNotFound
@@ -182,7 +182,9 @@ def test_that_evidence_was_taken_is_audited(evidence: Path) -> None:
 
 def test_the_commands_export_and_check(principal: Principal, tmp_path: Path) -> None:
     for number in range(1200):
-        record(Deed("run.started", "local", "run", f"run_{number}", "t", "w", {"float": 1e20}))
+        record(
+            AuditEvent("run.started", "local", "run", f"run_{number}", "t", "w", {"float": 1e20})
+        )
     Sealer().seal_all()
     path, out = tmp_path / "audit.jsonl", StringIO()
     call_command("export_audit", output=str(path), action="run.started", stderr=out)
@@ -227,8 +229,8 @@ def test_a_runs_decisions_are_in_its_evidence_and_keep_their_secrets(
         created_at=datetime.now(UTC),
     )
     place = principal.tenant_id, principal.workspace_id
-    record(Deed("confirmation.tried", "local", "decision", str(decision.id), *place))
-    record(Deed("thing.done", "local", "other", str(decision.id), *place))
+    record(AuditEvent("confirmation.tried", "local", "decision", str(decision.id), *place))
+    record(AuditEvent("thing.done", "local", "other", str(decision.id), *place))
     path = tmp_path / "run.jsonl"
     path.write_bytes(b"".join(export_evidence(principal=principal, run_id=run_id)))
     assert check_bundle(path).faults == 0

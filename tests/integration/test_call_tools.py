@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from artifacts.selectors import open_content
-from decisions.audit.record import Deed
+from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import use_of
 from decisions.authorization.confirmations import confirm
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.continuity.objects import put_success_path
 from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
@@ -167,11 +167,11 @@ def test_pages_are_for_who_may_call_their_tools(
 def test_an_approved_call_is_carried_under_a_newer_key(
     idle_place: WorkerPlace, project: Path, principal: Principal, settings: Any
 ) -> None:
-    make_rule(RuleSays("confirm", tool="get_runtime_info"), actor="test")
+    make_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
     target_id = ExecutionTarget.objects.get().id
     use = use_of(principal, "get_runtime_info", {}, target_id=target_id, key="k", is_own=True)
     place_ids = principal.tenant_id, principal.workspace_id
-    opening = Deed("tool.called", principal.id, "tool", "get_runtime_info", *place_ids)
+    opening = AuditEvent("tool.called", principal.id, "tool", "get_runtime_info", *place_ids)
     carried: dict[str, Any] = {
         "principal": principal,
         "template_id": "call_tools",
@@ -211,7 +211,7 @@ def test_the_target_stays_the_one_of_the_submit(
 def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
     hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
 ) -> None:
-    make_rule(RuleSays("confirm", tool="replace_in_file"), actor="test")
+    make_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
     run = ended(hand_in(PREVIEW, WRITE, change), idle_place)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
@@ -292,7 +292,7 @@ def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
 def test_a_denied_call_was_not_called(
     hand_in: Callable[..., str], idle_place: WorkerPlace, stops: bool
 ) -> None:
-    make_rule(RuleSays("deny", tool="write_to_file"), actor="test")
+    make_rule(RuleFields("deny", tool="write_to_file"), actor="test")
     run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), idle_place)
     called = [] if stops else ["get_runtime_info"]
     assert [one["tool"] for one in audited(run.id, "tool.called")] == called

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.errors import ConfirmationRequired, Conflict
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_long_thread, in_thread
@@ -99,7 +99,7 @@ async def handed_in(principal: Principal) -> asyncio.Task[Answered]:
 
 
 def ask_and_work() -> None:
-    make_rule(RuleSays("confirm", tool="get_runtime_info"), actor="test")
+    make_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
     place = WorkerPlace()
     place.work()
     place.close()

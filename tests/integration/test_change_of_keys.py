@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from decisions.authorization.confirmations import confirm
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.errors import ConfirmationRequired, NotAuthenticated
 from decisions.identity.one_time_login import make_login_path
 from decisions.identity.principals import Principal, authenticate, create_token
@@ -64,7 +64,7 @@ def test_a_waiting_run_goes_on_under_its_approval(
 
 
 def test_an_approved_call_is_good_once_all_the_same(principal: Principal) -> None:
-    make_rule(RuleSays("confirm", tool="run_task_template"), actor="t")
+    make_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     with pytest.raises(ConfirmationRequired) as asked:
         hand_in(principal)
     number = asked.value.details["decisionId"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from artifacts.models import Artifact
-from artifacts.services import KeptBlob, keep_blob
+from artifacts.services import StoredBlob, store_blob
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.journal.writer import Ending, save_active_ms, write
@@ -55,8 +55,8 @@ def everything(run_id: str) -> list[Any]:
     return rows
 
 
-def a_blob() -> KeptBlob:
-    return keep_blob(b"late", name="late.txt", mime_type="text/plain")
+def a_blob() -> StoredBlob:
+    return store_blob(b"late", name="late.txt", mime_type="text/plain")
 
 
 LATE: dict[str, Callable[[Claim], object]] = {

@@ -13,7 +13,7 @@ import pytest
 from django.db.utils import OperationalError
 
 from config import metrics
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.identity.principals import DEFAULT_SCOPES, SCOPES, Principal
 from decisions.models import Confirmation, Decision
@@ -122,7 +122,7 @@ def test_audit_rows_without_a_seal_are_a_backlog_until_they_have_one(
 ) -> None:
     for _ in range(2):
         Sealer().seal_all()
-    record(Deed("run.created", "t", "run", "run_x", "t", "w", {}))
+    record(AuditEvent("run.created", "t", "run", "run_x", "t", "w", {}))
     assert figure(scrape(), "audit_unsealed_rows") == 1
     sealer = Sealer()
     while figure(scrape(), "audit_unsealed_rows"):

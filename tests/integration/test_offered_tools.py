@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry
 from runners.targets.runner_endpoint import probe_target
@@ -137,11 +137,11 @@ def test_what_a_rule_names_on_a_target_is_offered_there(
 ) -> None:
     target, other = make_runner(), make_runner(name="other")
     allow_on_target(target, ["deploy"], actor="test")
-    make_rule(RuleSays("confirm", tool="wipe", target_id=target.id), actor="test")
-    make_rule(RuleSays("deny", tool="rm", target_id=target.id), actor="test")
-    make_rule(RuleSays("allow", tool="everywhere"), actor="test")
+    make_rule(RuleFields("confirm", tool="wipe", target_id=target.id), actor="test")
+    make_rule(RuleFields("deny", tool="rm", target_id=target.id), actor="test")
+    make_rule(RuleFields("allow", tool="everywhere"), actor="test")
     make_rule(
-        RuleSays("allow", "workspace", other.workspace_id or "", "x", "target_gone"), actor="test"
+        RuleFields("allow", "workspace", other.workspace_id or "", "x", "target_gone"), actor="test"
     )
     tools = shown(api)
     assert {name: tool["inputSchema"] for name, tool in tools.items()} == {

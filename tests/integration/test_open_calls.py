@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from decisions.audit.record import Deed
+from decisions.audit.record import AuditEvent
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
@@ -57,8 +57,10 @@ def cut(code: str) -> list[tuple[str, Any, Any]]:
     return [("tool.called", None, None), ("tool.failed", code, "unknown")]
 
 
-def opening(about: str = "write_to_file") -> Deed:
-    return Deed("tool.called", "local", "tool", about, "local", "local", {"argsDigest": "d" * 64})
+def opening(about: str = "write_to_file") -> AuditEvent:
+    return AuditEvent(
+        "tool.called", "local", "tool", about, "local", "local", {"argsDigest": "d" * 64}
+    )
 
 
 def open_one(held: Claim) -> bool:
@@ -228,14 +230,14 @@ def test_a_direct_call_on_another_machine_is_given_up_after_an_hour() -> None:
     assert in_flight_calls.close_left_calls() == 0
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     assert in_flight_calls.close_left_calls() == 1
-    done = Deed("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
+    done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
     assert not in_flight_calls.close_call("call_x", done)  # it came to its end after all, too late
     assert told() == cut("interrupted")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_close_a_call_one_does(principal: Principal) -> None:
-    done = Deed("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
+    done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
     in_flight_calls.open_call("call_x", opening())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     at_once(

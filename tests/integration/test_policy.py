@@ -9,7 +9,7 @@ import pytest
 from decisions.authorization import policy
 from decisions.authorization.policy import judge
 from decisions.authorization.policy_rules import (
-    RuleSays,
+    RuleFields,
     change_rule,
     list_versions,
     make_rule,
@@ -49,37 +49,37 @@ def test_without_rules_other_tools_of_a_target_are_denied(principal: Principal) 
 
 def test_a_rule_holds_from_the_next_call_on(principal: Principal) -> None:
     assert said(principal) == "allow"
-    rule = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    rule = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
     assert said(principal) == "deny"
     retire_rule(rule.key, **RULE)
     assert said(principal) == "allow"
 
 
 def test_any_rule_that_denies_wins(principal: Principal) -> None:
-    make_rule(RuleSays("deny", tool="*"), **RULE)
-    make_rule(RuleSays("allow", "agent", principal.id, "fill_field"), **RULE)
+    make_rule(RuleFields("deny", tool="*"), **RULE)
+    make_rule(RuleFields("allow", "agent", principal.id, "fill_field"), **RULE)
     assert said(principal) == "deny"
 
 
 def test_the_narrowest_scope_wins(principal: Principal) -> None:
-    make_rule(RuleSays("confirm", tool="fill_field"), **RULE)
+    make_rule(RuleFields("confirm", tool="fill_field"), **RULE)
     assert said(principal) == "confirm"
-    make_rule(RuleSays("allow", "tenant", principal.tenant_id), **RULE)
+    make_rule(RuleFields("allow", "tenant", principal.tenant_id), **RULE)
     assert said(principal) == "allow"
-    make_rule(RuleSays("confirm", "workspace", principal.workspace_id), **RULE)
+    make_rule(RuleFields("confirm", "workspace", principal.workspace_id), **RULE)
     assert said(principal) == "confirm"
-    make_rule(RuleSays("allow", "agent", principal.id), **RULE)
+    make_rule(RuleFields("allow", "agent", principal.id), **RULE)
     assert said(principal) == "allow"
 
 
 def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
-    make_rule(RuleSays("confirm", tool="*"), **RULE)
+    make_rule(RuleFields("confirm", tool="*"), **RULE)
     assert said(principal, "fetch", "target_1") == "confirm"
-    make_rule(RuleSays("allow", tool="*", target_id="target_1"), **RULE)
+    make_rule(RuleFields("allow", tool="*", target_id="target_1"), **RULE)
     assert said(principal, "fetch", "target_1") == "allow"
-    make_rule(RuleSays("confirm", tool="fetch"), **RULE)
+    make_rule(RuleFields("confirm", tool="fetch"), **RULE)
     assert said(principal, "fetch", "target_1") == "confirm"
-    make_rule(RuleSays("allow", tool="fetch", target_id="target_1"), **RULE)
+    make_rule(RuleFields("allow", tool="fetch", target_id="target_1"), **RULE)
     assert said(principal, "fetch", "target_1") == "allow"
     assert said(principal, "fetch", "target_2") == "confirm"
 
@@ -87,7 +87,7 @@ def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
 def test_a_rule_for_everything_of_a_target_includes_its_high_risk_tools(
     principal: Principal,
 ) -> None:
-    make_rule(RuleSays("allow", tool="*", target_id="target_1"), **RULE)
+    make_rule(RuleFields("allow", tool="*", target_id="target_1"), **RULE)
     assert said(principal, "bash.exec", "target_1") == "allow"
     assert said(principal, "bash.exec") == "confirm"
 
@@ -95,19 +95,19 @@ def test_a_rule_for_everything_of_a_target_includes_its_high_risk_tools(
 def test_a_rule_of_one_workspace_says_nothing_of_another(
     principal: Principal, stranger: Principal
 ) -> None:
-    make_rule(RuleSays("deny", "workspace", principal.workspace_id), **RULE)
+    make_rule(RuleFields("deny", "workspace", principal.workspace_id), **RULE)
     assert (said(principal), said(stranger)) == ("deny", "allow")
 
 
 def test_the_verdict_names_its_rule_and_why(principal: Principal) -> None:
-    rule = make_rule(RuleSays("deny", tool="fill_field", reason="not here"), **RULE)
+    rule = make_rule(RuleFields("deny", tool="fill_field", reason="not here"), **RULE)
     verdict = judge(principal_id=principal.id, tenant_id="t", workspace_id="w", tool="fill_field")
     assert (verdict.rule, verdict.reason) == (f"{rule.key} v1", "not here")
 
 
 def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
-    rule = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
-    change_rule(rule.key, RuleSays("confirm", tool="fill_field"), actor="admin:bob")
+    rule = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
+    change_rule(rule.key, RuleFields("confirm", tool="fill_field"), actor="admin:bob")
     assert said(principal) == "confirm"
     assert [(one.version, one.verdict) for one in list_versions(rule.key)] == [
         (2, "confirm"),
@@ -120,9 +120,9 @@ def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
 
 
 def test_two_rules_about_just_the_same_cannot_be_in_force(principal: Principal) -> None:
-    first = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    first = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
     with pytest.raises(Conflict) as told:
-        make_rule(RuleSays("allow", tool="fill_field"), **RULE)
+        make_rule(RuleFields("allow", tool="fill_field"), **RULE)
     assert told.value.details == {"rule": first.key}
     assert said(principal) == "deny"
 
@@ -130,17 +130,17 @@ def test_two_rules_about_just_the_same_cannot_be_in_force(principal: Principal) 
 @pytest.mark.parametrize(
     "says",
     [
-        RuleSays("maybe"),
-        RuleSays("deny", "galaxy"),
-        RuleSays("deny", "workspace", "ws_unknown"),
-        RuleSays("deny", "agent", "token:tok_unknown"),
-        RuleSays("deny", "agent", "tok_unknown"),
-        RuleSays("deny", "tenant"),
-        RuleSays("deny", "everywhere", "ws_1"),
-        RuleSays("deny", tool=" "),
+        RuleFields("maybe"),
+        RuleFields("deny", "galaxy"),
+        RuleFields("deny", "workspace", "ws_unknown"),
+        RuleFields("deny", "agent", "token:tok_unknown"),
+        RuleFields("deny", "agent", "tok_unknown"),
+        RuleFields("deny", "tenant"),
+        RuleFields("deny", "everywhere", "ws_1"),
+        RuleFields("deny", tool=" "),
     ],
 )
-def test_a_rule_about_nothing_is_refused(principal: Principal, says: RuleSays) -> None:
+def test_a_rule_about_nothing_is_refused(principal: Principal, says: RuleFields) -> None:
     with pytest.raises(InvalidInput):
         make_rule(says, **RULE)
     assert not PolicyRule.objects.exists()
@@ -148,11 +148,11 @@ def test_a_rule_about_nothing_is_refused(principal: Principal, says: RuleSays) -
 
 
 def test_of_many_changes_at_once_one_version_is_in_force(principal: Principal) -> None:
-    rule = make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    rule = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
 
     def change() -> str:
         try:
-            change_rule(rule.key, RuleSays("confirm", tool="fill_field"), **RULE)
+            change_rule(rule.key, RuleFields("confirm", tool="fill_field"), **RULE)
         except NotFound:
             return "late"
         return "changed"
@@ -166,7 +166,7 @@ def test_of_many_changes_at_once_one_version_is_in_force(principal: Principal) -
 def test_rules_are_read_once_for_as_long_as_none_changes(
     principal: Principal, django_assert_num_queries: Any
 ) -> None:
-    make_rule(RuleSays("deny", tool="fill_field"), **RULE)
+    make_rule(RuleFields("deny", tool="fill_field"), **RULE)
     said(principal)
     with django_assert_num_queries(2):
         said(principal)

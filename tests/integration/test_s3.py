@@ -22,7 +22,7 @@ from django.test import override_settings
 
 from artifacts.models import Artifact
 from artifacts.selectors import open_content, read_chunk
-from artifacts.services import collect_blobs, expire_artifacts, keep_blob
+from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_name
 from artifacts.storage.s3 import AHEAD_MAX
@@ -64,7 +64,7 @@ def test_a_thread_that_kept_bytes_is_left_without_a_connection(
     bucket: Bucket, principal: Principal
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(keep_blob, b"x", name="x", mime_type="text/plain").result(60)
+        pool.submit(store_blob, b"x", name="x", mime_type="text/plain").result(60)
         assert pool.submit(lambda: connection.connection).result(60) is None
 
 
@@ -169,7 +169,7 @@ def test_a_writer_waits_for_a_collector_and_then_finds_nothing_to_rely_on(
 def test_many_who_keep_the_same_bytes_at_once_do_no_harm(
     bucket: Bucket, principal: Principal
 ) -> None:
-    at_once([partial(keep_blob, b"same", name="n", mime_type="a/b")] * 6)
+    at_once([partial(store_blob, b"same", name="n", mime_type="a/b")] * 6)
     assert len(bucket.keys()) == 1
 
 
@@ -183,7 +183,7 @@ def test_a_storage_that_is_gone_refuses_without_a_secret(
     artifact_id = make_artifact(b"x")
     bucket.storage.bucket_name = "no-such-bucket-" + "x" * 10
     with pytest.raises(OSError, match="S3"):
-        keep_blob(b"y", name="n", mime_type="a/b")
+        store_blob(b"y", name="n", mime_type="a/b")
     bucket.storage.client_config.retries = {"max_attempts": 0}
     bucket.storage.endpoint_url = "http://127.0.0.1:9"
     bucket.storage._connections = threading.local()

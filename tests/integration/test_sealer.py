@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection, transaction
 
 from decisions.audit.chain import head_of_chain
 from decisions.audit.checkpoints import kept_heads
-from decisions.audit.record import Deed, record, record_all
+from decisions.audit.record import AuditEvent, record, record_all
 from decisions.audit.sealer import AT_ONCE, Sealer
 from decisions.audit.verify import check_audit_log
 from decisions.identity.principals import Principal
@@ -36,8 +36,8 @@ def fresh_checkpoints(principal: Principal) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def a_deed(about: str) -> Deed:
-    return Deed("run.started", "local", "run", about, "ten_1", "ws_1")
+def a_deed(about: str) -> AuditEvent:
+    return AuditEvent("run.started", "local", "run", about, "ten_1", "ws_1")
 
 
 def sealed() -> list[str]:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.policy_rules import RuleSays, make_rule
+from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.conversations.turn_queue import wake
-from runs.live.absence import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, why_no_page
+from runs.live.no_page import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, why_no_page
 from runs.models import Run, RunStep, Task, TaskMessage
 from runs.submission.answer import answer_run
 from runs.worker.worker import WorkerPlace
@@ -49,7 +49,7 @@ def asking(place: WorkerPlace, make_task: Make) -> str:
 @pytest.fixture
 def confirming(place: WorkerPlace, make_task: Make, tmp_path: Path) -> str:
     """A task whose run waits for a call to be confirmed."""
-    make_rule(RuleSays("confirm", tool="test_note"), actor="t")
+    make_rule(RuleFields("confirm", tool="test_note"), actor="t")
     task_id = make_task(f"note {tmp_path / 'notes'} a; say noted")
     place.work()
     assert Run.objects.get().waiting_for["type"] == "confirmation"

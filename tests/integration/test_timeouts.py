@@ -123,7 +123,7 @@ def test_a_storage_that_is_full_does_not_hide_the_timeout(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outcome, "keep_blob", full)
+    monkeypatch.setattr(outcome, "store_blob", full)
     run = ended(submit("ok", "sleep:30", options={"timeoutMs": 500}))
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
 
@@ -136,7 +136,7 @@ def test_a_storage_that_is_full_at_the_end_fails_the_run_and_keeps_its_steps(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outcome, "keep_blob", full)
+    monkeypatch.setattr(outcome, "store_blob", full)
     run = ended(odd("mark x", file=str(tmp_path / "f"), effect="once"))
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert error_of(run)["details"]["causeCode"] == "STORAGE"

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from artifacts.models import Artifact
-from artifacts.services import KeptBlob
-from decisions.audit.record import Deed, is_genuine
+from artifacts.services import StoredBlob
+from decisions.audit.record import AuditEvent, is_genuine
 from decisions.models import AuditEntry
 from runs.lifecycle import transition as transition_module
 from runs.lifecycle import transition_sql
@@ -55,7 +55,7 @@ jsons = st.recursive(
 objects = st.dictionaries(texts, jsons, max_size=3)
 events = st.builds(NewEvent, type=st.sampled_from(["step.started", "tool.update"]), data=objects)
 blobs = st.builds(
-    KeptBlob,
+    StoredBlob,
     artifact_id=st.uuids().map(str),
     sha256=st.just("0" * 64),
     size_bytes=st.integers(0, 2**40),
@@ -64,7 +64,7 @@ blobs = st.builds(
     kind=st.sampled_from(["file", "result"]),
 )
 deeds = st.builds(
-    Deed,
+    AuditEvent,
     action=st.just("tool.called"),
     actor=texts,
     resource_type=st.just("run"),
@@ -264,7 +264,7 @@ def test_a_guard_that_misses_leaves_every_row_as_it_was(
     run = a_leased_run(make_run)
     Slot.objects.filter(number=0).update(run_id=run.id, worker_id="worker", epoch=1)
     before = rows()
-    blob = KeptBlob("art_new", "2" * 64, 1, "n", "text/plain", "file")
+    blob = StoredBlob("art_new", "2" * 64, 1, "n", "text/plain", "file")
     change = Transition(
         run,
         missed,
@@ -275,7 +275,7 @@ def test_a_guard_that_misses_leaves_every_row_as_it_was(
         steps=[StepChange(0, StepStatus.SUCCEEDED, [], output={})],
         ended=True,
         free_slot=True,
-        deeds=[Deed("a", "b", "run", run.id, "t", "w")],
+        deeds=[AuditEvent("a", "b", "run", run.id, "t", "w")],
         unring=True,
         worker_id="worker",
     )
@@ -294,7 +294,7 @@ def test_without_a_free_slot_a_lease_leaves_every_row_as_it_was(make_run: MakeRu
         {"active_ms": 5},
         events=[NewEvent("x")],
         take_slot=True,
-        deeds=[Deed("a", "b", "run", run.id, "t", "w")],
+        deeds=[AuditEvent("a", "b", "run", run.id, "t", "w")],
         unring=True,
         worker_id="w",
         epoch=1,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.infra.redis import KeptRedis
+from decisions.infra.redis import SharedRedis
 from runs.models import Run
 from runs.queue import outbox, wakeup_dedup
 from runs.worker.worker import WorkerPlace
@@ -59,7 +59,7 @@ def test_a_workers_own_bell_always_rings() -> None:
 
 
 def test_without_redis_every_run_rings_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeup_dedup, "_redis", KeptRedis("every run rings for itself"))
+    monkeypatch.setattr(wakeup_dedup, "_redis", SharedRedis("every run rings for itself"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
         assert wakeup_dedup.is_first(QUEUE)
         assert wakeup_dedup.is_first(QUEUE)

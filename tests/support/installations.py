@@ -20,7 +20,7 @@ call_command("migrate", verbosity=0)
 """
 SUBMIT = """
 from artifacts.models import Artifact
-from artifacts.services import artifact_rows, keep_blob
+from artifacts.services import artifact_rows, store_blob
 from decisions.identity.principals import create_token, local_principal
 from decisions.audit.sealer import Sealer
 from runs.submission.services import submit_run
@@ -30,7 +30,7 @@ one = local_principal()
 inputs = {"do": ["ok", "ok"]}
 run = submit_run(principal=one, template_id="test_stepwise", inputs=inputs,
                  options={"mode": "async"}).run_id
-blob = keep_blob(b"kept bytes", name="a.txt", mime_type="text/plain", kind="file")
+blob = store_blob(b"kept bytes", name="a.txt", mime_type="text/plain", kind="file")
 Artifact.objects.bulk_create(artifact_rows([(blob, None)], tenant_id=one.tenant_id,
                              workspace_id=one.workspace_id, run_id=run))
 for _ in range(3):

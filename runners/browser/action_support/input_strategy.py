@@ -9,21 +9,21 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from runners.actions.errors import CdpLost, CdpPermissionDenied, CdpUnavailable
-from runners.browser.action_support.cdp_input import CdpFingers, NotDispatched
-from runners.browser.action_support.dom_input import DomFingers
-from runners.browser.action_support.task_tab import TaskTab, check_frames, check_place
-from runners.browser.interaction.input_device import Fingers
-from runners.browser.interaction.interact import Hand
-from runners.browser.interaction.run_tab import hand_on
+from runners.browser.action_support.cdp_input import CdpInput, NotDispatched
+from runners.browser.action_support.dom_input import DomInput
+from runners.browser.action_support.task_tab import TaskTab, check_frames, check_page_address
+from runners.browser.interaction.input_device import InputDevice
+from runners.browser.interaction.interact import Interactor
+from runners.browser.interaction.run_tab import interactor_for
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
 Answer = TypeVar("Answer")
-Deed = Callable[[Hand], Awaitable[Answer]]
+AuditEvent = Callable[[Interactor], Awaitable[Answer]]
 
 
-async def by_strategy(
-    task: TaskTab, ctx: ToolContext, deed: Deed[Answer], *, by_cdp: bool, looking_ms: int
+async def with_input_strategy(
+    task: TaskTab, ctx: ToolContext, deed: AuditEvent[Answer], *, by_cdp: bool, looking_ms: int
 ) -> tuple[Answer, bool, list[str]]:
     """Do something by hand; return its answer, whether it was done by the protocol, and warnings.
 
@@ -35,29 +35,29 @@ async def by_strategy(
     """
 
     def permit(url: str) -> None:
-        check_place(url, ctx)
+        check_page_address(url, ctx)
         check_frames(task.tab)
 
-    def hand(fingers: Fingers) -> Hand:
-        return hand_on(task.tab, ctx, timeout_ms=looking_ms, fingers=fingers, permit=permit)
+    def hand(device: InputDevice) -> Interactor:
+        return interactor_for(task.tab, ctx, timeout_ms=looking_ms, device=device, permit=permit)
 
     try:
         if not by_cdp:
-            return await deed(hand(DomFingers(task.tab))), False, []
+            return await deed(hand(DomInput(task.tab))), False, []
         try:
-            answer = await deed(hand(CdpFingers(task.tab, await task.attached())))
+            answer = await deed(hand(CdpInput(task.tab, await task.attached())))
         except (NotDispatched, CdpPermissionDenied, CdpUnavailable) as why:
             task.detach()
             if isinstance(why, CdpLost):
                 raise
-            return await _instead(deed, hand(DomFingers(task.tab)), why)
+            return await _instead(deed, hand(DomInput(task.tab)), why)
         return answer, True, []
     finally:
         task.touched_at = time.monotonic()
 
 
 async def _instead(
-    deed: Deed[Answer], hand: Hand, why: Exception
+    deed: AuditEvent[Answer], hand: Interactor, why: Exception
 ) -> tuple[Answer, bool, list[str]]:
     code = (CdpPermissionDenied if isinstance(why, CdpPermissionDenied) else CdpUnavailable).code
     try:

@@ -16,11 +16,11 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_name, open_blob
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.security.keys import key_marks
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.manifest import BLOBS, Manifest, keep, measure, write_manifest
-from runs.installation.home.errors import BackupProblem
+from runs.installation.home.errors import BackupError
 
 Say = Callable[[str], None]
 Files = dict[str, tuple[str, int]]
@@ -39,12 +39,12 @@ def make_backup(folder: Path, *, with_keys: bool, with_artifacts: bool, say: Say
     than the chain; artifacts after it, so that none that it names was not yet there.
 
     Raises:
-        BackupProblem: It cannot be made; nothing of it is left.
+        BackupError: It cannot be made; nothing of it is left.
     """
     files: Files = {}
     with _room_for(folder):
         told = {"withKeys": with_keys, "withArtifacts": with_artifacts}
-        record(Deed("installation.backed_up", "command", "installation", "", "", "", told))
+        record(AuditEvent("installation.backed_up", "command", "installation", "", "", "", told))
         files.update(_copy_folder("audit", folder))
         migrations = sorted(
             f"{a}.{n}" for a, n in MigrationRecorder(connection).applied_migrations()
@@ -79,18 +79,18 @@ def _room_for(folder: Path) -> Iterator[None]:
                 folder.rmdir()
             raise
     except OSError as error:
-        raise BackupProblem(f"The backup was not made: {error.strerror or error}.") from None
+        raise BackupError(f"The backup was not made: {error.strerror or error}.") from None
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
-        raise BackupProblem(f"The database does not answer ({reason}).") from None
+        raise BackupError(f"The database does not answer ({reason}).") from None
 
 
 def _have_empty(folder: Path) -> None:
     if folder.resolve().is_relative_to(Path(settings.CONTINUITY_HOME).resolve()):
-        raise BackupProblem(f"{folder} lies in CONTINUITY_HOME, and would be lost with it.")
+        raise BackupError(f"{folder} lies in CONTINUITY_HOME, and would be lost with it.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise BackupProblem(f"{folder} is not empty. Name a folder that is, or a new one.")
+        raise BackupError(f"{folder} is not empty. Name a folder that is, or a new one.")
     folder.chmod(0o700)
 
 

@@ -17,14 +17,14 @@ from django.db import DatabaseError
 from django.db.migrations.loader import MigrationLoader
 
 from artifacts.storage.blobs import blob_name, blob_storage
-from decisions.audit.record import Deed, record
+from decisions.audit.record import AuditEvent, record
 from decisions.security.keys import key_marks
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.create import FOLDERS
 from runs.installation.backups.manifest import Manifest, check_backup, keep, list_blobs
-from runs.installation.home.errors import BackupProblem
-from runs.installation.home.paths import places
-from runs.installation.home.prepare import make_folders, prepare_home, unapplied_migrations
+from runs.installation.home.errors import BackupError
+from runs.installation.home.paths import home_paths
+from runs.installation.home.prepare import create_folders, prepare_home, unapplied_migrations
 from runs.installation.home.state import is_up
 
 Say = Callable[[str], None]
@@ -38,7 +38,7 @@ def restore_backup(folder: Path, *, force: bool, without_keys: bool, say: Say) -
         without_keys: go on without the keys that the backup was made under.
 
     Raises:
-        BackupProblem: It does not fit, or somebody uses the database; nothing was changed.
+        BackupError: It does not fit, or somebody uses the database; nothing was changed.
     """
     manifest = check_backup(folder)
     say(f"checked     {len(manifest.files)} files, {manifest.blobs or 0} artifacts")
@@ -47,17 +47,17 @@ def restore_backup(folder: Path, *, force: bool, without_keys: bool, say: Say) -
     keys = _keys_to_write(folder, manifest, without_keys=without_keys)
     _refuse_in_use(database)
     if database.holds_data() and not force:
-        raise BackupProblem(
+        raise BackupError(
             "There is an installation here already: its database is not empty. --force replaces"
             " it; or name an empty one with CONTINUITY_HOME or DATABASE_URL."
         )
     try:
-        make_folders(places())
+        create_folders(home_paths())
         _bring_blobs(folder)
         with _aside() as aside:
             _put_in_place(folder, manifest, keys, aside, database)
     except OSError as error:
-        raise BackupProblem(f"Not restored: {error.strerror or error}.") from None
+        raise BackupError(f"Not restored: {error.strerror or error}.") from None
     if aside.moved:
         say(f"kept        what was there before lies in {aside.folder}")
     _finish(manifest, keys, say)
@@ -67,13 +67,13 @@ def _refuse_misfit(manifest: Manifest) -> None:
     here = "sqlite" if settings.EMBEDDED else "postgresql"
     if manifest.database != here:
         way = "Unset DATABASE_URL" if here == "postgresql" else "Set DATABASE_URL"
-        raise BackupProblem(
+        raise BackupError(
             f"The backup is of a {manifest.database} database, and this is {here}. {way}, then"
             " repeat."
         )
     known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
     if newer := sorted(set(manifest.migrations) - known):
-        raise BackupProblem(
+        raise BackupError(
             f"The backup was made by a newer version: {newer[0]} is not known here. Install that"
             " version, then repeat."
         )
@@ -83,7 +83,7 @@ def _keys_to_write(folder: Path, manifest: Manifest, *, without_keys: bool) -> l
     """Return the keys that the home shall have; empty where it has the right ones, or does without.
 
     Raises:
-        BackupProblem: The keys of the backup are not known here.
+        BackupError: The keys of the backup are not known here.
     """
     if set(manifest.key_marks) <= set(key_marks()) or without_keys:
         return []
@@ -91,7 +91,7 @@ def _keys_to_write(folder: Path, manifest: Manifest, *, without_keys: bool) -> l
         keys = (folder / "keys").read_text().split()
         if set(manifest.key_marks) <= set(key_marks(keys)) and settings.EMBEDDED:
             return keys
-    raise BackupProblem(
+    raise BackupError(
         "The keys of the backup are not those configured here. Set CONTINUITY_SECRET_KEYS to them"
         " (or put the file `keys` of the old home into this one), then repeat. With --without-keys"
         " it is restored all the same: then every token, sealed session, secret input and runner's"
@@ -101,7 +101,7 @@ def _keys_to_write(folder: Path, manifest: Manifest, *, without_keys: bool) -> l
 
 def _refuse_in_use(database: Any) -> None:
     if is_up():
-        raise BackupProblem("A stack lives on this home. `manage.py down`, then repeat.")
+        raise BackupError("A stack lives on this home. `manage.py down`, then repeat.")
     if not settings.EMBEDDED or database.holds_data():
         database.refuse_in_use()
 
@@ -175,6 +175,6 @@ def _finish(manifest: Manifest, keys: list[str], say: Say) -> None:
             say("next        run `manage.py migrate`: the backup is of an older version")
             return
         told = {"madeAt": manifest.made_at}
-        record(Deed("installation.restored", "command", "installation", "", "", "", told))
+        record(AuditEvent("installation.restored", "command", "installation", "", "", "", told))
     except DatabaseError as error:
-        raise BackupProblem(f"It is restored, but its database does not answer: {error}.") from None
+        raise BackupError(f"It is restored, but its database does not answer: {error}.") from None

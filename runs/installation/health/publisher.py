@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import orjson
 from django.conf import settings
 
-from decisions.infra.redis import KeptRedis
+from decisions.infra.redis import SharedRedis
 from runners import metrics
-from runners.metrics import FIGURES, Series
+from runners.metrics import METRICS, Series
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -27,7 +27,7 @@ PUBLISH_S = 5.0
 NOW_LIVES_S = 30
 Gauges = Mapping[str, float]
 log = logging.getLogger(__name__)
-_redis = KeptRedis("/metrics is without steps, runners and browsers")
+_redis = SharedRedis("/metrics is without steps, runners and browsers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def publish(worker_id: str | None = None, now: Gauges | None = None) -> bool:
     What it does not take is kept for the next time. A connection that breaks while it answers can
     have a portion counted twice.
     """
-    taken = metrics.take()
+    taken = metrics.drain()
     if not taken and not now:
         return True
 
@@ -67,7 +67,7 @@ def publish(worker_id: str | None = None, now: Gauges | None = None) -> bool:
 
     if _redis.ask(bring):
         return True
-    metrics.give_back(taken)
+    metrics.restore(taken)
     return False
 
 
@@ -94,7 +94,7 @@ def _known(numbers: Mapping[bytes, bytes]) -> Iterable[tuple[Series, float]]:
     """Yield the series of figures that this version knows; a fleet may have others in it."""
     for field, number in numbers.items():
         series = tuple(orjson.loads(field))
-        figure = FIGURES.get(series[0])
+        figure = METRICS.get(series[0])
         if figure and len(series) == 1 + len(figure.labels) + bool(figure.bounds):
             yield series, float(number)
 
