@@ -29,9 +29,9 @@ from rest_framework.views import APIView
 from decisions.api.drf import HasScope, is_local_call
 from decisions.api.openapi import operation
 from decisions.api.view import ApiView
-from runners.metrics import FIGURES, SUM, Figure, Series
+from runners.metrics import METRICS, SUM, MetricSpec, Series
 from runs.installation.health.publisher import publish, read_published
-from runs.installation.health.status import Backlog, Census, take_census
+from runs.installation.health.status import Backlog, InstallationStatus, read_installation_status
 from runs.models import TERMINAL, RunStatus
 from runs.task_templates.registry import list_templates
 
@@ -128,9 +128,9 @@ class _Figures(Collector):
         yield from _told_by_processes(published.numbers)
 
 
-def _census() -> Census | None:
+def _census() -> InstallationStatus | None:
     try:
-        return take_census()
+        return read_installation_status()
     except Error as error:
         log.warning("no figures of the database: %s", type(error).__name__)
         connection.close()
@@ -141,7 +141,7 @@ def _gauge(name: str, told: str, value: float) -> Metric:
     return GaugeMetricFamily(f"continuity_{name}", told, value=float(value))
 
 
-def _told_by_database(census: Census) -> Iterable[Metric]:
+def _told_by_database(census: InstallationStatus) -> Iterable[Metric]:
     yield from _runs(census)
     yield _gauge("slots", "Runs that may run at once.", census.slots)
     yield _gauge("slots_taken", "Slots that a run holds.", census.slots_taken)
@@ -152,7 +152,7 @@ def _told_by_database(census: Census) -> Iterable[Metric]:
         yield _gauge(oldest_name, oldest_told, backlog.oldest_s)
 
 
-def _runs(census: Census) -> Iterable[Metric]:
+def _runs(census: InstallationStatus) -> Iterable[Metric]:
     shown = GaugeMetricFamily(
         "continuity_runs",
         "Runs that the API shows: under way, or ended not long ago.",
@@ -177,20 +177,20 @@ def _runs(census: Census) -> Iterable[Metric]:
 
 
 def _told_by_processes(numbers: Mapping[Series, float]) -> Iterable[Metric]:
-    for figure in FIGURES.values():
+    for figure in METRICS.values():
         of_this = {series[1:]: n for series, n in numbers.items() if series[0] == figure.name}
         yield _histogram(figure, of_this) if figure.bounds else _counter(figure, of_this)
 
 
-def _counter(figure: Figure, numbers: Mapping[Series, float]) -> Metric:
-    family = CounterMetricFamily(figure.name, figure.told, labels=figure.labels)
+def _counter(figure: MetricSpec, numbers: Mapping[Series, float]) -> Metric:
+    family = CounterMetricFamily(figure.name, figure.help, labels=figure.labels)
     for labels, number in sorted(numbers.items()):
         family.add_metric(labels, number)
     return family
 
 
-def _histogram(figure: Figure, numbers: Mapping[Series, float]) -> Metric:
-    family = HistogramMetricFamily(figure.name, figure.told, labels=figure.labels)
+def _histogram(figure: MetricSpec, numbers: Mapping[Series, float]) -> Metric:
+    family = HistogramMetricFamily(figure.name, figure.help, labels=figure.labels)
     by_labels: dict[Series, dict[str, float]] = defaultdict(dict)
     for (*labels, bucket), number in numbers.items():
         by_labels[tuple(labels)][bucket] = number
@@ -199,7 +199,7 @@ def _histogram(figure: Figure, numbers: Mapping[Series, float]) -> Metric:
     return family
 
 
-def _buckets(figure: Figure, found: Mapping[str, float]) -> Iterable[tuple[str, float]]:
+def _buckets(figure: MetricSpec, found: Mapping[str, float]) -> Iterable[tuple[str, float]]:
     """Yield each bucket with all that is in the ones below it too, as Prometheus counts."""
     so_far = 0.0
     for bound in (*map(str, figure.bounds), "+Inf"):

@@ -12,14 +12,8 @@ from runners.errors import ToolFailed
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runs.models import RunStatus
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
+from runs.task_templates.registry import template
 
 
 class NoteArgs(Closed):

@@ -11,14 +11,8 @@ from typing import Any
 from runners.errors import ToolFailed
 from runners.tools.base import Closed
 from runs.models import RunStatus
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
+from runs.task_templates.registry import template
 
 PICTURE = base64.b64decode(  # one red pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="

@@ -12,14 +12,8 @@ from pydantic import Field
 from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
+from runs.task_templates.registry import template
 
 
 class StepwiseInputs(Closed):

@@ -49,7 +49,7 @@ class Next:
 
 
 class Hands(Protocol):
-    """What a step may use (`runs.task_templates.registry.StepContext` is more)."""
+    """What a step may use (`runs.task_templates.base.StepContext` is more)."""
 
     @property
     def goes_on(self) -> bool:

@@ -20,15 +20,15 @@ from decisions.security.logs import hiding
 from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
 from runners.tools.base import Effect
-from runs.execution.event_buffer import PendingEvents, told_bytes
+from runs.execution.event_buffer import EventBuffer, stored_bytes
 from runs.execution.first_call import FirstCall, first_call, planned_call, told_at_start
-from runs.execution.resources import Belongings
+from runs.execution.resources import RunResources
 from runs.execution.running_steps import (
     Inbox,
-    Over,
-    Question,
+    StepEnded,
+    DatabaseRequest,
     Reason,
-    StepsUnderWay,
+    RunningSteps,
     Stopped,
     TimedOut,
 )
@@ -44,8 +44,9 @@ from runs.lifecycle.slots import release_slot
 from runs.lifecycle.step_rows import new_row
 from runs.models import RunStep, StepStatus
 from runs.queue import leases
-from runs.queue.leases import Claim, LeaseLost
-from runs.task_templates.registry import StepView, get_template
+from runs.queue.leases import Lease, LeaseLost
+from runs.task_templates.base import StepView
+from runs.task_templates.registry import get_template
 
 ONCE_GRACE_S = 4.0  # a step that must not be repeated may finish within this when the worker drains
 log = logging.getLogger(__name__)
@@ -54,31 +55,31 @@ log = logging.getLogger(__name__)
 class Execution:
     """One lease of one run."""
 
-    def __init__(self, held: Claim) -> None:
-        template = get_template(held.run.template_id)
+    def __init__(self, lease: Lease) -> None:
+        template = get_template(lease.run.template_id)
         if template is None:
-            raise LookupError(f"the template {held.run.template_id} is not installed here")
-        self.held, self.run, self.template = held, held.run, template
-        self.inputs: Mapping[str, Any] = held.run.inputs
+            raise LookupError(f"the template {lease.run.template_id} is not installed here")
+        self.lease, self.run, self.template = lease, lease.run, template
+        self.inputs: Mapping[str, Any] = lease.run.inputs
         self.inbox: Inbox = queue.SimpleQueue()
-        self.belongings = Belongings(held)
-        self.under_way = StepsUnderWay(held.run, template, self.inbox, self.belongings)
-        self.steps = {row.index: row for row in held.opening.steps}
-        first = {change.index for change in held.opening.started}
-        waiting = (row.index for row in held.opening.steps if row.status == StepStatus.PENDING)
+        self.resources = RunResources(lease)
+        self.running = RunningSteps(lease.run, template, self.inbox, self.resources)
+        self.steps = {row.index: row for row in lease.opening.steps}
+        first = {change.index for change in lease.opening.started}
+        waiting = (row.index for row in lease.opening.steps if row.status == StepStatus.PENDING)
         self.todo = deque(index for index in waiting if index not in first)
         self.appended: dict[int, RunStep] = {}  # steps that the run's row does not know yet
         self.first: dict[int, FirstCall] = {}  # calls that begin with the steps that start now
         self.tries: Counter[int] = Counter()  # of this lease: a lost worker costs no retry
         self.unwritten: list[StepChange] = []  # by the journal; whatever stops the run, it is
-        self.told = PendingEvents(self.belongings.event, lambda: told_bytes(held.run.id))
+        self.told = EventBuffer(self.resources.event, lambda: stored_bytes(lease.run.id))
         # What stopped for a person; the first one is asked.
         self.asking: list[NeedsPerson | NeedsAnswer] = []
-        self.limiter = AdaptiveConcurrency(template.concurrency(held.run.inputs))
+        self.limiter = AdaptiveConcurrency(template.concurrency(lease.run.inputs))
         self.slot_is_free = False
         self.slot_freed: Callable[[], None] = lambda: None
         self._start = time.monotonic()
-        self._deadline = self._start + ms_left(held.run) / 1000
+        self._deadline = self._start + ms_left(lease.run) / 1000
 
     @property
     def active_ms(self) -> int:
@@ -89,7 +90,7 @@ class Execution:
         """Take the run off this worker at its next checkpoint. Safe from any thread."""
         self.inbox.put(reason)
         if reason != "draining":  # at once, also while this run's thread waits for the database
-            self.under_way.interrupt()
+            self.running.interrupt()
 
     def go(self) -> None:
         """Work until the run has ended or is not ours any more, whatever its steps did."""
@@ -101,18 +102,18 @@ class Execution:
             if self.slot_is_free and self.template.uses_browser:
                 self.slot_freed()  # another run need not wait until the pages are closed
             try:
-                self.under_way.close()
+                self.running.close()
             finally:
                 self._leave()
 
     def _leave(self) -> None:
         if not self.slot_is_free:
-            release_slot(self.run.id, epoch=self.held.epoch)
+            release_slot(self.run.id, epoch=self.lease.epoch)
 
     def _go(self) -> None:
         try:
-            self.belongings.take()
-            with hiding(self.belongings.masker):
+            self.resources.take()
+            with hiding(self.resources.masker):
                 self._fail_lost_steps()
                 self._work()
         except SessionNotFound as missing:
@@ -125,25 +126,25 @@ class Execution:
     def fail(self, error: Exception) -> None:
         """End the run over a defect of ours, with what its steps left."""
         left = self.unwritten, self.told.events()
-        fail_over_defect(self.held, error, active_ms=self.active_ms, left=left)
+        fail_over_defect(self.lease, error, active_ms=self.active_ms, left=left)
 
     def _fail_lost_steps(self) -> None:
         """Fail `once` steps whose worker was lost under way: their effect is unknown."""
-        if lost := step_records.lost(self.steps.values(), self.held.opening.started):
+        if lost := step_records.lost(self.steps.values(), self.lease.opening.started):
             self._write(lost)
 
     def _work(self) -> None:
-        starting = [self.steps[change.index] for change in self.held.opening.started]
+        starting = [self.steps[change.index] for change in self.lease.opening.started]
         while True:
             if starting:
                 hit("step_started")
             for row in starting:
                 self._launch(row)
-            if self.under_way:
+            if self.running:
                 self._listen()
             hit("step_over")
             starting = self._begin_next()
-            if not starting and not self.under_way:
+            if not starting and not self.running:
                 self._pause() if self.asking else self._conclude()
                 return
 
@@ -155,7 +156,7 @@ class Execution:
         early = [row for row in starting if self.template.begins_early(row.input)]
         for row in early:
             self._launch(row)
-        is_over = not starting and not self.under_way  # then the end is written with it
+        is_over = not starting and not self.running  # then the end is written with it
         if not is_over and (starting or self.unwritten or self.told.is_due):
             self._write([self._started(row) for row in starting])
         return [row for row in starting if row not in early]
@@ -164,28 +165,28 @@ class Execution:
         line = replace(step_records.started(row), new=self.appended.pop(row.index, None))
         if (planned := planned_call(self.run, row, self.template)) is None:
             return line
-        told = [self.belongings.event(event) for event in told_at_start(row, planned)]
+        told = [self.resources.event(event) for event in told_at_start(row, planned)]
         line = replace(line, events=[*line.events, *told])
-        first = first_call(self.run, row, planned, self.template, self.belongings.masker)
+        first = first_call(self.run, row, planned, self.template, self.resources.masker)
         if first is None:
             return line
         self.first[row.index] = first
         return replace(line, opens=first.opening)
 
     def _choose(self) -> list[RunStep]:
-        if not (self.todo or self.under_way or self.asking):
+        if not (self.todo or self.running or self.asking):
             self._append()
         if self.todo and time.monotonic() >= self._deadline:
             raise TimedOut  # no step begins that could not end
         broken = any(row.status == StepStatus.FAILED for row in self.steps.values())
         if self.asking or (broken and self.template.stops_at_failed_step):
             return []
-        if self.template.shares_page and self.todo and not self.under_way:
+        if self.template.shares_page and self.todo and not self.running:
             reason = self.template.leaves_out(self.inputs, self._before(len(self.steps)))
             if reason:
                 self.unwritten += [step_records.skipped(self.steps[n], reason) for n in self.todo]
                 self.todo.clear()
-        free = max(0, self.limiter.current() - len(self.under_way))
+        free = max(0, self.limiter.current() - len(self.running))
         chosen: list[RunStep] = []
         while self.todo and len(chosen) < free and not self._must_wait(chosen):
             chosen.append(self.steps[self.todo.popleft()])
@@ -203,7 +204,7 @@ class Execution:
 
     def _must_wait(self, chosen: list[RunStep]) -> bool:
         waits = self.template.last_step_waits and self.todo[0] == len(self.steps) - 1
-        return waits and bool(chosen or self.under_way)
+        return waits and bool(chosen or self.running)
 
     def _before(self, index: int) -> list[StepView]:
         return [step_records.view(row) for n, row in sorted(self.steps.items()) if n < index]
@@ -211,14 +212,14 @@ class Execution:
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
         lines = [*self.unwritten, *changes]
         active_ms, events = self.active_ms, self.told.events()
-        ending = None if ending is None else self.under_way.ending(ending)
+        ending = None if ending is None else self.running.ending(ending)
         writer.write(
-            self.held,
+            self.lease,
             lines,
             active_ms=active_ms,
             events=events,
             ending=ending,
-            forget_secrets=self.belongings.spends_secrets(lines),
+            forget_secrets=self.resources.spends_secrets(lines),
         )
         self.unwritten = []
         self.told.forget()
@@ -233,10 +234,10 @@ class Execution:
 
     def _pause(self) -> None:
         """Leave the run waiting for a person; its page is kept before anybody can go on with it."""
-        keeps_page = self.under_way.park(self.held.epoch + 1)
-        left, spent = self.unwritten, self.belongings.spends_secrets(self.unwritten)
+        keeps_page = self.running.park(self.lease.epoch + 1)
+        left, spent = self.unwritten, self.resources.spends_secrets(self.unwritten)
         pause(
-            self.held,
+            self.lease,
             self.asking[0],
             (left, self.told.events()),
             active_ms=self.active_ms,
@@ -256,24 +257,24 @@ class Execution:
         earlier = self._before(row.index) if looks_back else []
         first = self.first.pop(row.index, None)
         began = first if first is not None and first.opening.is_open else None
-        self.under_way.launch(row, run_deadline=self._deadline, earlier=earlier, first=began)
+        self.running.launch(row, run_deadline=self._deadline, earlier=earlier, first=began)
 
     def _listen(self) -> None:
         """Wait for news, take all there is, and note the journal lines that it makes."""
         while not self.told.are_many and (item := self._next()) is not None:
             self._take(item)
 
-    def _take(self, item: Over | Question | NewEvent | Reason) -> None:
-        if isinstance(item, Over):
+    def _take(self, item: StepEnded | DatabaseRequest | NewEvent | Reason) -> None:
+        if isinstance(item, StepEnded):
             self.unwritten += self._over(item)
-        elif isinstance(item, Question):
+        elif isinstance(item, DatabaseRequest):
             item.reply()
         elif isinstance(item, NewEvent):
             self.told.add(item)
         else:
             raise Stopped(item)
 
-    def _next(self) -> Over | Question | NewEvent | Reason | None:
+    def _next(self) -> StepEnded | DatabaseRequest | NewEvent | Reason | None:
         """Return what comes next; None as soon as there is something to write and nothing new."""
         left = self._deadline - time.monotonic()
         if left <= 0:
@@ -286,16 +287,16 @@ class Execution:
                 raise TimedOut from None
             return None
 
-    def _over(self, over: Over) -> list[StepChange]:
-        seconds = self.under_way.end(over)
+    def _over(self, over: StepEnded) -> list[StepChange]:
+        seconds = self.running.end(over)
         if seconds is None:
             return []  # canceled meanwhile
-        ran, mask, template_id = over.step_run, self.belongings.masker.value, self.run.template_id
+        ran, mask, template_id = over.step_run, self.resources.masker.value, self.run.template_id
         row, duration_ms = self.steps[ran.index], int(seconds * 1000)
         if (asked := step_records.person_needed(over.future)) is not None:
             self.asking.append(asked)
             taken_over = isinstance(asked, TakenOver)
-            return [self.under_way.paused(row, ran, taken_over=taken_over)]
+            return [self.running.paused(row, ran, taken_over=taken_over)]
         self.limiter.record(seconds)
         error = mask(step_records.error_of(over.future, self.run, ends_at=self._deadline))
         if error is None:
@@ -316,18 +317,18 @@ class Execution:
     def _time_out(self) -> None:
         done = sum(row.status == StepStatus.SUCCEEDED for row in self.steps.values())
         error = out_of_time(self.run.timeout_ms, done=done, total=len(self.steps))
-        under_way = self.under_way.indexes()  # or the step whose time was up said so already
-        cut = under_way or [line.index for line in self.unwritten if line.error is not None]
+        running = self.running.indexes()  # or the step whose time was up said so already
+        cut = running or [line.index for line in self.unwritten if line.error is not None]
         if cut:
             error["step"] = step_records.about(self.steps[cut[0]])
-        self.under_way.cancel(under_way)
-        changes = [step_records.failed(self.steps[index], error) for index in under_way]
+        self.running.cancel(running)
+        changes = [step_records.failed(self.steps[index], error) for index in running]
         so_far = self.template.conclude(self.inputs, self._before(len(self.steps)))
         self._write(changes, timed_out(self.run, self.steps.values(), error, so_far))
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:
         """End a run that cannot begin: what started with its claim failed, and so did all of it."""
-        started = [self.steps[change.index] for change in self.held.opening.started]
+        started = [self.steps[change.index] for change in self.lease.opening.started]
         self._write([step_records.failed(row, error) for row in started], failed(error))
 
     def _stop(self, reason: Reason) -> None:
@@ -340,16 +341,16 @@ class Execution:
         if self.unwritten or self.told.events():
             self._write([])
         if reason == "draining":
-            self.belongings.leave()
+            self.resources.leave()
         # A worker that had no heartbeat for too long may still have the lease: nobody else ends it.
-        leases.hand_back(self.held, reason=reason, active_ms=self.active_ms)
+        leases.release_lease(self.lease, reason=reason, active_ms=self.active_ms)
 
     def _end_steps(self) -> None:
         """Interrupt what can be repeated; give the rest a moment and note what comes of it."""
-        under_way = self.under_way.indexes()
-        self.under_way.cancel([n for n in under_way if self.steps[n].effect != Effect.ONCE])
+        running = self.running.indexes()
+        self.running.cancel([n for n in running if self.steps[n].effect != Effect.ONCE])
         until = time.monotonic() + ONCE_GRACE_S
-        while self.under_way and time.monotonic() < until:
+        while self.running and time.monotonic() < until:
             try:
                 item = self.inbox.get(timeout=max(0.01, until - time.monotonic()))
             except queue.Empty:

@@ -11,7 +11,7 @@ from django.conf import settings
 from runners.errors import AddressNotAllowed, ToolFailed
 from runs.execution.step_context import StepRun
 from runs.journal.interruptions import CallFailed
-from runs.task_templates.registry import StepPlan, TaskTemplate
+from runs.task_templates.base import StepPlan, TaskTemplate
 
 # Refused before a page was there.
 PAGELESS = frozenset({"INVALID_PARAMETER", "TRUST_LEVEL_NOT_ALLOWED", "SESSION_NOT_FOUND"})
@@ -32,9 +32,9 @@ async def add_evidence(
     if step_run.browser is None or told["errorCode"] in PAGELESS:
         return
     url = None if template.shares_page else plan.input.get("url")
-    kept = {"screenshotArtifactId": await step_run.keep_picture(url=url)}
+    kept = {"screenshotArtifactId": await step_run.save_screenshot(url=url)}
     if _may_trace(template, step_run):
-        kept["traceArtifactId"] = await step_run.keep_trace(f"{plan.name}: {told['errorCode']}")
+        kept["traceArtifactId"] = await step_run.save_trace(f"{plan.name}: {told['errorCode']}")
     there = {name: artifact_id for name, artifact_id in kept.items() if artifact_id is not None}
     if not there:
         return
@@ -53,8 +53,8 @@ def _may_trace(template: TaskTemplate, step_run: StepRun) -> bool:
     return template.shares_page and not holds_secrets and settings.TRACE != "never"
 
 
-def name_refusal(failure: CallFailed | ToolFailed, step_run: StepRun) -> None:
+def mark_refusal_reported(failure: CallFailed | ToolFailed, step_run: StepRun) -> None:
     """Have the session know which host the failure itself names, so that no warning repeats it."""
     told = failure.error if isinstance(failure, CallFailed) else failure.as_dict()
     if step_run.browser is not None and told["errorCode"] == AddressNotAllowed.code:
-        step_run.browser.name_refusal(str((told.get("details") or {}).get("host")))
+        step_run.browser.mark_refusal_reported(str((told.get("details") or {}).get("host")))

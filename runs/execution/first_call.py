@@ -11,11 +11,11 @@ from decisions.security.masking import Masker
 from runners.invocation.step_call import StepCall
 from runs.execution.admission import Place, begun, known_way
 from runs.execution.authorization import use_of_step
-from runs.lifecycle.call_records import MadeCall
+from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
-from runs.lifecycle.in_flight_calls import CallToOpen
+from runs.lifecycle.in_flight_calls import CallStart
 from runs.models import Run, RunStep
-from runs.task_templates.registry import TaskTemplate
+from runs.task_templates.base import TaskTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class FirstCall:
     """A call that may begin with its step; it did where `opening.is_open`."""
 
     use: ToolUse
-    call: MadeCall
+    call: CallRecord
     ruling: Authorization
     place: Place
-    opening: CallToOpen
+    opening: CallStart
 
 
 def planned_call(run: Run, row: RunStep, template: TaskTemplate) -> StepCall | None:
@@ -56,6 +56,6 @@ def first_call(
     ruling, place, still = way
     if place is None:
         return None
-    call = MadeCall.of(use)
-    opening = CallToOpen.of_run(call.call_id, begun(run, use, call), run, if_still=still)
+    call = CallRecord.of(use)
+    opening = CallStart.of_run(call.call_id, begun(run, use, call), run, if_still=still)
     return FirstCall(use, call, ruling, place, opening)

@@ -11,7 +11,7 @@ from runners.tools.base import Effect
 from runs.execution.step_context import StepRun
 from runs.journal.interruptions import CallFailed
 from runs.lifecycle.changes import NewEvent
-from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
+from runs.task_templates.base import StepPlan, StepView, TaskTemplate
 
 
 async def bring_page_back(template: TaskTemplate, plan: StepPlan, step_run: StepRun) -> None:

@@ -24,20 +24,20 @@ from runners.invocation.event_loop import get_loop
 from runners.tools.base import Effect
 from runners.trust import TrustLevel
 from runs.events.types import EventType
-from runs.execution.failure_capture import add_evidence, name_refusal, record_if_wanted
+from runs.execution.failure_capture import add_evidence, mark_refusal_reported, record_if_wanted
 from runs.execution.first_call import FirstCall
 from runs.execution.page_recovery import bring_page_back
-from runs.execution.resources import Belongings
+from runs.execution.resources import RunResources
 from runs.execution.step_context import StepRun
 from runs.journal import step_records
 from runs.journal.interruptions import CallFailed
 from runs.journal.step_records import about
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
-from runs.live.pages import show_page
+from runs.live.open_pages import register_page
 from runs.models import Run, RunStep, Task
-from runs.sessions.parked import Parked, may_park, park, take
-from runs.task_templates.registry import StepPlan, StepView, TaskTemplate
+from runs.sessions.held_pages import HeldPage, can_hold_page, hold_page, take
+from runs.task_templates.base import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
 PROGRESS_EVERY_S = 5.0  # a step that takes longer says so this often
@@ -58,7 +58,7 @@ class TimedOut(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class StepEnded:
     """A step's try is over; the future has its output or its exception."""
 
     step_run: StepRun
@@ -66,7 +66,7 @@ class Over:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DatabaseRequest:
     """Something that the loop thread needs done on the run's database thread."""
 
     function: Callable[[], Any]
@@ -83,7 +83,7 @@ class Question:
             raise
 
 
-Inbox = queue.SimpleQueue[Over | Question | NewEvent | Reason]
+Inbox = queue.SimpleQueue[StepEnded | DatabaseRequest | NewEvent | Reason]
 
 
 @contextmanager
@@ -104,14 +104,14 @@ def _signs_of_life(step_run: StepRun, told: Mapping[str, Any]) -> Iterator[None]
         timer.cancel()
 
 
-class StepsUnderWay:
+class RunningSteps:
     """Starts steps and ends them; used on the run's thread alone."""
 
     def __init__(
-        self, run: Run, template: TaskTemplate, inbox: Inbox, belongings: Belongings
+        self, run: Run, template: TaskTemplate, inbox: Inbox, resources: RunResources
     ) -> None:
         self._run, self._template, self._inbox = run, template, inbox
-        self._belongings = belongings
+        self._resources = resources
         self._active: dict[int, Future[Mapping[str, Any]]] = {}
         self._began: dict[int, float] = {}
         self._session: BrowserSession | None = None
@@ -153,15 +153,15 @@ class StepsUnderWay:
             had_page=had_page,
             tries=row.attempts,
             first=first,
-            **self._belongings.values_of(row.index),
+            **self._resources.values_of(row.index),
         )
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
         future = get_loop().submit(self._do(plan, step_run, about(row)))
         self._active[row.index] = future
-        future.add_done_callback(lambda done: self._inbox.put(Over(step_run, done)))
+        future.add_done_callback(lambda done: self._inbox.put(StepEnded(step_run, done)))
 
-    def end(self, over: Over) -> float | None:
+    def end(self, over: StepEnded) -> float | None:
         """Take a step that is over off the list and return its seconds; None where it
         was canceled.
         """
@@ -185,7 +185,7 @@ class StepsUnderWay:
 
     def ending(self, ending: Ending) -> Ending:
         """Return the end of the run with what there is to say of its session."""
-        ending = self._belongings.ending(ending)
+        ending = self._resources.ending(ending)
         if self._last is None or self._last.trust == "local":
             return ending
         asking = get_loop().submit(self._late_refusals(self._last))
@@ -205,7 +205,7 @@ class StepsUnderWay:
         self.cancel(list(self._active))
         if not self._template.uses_browser:
             return
-        named = self._belongings.session
+        named = self._resources.session
         if named is not None:
             named.save()
             named.give_back()
@@ -228,14 +228,14 @@ class StepsUnderWay:
         had_page = self._template.shares_page and session is not None and session.has_page
         return step_records.paused(row, step_run, had_page=had_page, taken_over=taken_over)
 
-    def park(self, epoch: int) -> bool:
+    def hold_page(self, epoch: int) -> bool:
         """Keep the page that the steps share open for when the run goes on, under a later epoch
         than this; tell whether there is one.
         """
         if not self._template.shares_page:
             return False
-        if self._belongings.session is not None:
-            self._belongings.session.save()
+        if self._resources.session is not None:
+            self._resources.session.save()
         parking = get_loop().submit(self._park(epoch))
         try:
             return parking.result(timeout=CLOSE_S)
@@ -244,24 +244,24 @@ class StepsUnderWay:
 
     async def _park(self, epoch: int) -> bool:
         async with self._opening:
-            named, session = self._belongings.session, self._session
-            if not may_park():
+            named, session = self._resources.session, self._session
+            if not can_hold_page():
                 log.warning(
                     "too many pages wait: this one is closed, and lost to its run",
                     extra={"runId": self._run.id},
                 )
                 return False
-            lent = named.lend_on() if named is not None else None
+            lent = named.detach_checkout() if named is not None else None
             session = lent.session if lent is not None else session
             if session is None:
                 return False
             self._session = None
-            park(self._run.id, Parked(epoch, session, self._run.session_id, lent))
+            hold_page(self._run.id, HeldPage(epoch, session, self._run.session_id, lent))
             return session.has_page
 
     def _ask(self, function: Callable[[], Any]) -> Future[Any]:
         answer: Future[Any] = Future()
-        self._inbox.put(Question(function, answer))
+        self._inbox.put(DatabaseRequest(function, answer))
         return answer
 
     async def _do(
@@ -282,13 +282,13 @@ class StepsUnderWay:
                 f"'{plan.name}' did not end within its time.", details=details
             ) from None
         except (CallFailed, ToolFailed) as failure:
-            name_refusal(failure, step_run)
+            mark_refusal_reported(failure, step_run)
             await add_evidence(failure, self._template, plan, step_run)
             raise
 
     async def _browser(self) -> BrowserSession:
         async with self._opening:
-            named = self._belongings.session
+            named = self._resources.session
             if named is not None:
                 self._last = await named.open()
                 return self._shown(self._last)
@@ -303,13 +303,13 @@ class StepsUnderWay:
     def _shown(self, session: BrowserSession) -> BrowserSession:
         """Have people who look at the run's task see this session's page."""
         if self._run.task_id is not None:
-            show_page(self._run.task_id, self._run.id, session)
+            register_page(self._run.task_id, self._run.id, session)
         return session
 
     async def _close(self, *, keeps: bool) -> None:
         async with self._opening:
             session, self._session = self._session, None
-        if session is not None and keeps and session.has_page and may_park():
-            park(self._run.id, Parked(self._run.epoch, session))
+        if session is not None and keeps and session.has_page and can_hold_page():
+            hold_page(self._run.id, HeldPage(self._run.epoch, session))
         elif session is not None:
             await session.close()

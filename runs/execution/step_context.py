@@ -42,10 +42,10 @@ from runs.execution.first_call import FirstCall
 from runs.execution.own_artifacts import read_own_chunk
 from runs.failpoints import hit
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson, TakenOver
-from runs.lifecycle.call_records import MadeCall
+from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
 from runs.models import ANSWER, TRACE, Run
-from runs.task_templates.registry import StepView
+from runs.task_templates.base import StepView
 
 Found = TypeVar("Found")
 
@@ -80,7 +80,7 @@ class StepRun:
     browser: BrowserSession | None = None
     earlier: Sequence[StepView] = ()
     blobs: list[StoredBlob] = field(default_factory=list)
-    made: list[MadeCall] = field(default_factory=list)
+    made: list[CallRecord] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
@@ -174,7 +174,7 @@ class StepRun:
         first, self.first = self.first, None
         if first is not None and first.use == use:
             return await self._make(use, first.call, _for_whom(first.place, elsewhere), timeout_ms)
-        call, is_lost = MadeCall.of(use), self._has_lost_page(use)
+        call, is_lost = CallRecord.of(use), self._has_lost_page(use)
         begin = partial(begin_call, use=use, call=call, may_begin=not is_lost, opened=self.opened)
         ruling, place = await self.looked_up(begin)
         if isinstance(ruling, Refused):
@@ -191,7 +191,7 @@ class StepRun:
         return await self._make(use, call, _for_whom(place, elsewhere), timeout_ms)
 
     async def _make(
-        self, use: ToolUse, call: MadeCall, place: Place | None, timeout_ms: int | None
+        self, use: ToolUse, call: CallRecord, place: Place | None, timeout_ms: int | None
     ) -> dict[str, Any]:
         context = self._tool_context(place)
         if timeout_ms is not None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from runs.journal import step_records
 from runs.models import Run, StepStatus
 from runs.queue import leases
-from runs.queue.leases import Opening
+from runs.queue.leases import ClaimedSteps
 from runs.task_templates.registry import get_template
 
 log = logging.getLogger(__name__)
@@ -23,12 +23,12 @@ def ms_left(run: Run) -> float:
     return left
 
 
-def open_run(run: Run) -> Opening:
+def open_run(run: Run) -> ClaimedSteps:
     """Read the journal of a run about to be claimed, and choose the steps that start with it."""
     steps = leases.read_journal(run)
     template = get_template(run.template_id)
     if run.epoch > 0 or template is None or ms_left(run) <= 0:
-        return Opening(steps, [])
+        return ClaimedSteps(steps, [])
     pending = [row for row in steps if row.status == StepStatus.PENDING]
     try:
         first = pending[: template.concurrency(run.inputs)]
@@ -36,7 +36,7 @@ def open_run(run: Run) -> Opening:
             first.pop()
     except Exception:  # raised again under the lease, where it fails this run and no other
         log.exception("a template does not open its run", extra={"runId": run.id})
-        return Opening(steps, [])
+        return ClaimedSteps(steps, [])
     for row in first:
         row.attempts += 1
-    return Opening(steps, [step_records.started(row) for row in first])
+    return ClaimedSteps(steps, [step_records.started(row) for row in first])

@@ -23,9 +23,9 @@ from runs.journal import writer
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.models import Run, RunStatus, RunStep, StepStatus
-from runs.queue.leases import Claim
+from runs.queue.leases import Lease
+from runs.task_templates.base import Conclusion
 from runs.task_templates.outcomes import MORE_TIME, next_actions
-from runs.task_templates.registry import Conclusion
 from runs.task_templates.truncation import RESULT_BYTES, shorten_result
 
 log = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ def timed_out(
 
 
 def fail_over_defect(
-    held: Claim,
+    lease: Lease,
     error: Exception,
     *,
     active_ms: int,
@@ -175,7 +175,7 @@ def fail_over_defect(
         LeaseLost: The run is not ours any more; nothing was written.
     """
     error_id = new_id("err_")
-    told_log = {"runId": held.run.id, "errorId": error_id}
+    told_log = {"runId": lease.run.id, "errorId": error_id}
     log.error("a run ended over a defect", exc_info=error, extra=told_log)
     told = error_object(
         "EXECUTION_ERROR",
@@ -188,9 +188,9 @@ def fail_over_defect(
     ending = failed(told)
     try:
         lines, events = left
-        writer.write(held, lines, active_ms=active_ms, events=events, ending=ending)
+        writer.write(lease, lines, active_ms=active_ms, events=events, ending=ending)
     except (DataError, IntegrityError):
-        writer.write(held, [], active_ms=active_ms, ending=ending)
+        writer.write(lease, [], active_ms=active_ms, ending=ending)
 
 
 def _kept(

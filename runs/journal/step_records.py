@@ -20,9 +20,9 @@ from runners.tools.base import Effect
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.models import Run, RunStep, StepStatus
+from runs.task_templates.base import StepView
 from runs.task_templates.matches import match_of
 from runs.task_templates.outcomes import MORE_TIME
-from runs.task_templates.registry import StepView
 
 if TYPE_CHECKING:
     from runs.execution.step_context import StepRun

@@ -9,7 +9,7 @@ from datetime import datetime
 from decisions.validation.storable import storable
 from runs.lifecycle.changes import StepChange, Transition
 from runs.models import Run, RunStep, StepStatus
-from runs.task_templates.registry import StepPlan
+from runs.task_templates.base import StepPlan
 
 
 def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:

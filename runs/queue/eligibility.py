@@ -15,10 +15,11 @@ from operator import or_
 from django.conf import settings
 from django.db.models import Q
 
-from runs.task_templates.registry import TaskTemplate, list_templates
+from runs.task_templates.base import TaskTemplate
+from runs.task_templates.registry import list_templates
 
 
-def is_particular() -> bool:
+def serves_some_only() -> bool:
     """Tell whether this worker leaves some kinds of work to others."""
     return bool(settings.WORKER_TEMPLATES)
 

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef
 from decisions.security.keys import seal, unseal
 from decisions.security.masking import MASK, Masker
 from runs.models import ACTIVE, Run, RunSecret
-from runs.task_templates.registry import StepPlan, TaskTemplate
+from runs.task_templates.base import StepPlan, TaskTemplate
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,8 @@ from runners.targets.workspaces import developer_target_of
 from runs.models import DEVELOPER_TARGET, TRACE, Run
 from runs.submission.output_schema import check_output_schema
 from runs.submission.secret_inputs import split
-from runs.task_templates.registry import (
-    StepPlan,
-    TaskTemplate,
-    get_template,
-    list_templates,
-)
+from runs.task_templates.base import StepPlan, TaskTemplate
+from runs.task_templates.registry import get_template, list_templates
 
 Mode = Literal["sync", "async"]
 

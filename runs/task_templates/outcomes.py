@@ -10,8 +10,8 @@ import orjson
 
 from decisions.next_actions import SEE_TEMPLATE, NextAction, next_action, next_actions_after
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepView
 from runs.task_templates.matches import doubts_of
-from runs.task_templates.registry import Conclusion, StepView
 
 RECOVERY = "Retry or mend the failed step alone."
 MORE_TIME = "Raise timeoutMs, make the batch smaller, or split the task."

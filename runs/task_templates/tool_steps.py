@@ -17,7 +17,7 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.base import Tool
 from runners.tools.registry import get_tool
-from runs.task_templates.registry import StepPlan, TaskTemplate
+from runs.task_templates.base import StepPlan, TaskTemplate
 
 OWN_TAB = "read_page"  # the one tool of a browser that leaves nothing on the page that steps share
 

@@ -15,13 +15,8 @@ from runners.tools.base import Closed, Effect
 from runs.execution.step_context import StepRun
 from runs.lifecycle.changes import NewEvent
 from runs.models import RunStatus
-from runs.task_templates.registry import (
-    Conclusion,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.base import Conclusion, StepPlan, StepView, TaskTemplate
+from runs.task_templates.registry import template
 
 ODD: Mapping[str, Any] = {
     "nul": "a\0b",

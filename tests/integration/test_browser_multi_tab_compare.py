@@ -8,8 +8,8 @@ import pytest
 
 from runners.tools.base import Effect
 from runs.models import Run, RunEvent, RunStep
+from runs.task_templates.base import StepView
 from runs.task_templates.builtin.multi_tab_compare import Compare, differences
-from runs.task_templates.registry import StepView
 from tests.integration.workers import error_of
 from tests.support.template_sites import HEAD, CarryOut, Site
 

@@ -21,7 +21,7 @@ from runs.models import Run
 from runs.queue import order, outbox
 from runs.task_templates.registry import get_template
 from runs.worker import work_sharing
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import fresh, must_take, register, take
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,7 +35,7 @@ BEFORE_THE_RULE = {"artifacts": "0003", "decisions": "0012", "runners": "0003", 
     [("of_next_year", "1.0.0"), ("test_stepwise", "2.0.0"), ("test_stepwise", "10.0.0")],
 )
 def test_a_run_that_needs_newer_code_waits_for_a_worker_that_has_it(
-    make_run: MakeRun, place: WorkerPlace, template_id: str, version: str
+    make_run: MakeRun, place: WorkerProcess, template_id: str, version: str
 ) -> None:
     run = make_run(template_id=template_id, template_version=version)
     outbox.put(run)
@@ -99,7 +99,7 @@ def test_a_worker_takes_the_kinds_of_work_it_is_for(
 
 
 def test_a_bell_for_others_is_passed_on(
-    make_run: MakeRun, place: WorkerPlace, settings: Any, monkeypatch: pytest.MonkeyPatch
+    make_run: MakeRun, place: WorkerProcess, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rung: list[str] = []
     heard = threading.Event()

@@ -12,7 +12,7 @@ from runs.agent.answer_check import verify
 from runs.agent.history import Told
 from runs.agent.loop import next_step
 from runs.agent.prompt import WHOLE, messages_of
-from runs.task_templates.registry import StepView
+from runs.task_templates.base import StepView
 
 INPUTS = {"goal": "Do it.", "tools": []}
 SCHEMA = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from runs.task_templates.base import StepView
 from runs.task_templates.builtin.batch_extract_pages import AGAIN_URLS, BatchExtractPages
-from runs.task_templates.registry import StepView
 
 LATE = {"errorCode": "NAVIGATION_TIMEOUT", "message": "late", "retryable": True}
 WRONG = {"errorCode": "INVALID_PARAMETER", "message": "no such host", "retryable": False}

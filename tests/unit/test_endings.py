@@ -10,7 +10,7 @@ import pytest
 from artifacts.storage.blobs import open_blob
 from runs.journal.outcome import ending_of, error_object, failed
 from runs.models import RunStatus
-from runs.task_templates.registry import Conclusion
+from runs.task_templates.base import Conclusion
 from runs.task_templates.truncation import RESULT_BYTES
 
 LARGE: dict[str, Any] = {

@@ -87,7 +87,7 @@ def test_no_model_is_no_reason_to_worry(settings: Any) -> None:
     settings.LLM = LlmSettings()
     found = check_llm()
     assert (found.verdict, found.what) == ("note", "no model is set; only agents need one")
-    assert "CONTINUITY_LLM_MODEL" in found.way_out
+    assert "CONTINUITY_LLM_MODEL" in found.recovery
 
 
 def test_doctor_asks_the_model(model: ModelServer, settings: Any) -> None:
@@ -114,7 +114,7 @@ def test_doctor_says_what_is_wrong_in_a_sentence(
     model.script = [turn]
     found = check_llm()
     assert (found.verdict, told in found.what) == ("bad", True)
-    assert found.way_out
+    assert found.recovery
     assert "secret-key" not in found.what
 
 
@@ -183,7 +183,7 @@ def test_doctor_says_that_the_stack_that_is_up_has_another_model(
     monkeypatch.setattr("runs.installation.health.checks.live_info", lambda at: info)
     found = check_llm()
     assert (found.verdict, told in found.what) == ("note", True)
-    assert found.way_out
+    assert found.recovery
 
 
 def test_an_address_of_messages_may_end_with_v1(model: ModelServer, settings: Any) -> None:

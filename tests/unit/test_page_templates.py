@@ -9,8 +9,9 @@ from jsonschema_rs import Draft202012Validator
 from pydantic import ValidationError
 
 from runners.browser.vocabulary import Locator, WaitCondition
+from runs.task_templates.base import StepView, TaskTemplate
 from runs.task_templates.outcomes import OWN_CODES, ends_with
-from runs.task_templates.registry import StepView, TaskTemplate, get_template
+from runs.task_templates.registry import get_template
 
 PAGES = ("search_extract", "paginated_extract", "submit_and_verify", "multi_tab_compare")
 

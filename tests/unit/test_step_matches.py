@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from runs.task_templates.base import StepView
 from runs.task_templates.matches import doubts_of, match_of
 from runs.task_templates.outcomes import warnings_of
-from runs.task_templates.registry import StepView
 
 GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": "next", "equals": 1}
 

@@ -26,15 +26,9 @@ from runs.agent.loop import (
 from runs.agent.tools import OWN, offered, workspace_of
 from runs.agent.view import PAGE, TURN, Next
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.registry import template
 
 RECOVERIES = {
     "BUDGET_EXHAUSTED": "Ask for less at once, or raise maxSteps or the limits of agent runs.",

@@ -12,15 +12,9 @@ from pydantic import BaseModel, Field
 from runners.browser.vocabulary import ExtractOptions
 from runners.tools.base import Closed
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import LONGEST_MS, common_error, next_actions, warnings_of_items
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.registry import template
 
 SHARED_URLS = 30  # a batch from this size on is worth the other workers' while
 AGAIN_URLS = 50  # a longer list would fill the answer: who wants more has the items

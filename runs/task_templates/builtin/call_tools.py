@@ -16,15 +16,10 @@ from runners.invocation.step_call import StepCall
 from runners.remote_tools.lookup import names_runner
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    template,
-)
+from runs.task_templates.registry import template
 from runs.task_templates.tool_steps import (
     ToolSteps,
     checked_step_args,

@@ -11,15 +11,9 @@ from pydantic import BaseModel, Field, StrictStr, model_validator
 from runners.browser.vocabulary import Locator, WaitCondition
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import warnings_of
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.registry import template
 
 OPEN, USERNAME, PASSWORD, SEND, CHECK = range(5)
 FIELD_OF = {USERNAME: "username", PASSWORD: "password", SEND: "submit"}

@@ -9,16 +9,10 @@ from pydantic import BaseModel, Field
 
 from runners.tools.base import Closed, Whole
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
 from runs.task_templates.page_inputs import CONTENT, PAGE_INFO, Extract
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.registry import template
 
 TOP_SECTIONS = 3
 SECTIONS_LENGTH = 20_000  # characters of content that are read for their headings alone

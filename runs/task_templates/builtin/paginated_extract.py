@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from runners.browser.vocabulary import Locator, WaitCondition
 from runners.tools.base import Closed, Effect, Whole
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import ends_with, failed_step, run_error, warnings_of
 from runs.task_templates.page_inputs import (
     CONTENT,
@@ -19,14 +20,7 @@ from runs.task_templates.page_inputs import (
     StartUrl,
     extract_of,
 )
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.registry import template
 
 SYNC_PAGES = 10
 NEXT_MS = 1000  # the page is at rest: what is not there then will not come

@@ -13,15 +13,10 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.tools.base import Closed, Effect, Tool
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    template,
-)
+from runs.task_templates.registry import template
 from runs.task_templates.tool_steps import (
     ToolSteps,
     checked_step_args,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, StrictBool
 from runners.browser.vocabulary import Locator, WaitCondition
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
+from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
 from runs.task_templates.page_inputs import (
     CONTENT,
@@ -21,14 +22,7 @@ from runs.task_templates.page_inputs import (
     extract_of,
     final_page,
 )
-from runs.task_templates.registry import (
-    Conclusion,
-    StepContext,
-    StepPlan,
-    StepView,
-    TaskTemplate,
-    template,
-)
+from runs.task_templates.registry import template
 
 # Codes of a submit that never pressed anything.
 NOTHING_DONE = frozenset(
