@@ -36,16 +36,21 @@ from runners.targets.targets import Caller, choose_target
 from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
-from runners.workspace.shielding import run_to_completion
+from runners.workspace.cancellation import run_to_completion
 from runners.workspace.workspace import Workspace
 from runs.direct_calls.as_run import hand_in, wait_for
-from runs.direct_calls.audited import Admitted, about, deed, failed, opening, outcome_of, record_end
+from runs.direct_calls.audit import Admitted, about, deed, failed, opening, outcome_of, record_end
 from runs.direct_calls.idempotency import Earlier, claim_key, find_earlier
-from runs.direct_calls.large_outputs import fitted
 from runs.direct_calls.refusals import refusals_told
 from runs.direct_calls.request import Answered, AskedCall
 from runs.events.types import EventType
-from runs.lifecycle.in_flight_calls import INTERRUPTED, CarriedCall, cut_off, open_call
+from runs.lifecycle.in_flight_calls import (
+    INTERRUPTED,
+    CarriedCall,
+    aborted_call_data,
+    start_direct_call,
+)
+from runs.task_templates.large_outputs import fit_call_output
 
 
 async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
@@ -67,7 +72,7 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         return _answer(admitted.tool, admitted.earlier)
     if admitted.tool.uses_browser:
         return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
-    outcome, done = cut_off(INTERRUPTED, asked.name, about(admitted)), None
+    outcome, done = aborted_call_data(INTERRUPTED, asked.name, about(admitted)), None
     try:
         context = _context(principal, admitted, asked)
         call = ToolCall(asked.name, admitted.use.args, admitted.use.target_id)
@@ -115,7 +120,7 @@ async def _fitted(
     """
     if admitted.tool.kind != KIND or not result.ok:
         return storable(result.output), {}
-    return await fitted(admitted.tool.name, result.output, context.save_artifact)
+    return await fit_call_output(admitted.tool.name, result.output, context.save_artifact)
 
 
 def _admit(principal: Principal, asked: AskedCall) -> Admitted:
@@ -134,7 +139,7 @@ def _admit(principal: Principal, asked: AskedCall) -> Admitted:
             begin(approval)
             if admitted.is_keyed:
                 claim_key(admitted.use, admitted.call_id, stands_for=asked.stands_for)
-            open_call(admitted.call_id, opening(principal, admitted))
+            start_direct_call(admitted.call_id, opening(principal, admitted))
     return admitted
 
 
@@ -218,7 +223,7 @@ async def _carried(
 ) -> Answered:
     call = CarriedCall(admitted.use, admitted.call_id, opening(principal, admitted))
     run_id = await run_to_completion(hand_in(principal, call, limit_ms))
-    outcome = cut_off(INTERRUPTED, admitted.tool.name, about(admitted))
+    outcome = aborted_call_data(INTERRUPTED, admitted.tool.name, about(admitted))
     try:
         raise_if_interrupted()
         carried = await wait_for(principal, run_id, limit_ms)
