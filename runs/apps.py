@@ -40,13 +40,13 @@ def _go_on(**signal: Any) -> bool:
 
 
 def _tell_of(**signal: Any) -> None:
-    from runs.webhooks.confirmation_messages import tell_of
+    from runs.webhooks.confirmation_messages import create_confirmation_deliveries
 
-    tell_of(**signal)
+    create_confirmation_deliveries(**signal)
 
 
 def _follow(**signal: Any) -> None:
-    from runs.conversations.run_follower import follow
+    from runs.conversations.run_changes import follow
 
     follow(**signal)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from runs.agent.view import Journal, turns_of
+from runs.agent.journal_view import Journal, turns_of
 
 
 def spent(journal: Journal) -> dict[str, Any]:

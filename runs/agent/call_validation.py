@@ -41,8 +41,8 @@ def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) ->
     """Return why a call is not made; empty where it is."""
     if done.stop in ("length", "refusal"):
         return "the turn was cut, so none of its calls was made"
-    if call.broken:
-        return call.broken
+    if call.problem:
+        return call.problem
     if call.name not in offered:
         return f"there is no tool {call.name} here; there are {', '.join(sorted(offered))}"
     if call.name == COMPLETE and not is_alone:
@@ -54,7 +54,7 @@ def _code(call: LlmCall, known: set[str]) -> str:
     """Return the code of a refusal: a call that did not come as calls do, a tool that it does not
     have, or what is wrong with its arguments.
     """
-    if call.broken:
+    if call.problem:
         return "SCHEMA_VALIDATION_FAILED"
     return "INVALID_PARAMETER" if call.name in known else "E_POLICY_VIOLATION"
 

@@ -8,9 +8,9 @@ from typing import Any
 from decisions.authorization.authorize import shown_arguments
 from runners.actions.catalogue import ACTIONS, TYPE
 from runners.invocation.step_call import StepCall
+from runs.agent.journal_view import CALL
 from runs.agent.remote_tools import stand_in
 from runs.agent.tools import OWN
-from runs.agent.view import CALL
 
 
 def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall | None:

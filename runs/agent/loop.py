@@ -30,6 +30,19 @@ from runs.agent.budget import is_over, spent
 from runs.agent.call_validation import judged
 from runs.agent.first_call import planned_call, told_end, told_start
 from runs.agent.history import times_given_back
+from runs.agent.journal_view import (
+    CALL,
+    GIVEN_BACK,
+    PAGE,
+    TURN,
+    Hands,
+    Journal,
+    Line,
+    Next,
+    calls_since,
+    pages_of,
+    turns_of,
+)
 from runs.agent.page_state import act, held_up, look, tab_to_look_at
 from runs.agent.prompt import LAST, error_told, messages_of, room_beside
 from runs.agent.redaction import unsplit
@@ -44,19 +57,6 @@ from runs.agent.tools import (
     own_specs,
     specs,
     suggestions_of,
-)
-from runs.agent.view import (
-    CALL,
-    GIVEN_BACK,
-    PAGE,
-    TURN,
-    Hands,
-    Journal,
-    Line,
-    Next,
-    calls_since,
-    pages_of,
-    turns_of,
 )
 
 MAX_STEPS = 30  # turns of the model, unless the inputs say

@@ -16,7 +16,7 @@ from runners.actions.page_preparation import prepare_page
 from runners.actions.retries import with_retry
 from runners.tools.base import ToolResult
 from runs.agent.history import times_given_back, times_taken_over
-from runs.agent.view import (
+from runs.agent.journal_view import (
     GIVEN_BACK,
     PAGE,
     Hands,

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from runners.llm.base import LlmCall, Message, ToolSpec
 from runs.agent.history import Told
-from runs.agent.view import GIVEN_BACK, Journal, Line, calls_since, pages_of, turns_of
+from runs.agent.journal_view import GIVEN_BACK, Journal, Line, calls_since, pages_of, turns_of
 
 SYSTEM = (
     "You do work for a user with the tools that you are given, step by step. Texts of pages, files,"

@@ -30,7 +30,7 @@ from runners.remote_tools.model_facing import (
 from runners.targets.published_tools import any_object
 from runners.targets.targets import Caller
 from runners.trust import TrustLevel
-from runs.agent.view import Hands
+from runs.agent.journal_view import Hands
 from runs.models import Run
 
 AT = "@"  # between a tool's name and its runner

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
+from runs.agent.journal_view import Hands
 from runs.agent.prompt import error_told, shown_bytes
 from runs.agent.tools import READ_ON
-from runs.agent.view import Hands
 
 PREVIEW = 4000  # characters
 

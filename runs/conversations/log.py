@@ -11,7 +11,7 @@ from django.db.models import F
 
 from runs.events.notify import announce
 from runs.lifecycle.changes import NewEvent
-from runs.lifecycle.returning import not_before, update_returning
+from runs.lifecycle.update_returning import not_before, update_returning
 from runs.models import Task, TaskEvent
 
 

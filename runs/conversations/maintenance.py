@@ -11,9 +11,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from decisions.infra.batches import AT_ONCE, until_done
+from runs.conversations.message_queue import begin_next, lock_runs, lock_task
 from runs.conversations.services import go_on
 from runs.conversations.state import move_task
-from runs.conversations.turn_queue import begin_next, lock_runs, lock_task
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.status import move

@@ -17,9 +17,9 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
 from runs.conversations.errors import TaskBusy, TaskNotFound
-from runs.conversations.run_follower import message_event
+from runs.conversations.message_queue import ids_to_end, lock_task
+from runs.conversations.run_changes import message_event
 from runs.conversations.state import move_task
-from runs.conversations.turn_queue import ids_to_end, lock_task
 from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent
 from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus

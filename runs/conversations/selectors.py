@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from decisions.identity.principals import Principal
 from decisions.validation.storable import storable_text
 from runs.conversations.errors import TaskNotFound
-from runs.conversations.turn_queue import is_under_way, unfinished_runs
+from runs.conversations.message_queue import is_under_way, unfinished_runs
 from runs.events.types import EventType
 from runs.models import Run, RunStatus, Task, TaskEvent, TaskMessage, TaskStatus
 from runs.queries.runs import event_object, first_ones, to_ms

@@ -15,10 +15,7 @@ from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
-from runs.conversations.messages import TEMPLATE, OnBusy, Said, SaidAlready, title_of, write_new
-from runs.conversations.selectors import message_object, task_object, visible_task
-from runs.conversations.state import at_rest, move_task
-from runs.conversations.turn_queue import (
+from runs.conversations.message_queue import (
     begin_next,
     hold,
     ids_to_end,
@@ -27,6 +24,9 @@ from runs.conversations.turn_queue import (
     lock_task,
     unfinished_runs,
 )
+from runs.conversations.messages import TEMPLATE, OnBusy, Said, SaidAlready, title_of, write_new
+from runs.conversations.selectors import message_object, task_object, visible_task
+from runs.conversations.state import at_rest, move_task
 from runs.models import Run, RunStatus, Task, TaskMessage, TaskStatus
 from runs.submission import services
 from runs.submission.answer import answer_run

@@ -18,7 +18,7 @@ from decisions.security.keys import mac
 from runners.browser_sessions import find_named
 from runners.tools.base import ToolResult
 from runners.tools.registry import get_tool
-from runners.workspace.errors import TooSlow
+from runners.workspace.errors import WorkspaceTimeout
 from runs.direct_calls.refusals import refusals_told
 from runs.lifecycle.in_flight_calls import CarriedCall
 from runs.models import TERMINAL
@@ -125,7 +125,7 @@ async def _result_of(run: Mapping[str, Any], carrier: Principal) -> ToolResult:
             },
         )
     if run["status"] not in TERMINAL:
-        slow = TooSlow(
+        slow = WorkspaceTimeout(
             "The call did not end in time; its run goes on.", details={"runId": run["runId"]}
         )
         return ToolResult(False, error=slow.as_dict())

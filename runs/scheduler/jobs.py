@@ -32,11 +32,11 @@ from decisions.infra.processes import is_gone
 from decisions.infra.staleness import Watch
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
-from runs.conversations.turn_queue import look_after_tasks
+from runs.conversations.message_queue import look_after_tasks
 from runs.direct_calls.idempotency import forget_keys
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
-from runs.lifecycle.in_flight_calls import close_left_calls
+from runs.lifecycle.in_flight_calls import abort_stale_calls
 from runs.lifecycle.slots import ensure_slots
 from runs.lifecycle.status import InvalidTransition, move
 from runs.models import TERMINAL, Run, RunKey, RunStatus, WebhookDelivery, Worker
@@ -63,10 +63,10 @@ class Scheduler:
         for.
         """
         duties: list[tuple[float, Callable[[], object]]] = [
-            (1.0, outbox.ring_again),
+            (1.0, outbox.resend_wakeups),
             (1.0, self.reap),
             (1.0, self.time_out_queued),
-            (1.0, work_sharing.put_back_of_the_lost),
+            (1.0, work_sharing.return_steps_of_lost_helpers),
             (1.0, look_after_waiting),
             (1.0, fold_totals),
             (15.0, hide_runs),
@@ -82,7 +82,7 @@ class Scheduler:
             (300.0, forget_keys),
             (3600.0, forget_conversations),
             (30.0, sweep_workspaces),
-            (10.0, close_left_calls),
+            (10.0, abort_stale_calls),
             (5.0, look_after_tasks),
             (5.0, end_takeovers),
             (3600.0, delete_old_tasks),
@@ -115,13 +115,13 @@ class Scheduler:
             still_s = self._beats.unchanged_s(worker.id, worker.beat)
             if gone or still_s >= settings.LEASE_LOST_S:
                 reason = "process gone" if gone else f"no heartbeat for {still_s:.0f} s"
-                runs = leases.lose_worker(worker.id, beat=worker.beat, reason=reason)
+                runs = leases.end_leases_of_worker(worker.id, beat=worker.beat, reason=reason)
                 log.warning(
                     "a worker was lost",
                     extra={"workerId": worker.id, "reason": reason, "runs": runs},
                 )
         self._beats.keep_only({worker.id for worker in workers})
-        if strays := leases.lose_stray_runs():
+        if strays := leases.end_stray_leases():
             log.warning("runs were leased to workers given up before", extra={"runs": strays})
 
     def time_out_queued(self) -> None:

@@ -13,17 +13,17 @@ from decisions.models import AuditEntry
 from runs.agent.history import messages_before
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.log import append
+from runs.conversations.message_queue import look_after_tasks
 from runs.conversations.selectors import get_task, list_task_events, list_tasks
 from runs.conversations.services import (
     add_message,
     create_task,
     stop_task,
 )
-from runs.conversations.turn_queue import look_after_tasks
 from runs.lifecycle.changes import NewEvent
 from runs.models import OutboxEntry, Run, Task, TaskEvent, TaskMessage
 from runs.submission.services import cancel_run, retry_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 
 pytest_plugins = ["tests.support.task_fixtures"]
 Make = Callable[..., str]
@@ -63,7 +63,7 @@ def test_a_task_without_a_message_waits_for_its_first(
 
 
 def test_a_message_is_a_run_and_its_answer_a_message(
-    principal: Principal, place: WorkerPlace, make_task: Make
+    principal: Principal, place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say it is done")
     assert status(task_id) == "running"
@@ -75,7 +75,7 @@ def test_a_message_is_a_run_and_its_answer_a_message(
 
 
 def test_the_log_has_what_was_said_what_the_run_told_and_where_the_task_is(
-    place: WorkerPlace, make_task: Make
+    place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say it; use browser_click; output 42")
     place.work()
@@ -107,7 +107,7 @@ def test_the_log_has_what_was_said_what_the_run_told_and_where_the_task_is(
     ],
 )
 def test_how_a_run_ends_is_where_its_task_is(
-    place: WorkerPlace, make_task: Make, message: str, ends: str
+    place: WorkerProcess, make_task: Make, message: str, ends: str
 ) -> None:
     task_id = make_task(message)
     place.work()
@@ -115,7 +115,7 @@ def test_how_a_run_ends_is_where_its_task_is(
 
 
 def test_a_browser_that_an_earlier_run_used_says_nothing_of_the_next(
-    place: WorkerPlace, make_task: Make, say: Say
+    place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("use browser_click")
     place.work()
@@ -125,7 +125,7 @@ def test_a_browser_that_an_earlier_run_used_says_nothing_of_the_next(
 
 
 def test_a_second_message_waits_for_the_first_ones_end(
-    place: WorkerPlace, make_task: Make, say: Say, principal: Principal
+    place: WorkerProcess, make_task: Make, say: Say, principal: Principal
 ) -> None:
     task_id = make_task("say one")
     second = say(task_id, "say two")
@@ -143,7 +143,7 @@ def test_a_second_message_waits_for_the_first_ones_end(
 
 
 def test_a_failed_run_lets_the_next_message_have_its_turn(
-    place: WorkerPlace, make_task: Make, say: Say
+    place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("fail")
     say(task_id, "say two")
@@ -162,7 +162,7 @@ def test_a_message_may_refuse_to_wait(make_task: Make, say: Say) -> None:
 
 
 def test_a_message_may_interrupt_what_is_before_it(
-    place: WorkerPlace, make_task: Make, say: Say
+    place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
     say(task_id, "say two")
@@ -202,7 +202,7 @@ def test_a_key_of_a_task_is_no_good_for_one_that_begins_otherwise(make_task: Mak
 
 
 def test_stop_ends_what_is_under_way_and_what_waits(
-    place: WorkerPlace, principal: Principal, make_task: Make, say: Say
+    place: WorkerProcess, principal: Principal, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
     say(task_id, "say two")
@@ -225,7 +225,7 @@ def test_a_canceled_run_lets_the_next_begin(
 
 
 def test_a_tasks_run_is_tried_again_by_saying_so_in_the_task(
-    principal: Principal, place: WorkerPlace, make_task: Make
+    principal: Principal, place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("fail")
     place.work()
@@ -266,7 +266,7 @@ def test_what_the_template_refuses_leaves_nothing_behind(
     assert not Task.objects.exists()
 
 
-def test_a_run_reads_what_was_said_before_it(place: WorkerPlace, make_task: Make, say: Say) -> None:
+def test_a_run_reads_what_was_said_before_it(place: WorkerProcess, make_task: Make, say: Say) -> None:
     task_id = make_task("say one")
     place.work()
     second = say(task_id, "say two")
@@ -278,7 +278,7 @@ def test_a_run_reads_what_was_said_before_it(place: WorkerPlace, make_task: Make
     ]
 
 
-def test_a_step_is_told_what_was_said_before(place: WorkerPlace, make_task: Make, say: Say) -> None:
+def test_a_step_is_told_what_was_said_before(place: WorkerProcess, make_task: Make, say: Say) -> None:
     task_id = make_task("say one")
     say(task_id, "recall")
     place.work()
@@ -288,7 +288,7 @@ def test_a_step_is_told_what_was_said_before(place: WorkerPlace, make_task: Make
 
 
 def test_deeds_and_moves_of_a_task_are_audited(
-    place: WorkerPlace, principal: Principal, make_task: Make
+    place: WorkerProcess, principal: Principal, make_task: Make
 ) -> None:
     task_id = make_task("say one")
     place.work()

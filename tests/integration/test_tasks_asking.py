@@ -12,13 +12,13 @@ import pytest
 from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
+from runs.conversations.message_queue import wake
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
-from runs.conversations.turn_queue import wake
-from runs.live.no_page import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, why_no_page
+from runs.live.no_page import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, no_page_reason
 from runs.models import Run, RunStep, Task, TaskMessage
 from runs.submission.answer import answer_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.support.waiting import until
 
@@ -38,7 +38,7 @@ def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def asking(place: WorkerPlace, make_task: Make) -> str:
+def asking(place: WorkerProcess, make_task: Make) -> str:
     """A task whose run asked something."""
     task_id = make_task("ask when?; say thanks")
     place.work()
@@ -47,7 +47,7 @@ def asking(place: WorkerPlace, make_task: Make) -> str:
 
 
 @pytest.fixture
-def confirming(place: WorkerPlace, make_task: Make, tmp_path: Path) -> str:
+def confirming(place: WorkerProcess, make_task: Make, tmp_path: Path) -> str:
     """A task whose run waits for a call to be confirmed."""
     make_rule(RuleFields("confirm", tool="test_note"), actor="t")
     task_id = make_task(f"note {tmp_path / 'notes'} a; say noted")
@@ -57,7 +57,7 @@ def confirming(place: WorkerPlace, make_task: Make, tmp_path: Path) -> str:
 
 
 def test_of_messages_at_once_one_is_the_answer_and_the_others_have_runs_of_their_own(
-    place: WorkerPlace, asking: str, say: Say
+    place: WorkerProcess, asking: str, say: Say
 ) -> None:
     told = at_once([partial(say, asking, f"say {n}") for n in range(6)])
     assert len({one["runId"] for one in told}) == 6
@@ -68,7 +68,7 @@ def test_of_messages_at_once_one_is_the_answer_and_the_others_have_runs_of_their
 
 def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     asking: str,
     say: Say,
     monkeypatch: pytest.MonkeyPatch,
@@ -89,7 +89,7 @@ def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
 
 
 def test_who_does_not_want_to_wait_still_may_answer(
-    place: WorkerPlace, asking: str, say: Say
+    place: WorkerProcess, asking: str, say: Say
 ) -> None:
     assert say(asking, "at two", on_busy="refuse")["runId"] == Run.objects.get().id
     place.work()
@@ -110,17 +110,17 @@ def test_an_answer_that_asks_for_a_shape_is_refused_and_answers_nothing(
 def test_a_page_that_is_lost_while_a_question_waits_is_told_as_lost(
     principal: Principal, asking: str
 ) -> None:
-    assert why_no_page(asking) == NONE_YET
+    assert no_page_reason(asking) == NONE_YET
     RunStep.objects.filter(status="pending").update(paused={"hadPage": True})
-    assert why_no_page(asking) == f"{LOST} {OPENED_ANEW}"
+    assert no_page_reason(asking) == f"{LOST} {OPENED_ANEW}"
     take_over_task(principal=principal, task_id=asking)
-    assert why_no_page(asking) == f"{LOST} {GIVE_BACK}"
+    assert no_page_reason(asking) == f"{LOST} {GIVE_BACK}"
     Run.objects.update(pinned_worker="w1")
-    assert why_no_page(asking) == f"{CLOSED} {GIVE_BACK}"
+    assert no_page_reason(asking) == f"{CLOSED} {GIVE_BACK}"
 
 
 def test_a_question_is_among_what_was_said(
-    principal: Principal, place: WorkerPlace, asking: str, say: Say
+    principal: Principal, place: WorkerProcess, asking: str, say: Say
 ) -> None:
     assert talk(principal, asking)[1:] == [("assistant", "when?")]
     say(asking, "at two")
@@ -133,7 +133,7 @@ def test_a_question_is_among_what_was_said(
 
 
 def test_an_answer_at_the_runs_own_door_is_among_what_was_said(
-    principal: Principal, place: WorkerPlace, asking: str
+    principal: Principal, place: WorkerProcess, asking: str
 ) -> None:
     answer_run(principal=principal, run_id=Run.objects.get().id, answer="at two")
     assert (talk(principal, asking)[-1], status(asking)) == (("user", "at two"), "running")
@@ -161,7 +161,7 @@ def test_a_task_given_back_while_its_run_waits_for_its_user_waits_too(
 @pytest.mark.parametrize("how", [resume_task, stop_task])
 def test_a_run_that_failed_while_a_person_had_the_page_leaves_an_error(
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     make_task: Make,
     tmp_path: Path,
     in_background: Background,
@@ -190,13 +190,13 @@ def test_an_interrupt_begins_nothing_that_it_then_ends(
         woken.append(run.id)
         wake(run)
 
-    monkeypatch.setattr("runs.conversations.turn_queue.wake", note)
+    monkeypatch.setattr("runs.conversations.message_queue.wake", note)
     told = say(task_id, "say last", on_busy="interrupt")
     assert woken == [told["runId"]]
 
 
 def test_messages_are_numbered_without_gaps_however_they_come(
-    place: WorkerPlace, asking: str, say: Say
+    place: WorkerProcess, asking: str, say: Say
 ) -> None:
     at_once([partial(say, asking, f"say {n}") for n in range(4)])
     place.work()

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from decisions.identity.principals import Principal
+from runs.conversations.message_queue import look_after_tasks
 from runs.conversations.services import resume_task, stop_task, take_over_task
-from runs.conversations.turn_queue import look_after_tasks
 from runs.models import Run, Task, TaskEvent, TaskMessage
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 
 pytest_plugins = ["tests.support.task_fixtures"]
@@ -28,7 +28,7 @@ def status(task_id: str) -> str:
     return Task.objects.get(id=task_id).status
 
 
-def test_messages_at_once_have_one_turn_each(place: WorkerPlace, make_task: Make, say: Say) -> None:
+def test_messages_at_once_have_one_turn_each(place: WorkerProcess, make_task: Make, say: Say) -> None:
     task_id = make_task()
     told = at_once([partial(say, task_id, f"say {n}") for n in range(8)])
     assert [one["queued"] for one in told].count(False) == 1
@@ -47,7 +47,7 @@ def test_one_key_at_once_is_one_message(make_task: Make, say: Say) -> None:
 
 
 def test_talking_stopping_and_taking_over_at_once_leaves_a_task_that_goes_on(
-    place: WorkerPlace, principal: Principal, make_task: Make, say: Say, in_background: Background
+    place: WorkerProcess, principal: Principal, make_task: Make, say: Say, in_background: Background
 ) -> None:
     task_id = make_task("say one")
     resume = partial(resume_task, principal=principal, task_id=task_id)

@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 
 from artifacts.models import Artifact
 from decisions.presentation.html import pill
+from runs.conversations.message_queue import unfinished_runs
 from runs.conversations.selectors import holder_of, task_object
-from runs.conversations.turn_queue import unfinished_runs
 from runs.events.types import MESSAGE, EventType
 from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage, Worker
 

@@ -14,6 +14,7 @@ from runners.tools.base import Closed
 from runners.tools.registry import get_tool
 from runs.agent.budget import spent
 from runs.agent.first_call import planned_call
+from runs.agent.journal_view import PAGE, TURN, Next
 from runs.agent.loop import (
     MAX_STEPS,
     do_call,
@@ -24,7 +25,6 @@ from runs.agent.loop import (
     next_step,
 )
 from runs.agent.tools import OWN, offered, workspace_of
-from runs.agent.view import PAGE, TURN, Next
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error

@@ -77,7 +77,7 @@ def wake(run: Run) -> None:
 def hold(run: Run) -> None:
     """Keep a run that nobody has claimed from being claimed, in the caller's transaction."""
     guard = {"status": RunStatus.QUEUED, "ready": True, "lease_owner": None}
-    apply(Transition(run, guard, {"ready": False}, unring=True))
+    apply(Transition(run, guard, {"ready": False}, cancel_wakeup=True))
 
 
 def look_after_tasks() -> int:

@@ -20,7 +20,7 @@ from runners.tools.base import Effect, Tool, ToolResult
 from runners.workspace.workspace import Workspace
 from runs.direct_calls.idempotency import Earlier, keep_answer
 from runs.lifecycle.call_records import snapshot_of
-from runs.lifecycle.in_flight_calls import close_call
+from runs.lifecycle.in_flight_calls import finish_direct_call
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def record_end(
                 artifact_rows(blobs, **place, run_id=admitted.call_id, ended_at=datetime.now(UTC))
             )
         closing = deed(action, principal, admitted.tool, {**about(admitted), **outcome})
-        close_call(admitted.call_id, closing)
+        finish_direct_call(admitted.call_id, closing)
         if admitted.is_keyed and done is not None:
             keep_answer(done)
 

@@ -13,8 +13,8 @@ from decisions.validation.storable import storable_text
 from runners.actions.catalogue import ACTIONS
 from runners.tools.registry import get_tool
 from runs.conversations.log import append
+from runs.conversations.message_queue import begin_next, lock_task
 from runs.conversations.state import move_task, settled
-from runs.conversations.turn_queue import begin_next, lock_task
 from runs.events.types import MESSAGE, EventType
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.models import MessageRole, RunStatus, Task, TaskMessage, TaskStatus
