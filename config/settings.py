@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import home
 from config.model import llm_settings, most_dollars
-from runners.network.allowlist import parse_places
+from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
 
 env = environ.Env()
@@ -129,7 +129,7 @@ IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)  # of a background stac
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 # Addresses and networks that remote callers' pages and webhooks may reach besides public ones.
 try:
-    CONTINUITY_EGRESS_ALLOW = parse_places(env.str("CONTINUITY_EGRESS_ALLOW", ""))
+    CONTINUITY_EGRESS_ALLOW = parse_allowed_networks(env.str("CONTINUITY_EGRESS_ALLOW", ""))
 except ValueError as error:
     raise ImproperlyConfigured(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
 # Which runs are recorded from their first step on: "retry" are those of a run that failed. Without

@@ -51,7 +51,7 @@ def find_session(principal: Principal, session_id: str) -> BrowserSession:
     found = BrowserSession.objects.filter(
         id=session_id, workspace_id=principal.workspace_id, closed_at__isnull=True
     ).first()
-    if found is None or not is_of(principal, found):
+    if found is None or not is_owned_by(principal, found):
         raise SessionNotFound(f"There is no open session {session_id[:64]!r}.")
     if found.trust != principal.trust and not principal.id.startswith(_OPERATOR):
         raise TrustNotAllowed(
@@ -61,7 +61,7 @@ def find_session(principal: Principal, session_id: str) -> BrowserSession:
     return found
 
 
-def is_of(principal: Principal, session: BrowserSession) -> bool:
+def is_owned_by(principal: Principal, session: BrowserSession) -> bool:
     """Tell whether a session of the caller's workspace is the caller's own, or the caller is an
     operator.
     """
@@ -145,7 +145,7 @@ def logged_in_until(cookies: Iterable[Mapping[str, Any]]) -> datetime | None:
         return None
 
 
-def held_by(worker_id: str, session_ids: Iterable[str]) -> set[str]:
+def open_in_worker(worker_id: str, session_ids: Iterable[str]) -> set[str]:
     """Return those of these sessions that are open and this worker's."""
     rows = BrowserSession.objects.filter(
         id__in=list(session_ids), worker_id=worker_id, closed_at__isnull=True
@@ -153,6 +153,6 @@ def held_by(worker_id: str, session_ids: Iterable[str]) -> set[str]:
     return set(rows.values_list("id", flat=True))
 
 
-def lose_sessions(worker_id: str) -> None:
+def detach_sessions(worker_id: str) -> None:
     """Leave the sessions of a worker that is gone to whoever restores them."""
     BrowserSession.objects.filter(worker_id=worker_id).update(worker_id=None)

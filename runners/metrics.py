@@ -40,7 +40,7 @@ class _Told(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricSpec:
     """One metric.
 
     Attributes:
@@ -50,7 +50,7 @@ class Figure:
     """
 
     name: str
-    told: str
+    help: str
     labels: tuple[str, ...]
     bounds: tuple[float, ...] = ()
 
@@ -64,50 +64,50 @@ _STEP_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 30
 _CALL_BOUNDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 180.0)
 _WAIT_BOUNDS = (0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
-STEPS: Final = Figure(
+STEPS: Final = MetricSpec(
     "continuity_step_duration_seconds",
     "How long steps of runs took, by template and by what came of them"
     " (succeeded, failed, retried).",
     ("template", "outcome"),
     _STEP_BOUNDS,
 )
-WAITS: Final = Figure(
+WAITS: Final = MetricSpec(
     "continuity_run_wait_seconds",
     "How long runs waited from being accepted to being taken by a worker for the first time.",
     ("template",),
     _WAIT_BOUNDS,
 )
-RUNNER_CALLS: Final = Figure(
+RUNNER_CALLS: Final = MetricSpec(
     "continuity_runner_call_duration_seconds",
     "How long calls to docker-runners took, by what came of them: ok, or why they failed.",
     ("outcome",),
     _CALL_BOUNDS,
 )
-MODEL_TURNS: Final = Figure(
+MODEL_TURNS: Final = MetricSpec(
     "continuity_model_turn_duration_seconds",
     "How long turns of agents' models took, waits and tries again included, by what came of them:"
     " ok, late (not within its time), unavailable (none, or out of reach), failed, interrupted.",
     ("outcome",),
     _CALL_BOUNDS,
 )
-MODEL_TOKENS: Final = Figure(
+MODEL_TOKENS: Final = MetricSpec(
     "continuity_model_tokens_total",
     "Tokens of agents' models in turns that came whole: what they were told (input) and what they"
     " said (output).",
     ("what",),
 )
-BROWSER_LAUNCHES: Final = Figure(
+BROWSER_LAUNCHES: Final = MetricSpec(
     "continuity_browser_launches_total",
     "Browsers that were started, by whether Chromium's sandbox was on.",
     ("sandbox",),
 )
-BROWSER_CRASHES: Final = Figure(
+BROWSER_CRASHES: Final = MetricSpec(
     "continuity_browser_crashes_total",
     "Browsers that died or hung and had to be started again (browser), and pages that crashed"
     " (page).",
     ("what",),
 )
-FIGURES: Final = {
+METRICS: Final = {
     figure.name: figure
     for figure in (
         STEPS,
@@ -144,7 +144,7 @@ def step_ended(template_id: str, outcome: str, seconds: float) -> None:
     _observe(STEPS, (template_id, outcome), seconds)
 
 
-def run_taken(template_id: str, waited_s: float) -> None:
+def run_claimed(template_id: str, waited_s: float) -> None:
     """Count a run that a worker took for the first time."""
     _observe(WAITS, (template_id,), max(0.0, waited_s))
 
@@ -200,7 +200,7 @@ def browser_crashed(what: str) -> None:
     _add({(BROWSER_CRASHES.name, what): 1})
 
 
-def take() -> dict[Series, float]:
+def drain() -> dict[Series, float]:
     """Return what was counted since the last time; the caller brings it on, or gives it back."""
     with _lock:
         taken = dict(_numbers)
@@ -208,12 +208,12 @@ def take() -> dict[Series, float]:
     return taken
 
 
-def give_back(taken: Mapping[Series, float]) -> None:
+def restore(taken: Mapping[Series, float]) -> None:
     """Keep what could not be brought on for the next time."""
     _add(taken)
 
 
-def _observe(figure: Figure, labels: tuple[str, ...], seconds: float) -> None:
+def _observe(figure: MetricSpec, labels: tuple[str, ...], seconds: float) -> None:
     bucket = figure.bucket(seconds)
     _add({(figure.name, *labels, bucket): 1, (figure.name, *labels, SUM): seconds})
 

@@ -24,7 +24,7 @@ class Action:
 
     name: str
     parameters: type[BaseModel]
-    result: type[results.Told]
+    result: type[results.ActionResult]
     effect: Effect
     timeout_ms: int
 
@@ -49,12 +49,12 @@ TASK_STOP = Action("task_stop", params.TaskStop, results.TaskStopped, Effect.AT_
 WAIT_FOR_LOADED = Action(
     "browser_wait_for_loaded",
     params.BrowserWaitForLoaded,
-    results.Loaded,
+    results.PageLoaded,
     Effect.READ,
     20_000,
 )
 SCREENSHOT = Action(
-    "browser_screenshot", params.BrowserScreenshot, results.Pictured, Effect.READ, 10_000
+    "browser_screenshot", params.BrowserScreenshot, results.ScreenshotTaken, Effect.READ, 10_000
 )
 READABILITY = Action(
     "browser_readability_extract",
@@ -71,7 +71,7 @@ XPATH_SCAN = Action(
 )
 CLICK = Action("browser_click", params.BrowserClick, results.Clicked, Effect.ONCE, 5_000)
 TYPE = Action("browser_type", params.BrowserType, results.Typed, Effect.ONCE, 10_000)
-GET_HTML = Action("browser_get_html", params.BrowserGetHtml, results.HtmlKept, Effect.READ, 10_000)
+GET_HTML = Action("browser_get_html", params.BrowserGetHtml, results.HtmlSaved, Effect.READ, 10_000)
 
 ACTIONS: Mapping[str, Action] = {
     action.name: action

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from runners.actions.errors import ReadabilityTooLarge
 
-INLINE_BELOW = 262_144
-AT_MOST = 2_097_152
+INLINE_LIMIT_BYTES = 262_144
+TEXT_LIMIT_BYTES = 2_097_152
 
 
-def goes_inline(size_bytes: int) -> bool:
+def is_inline(size_bytes: int) -> bool:
     """Tell whether a text of this size is part of the result; else it is an artifact alone.
 
     Raises:
         ReadabilityTooLarge: It is more than anybody is given.
     """
-    if size_bytes > AT_MOST:
+    if size_bytes > TEXT_LIMIT_BYTES:
         raise ReadabilityTooLarge(
-            f"The page's text has more than {AT_MOST} bytes.", details={"limitBytes": AT_MOST}
+            f"The page's text has more than {TEXT_LIMIT_BYTES} bytes.",
+            details={"limitBytes": TEXT_LIMIT_BYTES},
         )
-    return size_bytes < INLINE_BELOW
+    return size_bytes < INLINE_LIMIT_BYTES

@@ -10,7 +10,7 @@ from runners.actions.parameters import ClickStrategy, TypeStrategy
 from runners.tools.base import Closed
 
 
-class Told(Closed):
+class ActionResult(Closed):
     """A result; `warnings` say what was done otherwise than asked (S1 §4.5, §4.6)."""
 
     warnings: list[str] = Field(default_factory=list)
@@ -21,7 +21,7 @@ class Told(Closed):
         return told if told["warnings"] else {k: v for k, v in told.items() if k != "warnings"}
 
 
-class TaskStarted(Told):
+class TaskStarted(ActionResult):
     """The tab that the task's actions are for."""
 
     tab_id: int = Field(alias="tabId")
@@ -31,25 +31,25 @@ class TaskStarted(Told):
     title: str | None = None
 
 
-class DebuggerAttached(Told):
+class DebuggerAttached(ActionResult):
     """Mouse and keyboard are at hand."""
 
     attached: Literal[True] = True
 
 
-class TaskStopped(Told):
+class TaskStopped(ActionResult):
     """The task's tab takes no more actions."""
 
     stopped: Literal[True] = True
 
 
-class Loaded(Told):
+class PageLoaded(ActionResult):
     """The page and what belongs to it is there."""
 
     status: Literal["complete"] = "complete"
 
 
-class Pictured(Told):
+class ScreenshotTaken(ActionResult):
     """A picture that was kept; its sides are in pixels."""
 
     artifact_id: str = Field(alias="artifactId")
@@ -58,7 +58,7 @@ class Pictured(Told):
     height: int
 
 
-class PageText(Told):
+class PageText(ActionResult):
     """A page's text; a long one is in the artifact alone, and `truncated` here."""
 
     artifact_id: str | None = Field(default=None, alias="artifactId")
@@ -88,7 +88,7 @@ class IndexedElement(Closed):
     bbox: Box | None = None
 
 
-class DomIndex(Told):
+class DomIndex(ActionResult):
     """The elements by position, the uppermost first."""
 
     elements: list[IndexedElement]
@@ -104,27 +104,27 @@ class ScannedElement(Closed):
     bbox: Box | None = None
 
 
-class XpathScan(Told):
+class XpathScan(ActionResult):
     """The elements by position, the uppermost first."""
 
     elements: list[ScannedElement]
 
 
-class Clicked(Told):
+class Clicked(ActionResult):
     """The element was clicked, by this."""
 
     clicked: Literal[True] = True
     strategy: ClickStrategy
 
 
-class Typed(Told):
+class Typed(ActionResult):
     """The field was filled, by this."""
 
     typed: Literal[True] = True
     strategy: TypeStrategy
 
 
-class HtmlKept(Told):
+class HtmlSaved(ActionResult):
     """Markup that was kept."""
 
     artifact_id: str = Field(alias="artifactId")

@@ -74,7 +74,7 @@ def failure_of(told: str, url: str) -> ToolFailed:
     if net_error:
         return network_failure(net_error[1], url)
     if _GONE.search(told):
-        return browser_is_gone()
+        return browser_lost()
     if _INVALID_URL.search(told):
         return InvalidTarget("The browser cannot read this address.", details={"url": url})
     logger.warning("unknown browser error: %s", _QUOTED.sub('"…"', told.partition("\n")[0]))
@@ -91,17 +91,17 @@ def is_of_another_document(error: BaseException) -> bool:
     return bool(_OTHER_DOCUMENT.search(str(error)))
 
 
-def browser_is_gone() -> PageCrashed:
+def browser_lost() -> PageCrashed:
     """Return the failure of a page, browser or driver that died."""
     return PageCrashed("The page, or the browser that held it, died.")
 
 
-def no_page_yet() -> PageCrashed:
+def no_page_open() -> PageCrashed:
     """Return the failure of a call that needs a page which no call before it opened."""
     return PageCrashed("There is no page to work on: it has to be opened first.")
 
 
-def is_download(url: str) -> ToolFailed:
+def download_failure(url: str) -> ToolFailed:
     """Return the failure of an address that gives a file to keep; nothing of it was stored."""
     return ToolFailed(
         "The address gives a file to download, not a page; nothing was stored.",
@@ -109,7 +109,7 @@ def is_download(url: str) -> ToolFailed:
     )
 
 
-def is_unreadable(content_type: str, url: str) -> ToolFailed:
+def unreadable_document(content_type: str, url: str) -> ToolFailed:
     """Return the failure of a document that has no text (an image, a video, a PDF)."""
     return ToolFailed(
         f"The document is {content_type}, which has no text to read.",

@@ -1,7 +1,7 @@
-"""The JavaScript that runs in pages, from `page/*.js`, put together once per process.
+"""The JavaScript that runs in pages: assembles the files of `page/*.js`, once per process.
 
-`activity.js` runs in the page's own world before its scripts; everything else runs in an isolated
-world, which a page's changes to built-ins, and its Content-Security-Policy, do not reach.
+`activity.js` runs in the page's own world before the page's scripts. Everything else runs in an
+isolated world, which the page's changes to built-ins and its Content-Security-Policy do not affect.
 """
 
 from __future__ import annotations
@@ -24,89 +24,94 @@ READER = (
     "settle",
     "read",
 )
-READ, ARRIVED, ACT = "continuityRead", "continuityArrived", "continuityAct"
+# Names under which the functions are installed in the global object of the isolated world.
+READ, DOCUMENT_READY, ACT = "continuityRead", "continuityDocumentReady", "continuityAct"
 COVER = ("dom", "secrets", "cover")
-SHOWING = (*COVER, "showing")
-ACTOR = (
+VISIBLE_TEXT = (*COVER, "visible_text")
+ACTIONS = (
     "dom",
     "secrets",
     "elements",
     "settle",
-    "words",
-    "paths",
+    "text_matching",
+    "xpath",
     "locate",
-    "aim",
+    "target",
     "index",
     "markup",
-    "stand_in",
-    "enter",
+    "synthetic_input",
+    "commands",
 )
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
-# Names the events between both worlds, so that a page cannot listen for them.
+# Prefix of the events between the two worlds; it is random, so that a page cannot listen for them.
 TOKEN = f"continuity:{secrets.token_hex(8)}:"
 
 
 @cache
 def activity_script() -> str:
-    """Return what counts a page's requests and timers while it loads."""
+    """Return the script that counts a page's requests and timers while it loads."""
     return _source("activity")
 
 
 @cache
 def reader_script() -> str:
-    """Return the function `(options) => promise` of the reading of a document as JSON text."""
+    """Return the function `(options) => promise` that reads a document and returns JSON text."""
     return _function(READER, "read")
 
 
-def laid_out_early() -> str:
-    """Return what lays out, in each new document, what is asked of nearly all of them, so that it
-    is not sent for each.
+def install_at_document_start() -> str:
+    """Return the script that installs the functions that almost every document is called with.
+
+    The browser runs it in each new document, so that they are not sent with each call.
     """
-    scripts = {READ: reader_script(), ARRIVED: arrived_script()}
-    laid = "".join(f"globalThis.{name} = {script};" for name, script in scripts.items())
-    return f"if (window === window.top) {{ {laid} }}"
+    scripts = {READ: reader_script(), DOCUMENT_READY: document_ready_script()}
+    installed = "".join(f"globalThis.{name} = {script};" for name, script in scripts.items())
+    return f"if (window === window.top) {{ {installed} }}"
 
 
 @cache
 def cover_script() -> str:
-    """Return the function `(covered) => promise` that covers secret fields, or uncovers them."""
+    """Return the function `(covered) => promise` that covers or uncovers secret fields."""
     return _function(COVER, "cover")
 
 
 @cache
-def showing_script() -> str:
-    """Return the function `(emptied) => promise` that empties some of the fields that it told
-    before, by number, and tells {fields[], texts[]}: what each field and each root shows.
+def visible_text_script() -> str:
+    """Return the function `(emptied) => promise` that lists what fields and roots show.
+
+    It first empties the fields at the indexes `emptied` of its previous answer, then returns
+    {fields[], texts[]}.
     """
-    return _function(SHOWING, "showing")
+    return _function(VISIBLE_TEXT, "visibleText")
 
 
 @cache
-def arrived_script() -> str:
-    """Return the function `({wholly}) => promise` that waits until a document is there."""
-    return _function(("arrived",), "arrived")
+def document_ready_script() -> str:
+    """Return the function `({wholly}) => promise` that waits until a document has loaded."""
+    return _function(("document_ready",), "documentReady")
 
 
 @cache
-def actor_script() -> str:
-    """Return the function `({deed, given}) => promise` that finds elements and makes them ready."""
-    return _function(ACTOR, "handle")
+def action_script() -> str:
+    """Return the function `({command, args}) => promise` that runs a command of commands.js."""
+    return _function(ACTIONS, "runCommand")
 
 
 @cache
-def actor_at_hand() -> str:
-    """Return the function that lays the actor out in a document, for all that is done there."""
-    return f"() => {{ globalThis.{ACT} = {actor_script()}; }}"
+def install_action_script() -> str:
+    """Return the function that installs the action script in a document, for later calls there."""
+    return f"() => {{ globalThis.{ACT} = {action_script()}; }}"
 
 
-def is_missing(told: str) -> bool:
-    """Tell whether an exception says that the document was made without what was called there."""
-    return told.endswith(tuple(f"{name} is not defined" for name in (READ, ARRIVED, ACT)))
+def is_not_installed(message: str) -> bool:
+    """Return whether an exception means that the called function is not in the document."""
+    names = (READ, DOCUMENT_READY, ACT)
+    return message.endswith(tuple(f"{name} is not defined" for name in names))
 
 
 def looks_secret(name: str) -> bool:
-    """Tell whether a field of this name holds a secret, by the rule of `page/secrets.js`."""
+    """Return whether a field of this name holds a secret, by the rule of `page/secrets.js`."""
     words = _SEPARATORS.sub(" ", _HUMP.sub(r"\1 \2", name))
     return bool(_secret_names().search(words))
 
@@ -118,25 +123,25 @@ def _secret_names() -> re.Pattern[str]:
 
 
 def _function(names: tuple[str, ...], name: str) -> str:
-    """Put files together to a function; its text never changes, so browsers compile it once."""
+    """Return files joined into one function; its text never changes, so it is compiled once."""
     sources = "\n".join(_source(source) for source in names)
     return f'async (given) => {{\n"use strict";\n{sources}\nreturn {name}(given);\n}}'
 
 
 def _source(name: str) -> str:
-    """Return a file without comment lines and indentation: every page is sent it."""
+    """Return a file without comment lines and indentation, because it is sent to every page."""
     lines = (FOLDER / f"{name}.js").read_text(encoding="utf-8").splitlines()
-    kept = (line.strip() for line in lines)
-    return "\n".join(line for line in kept if line and not line.startswith("//")).replace(
+    code = (line.strip() for line in lines)
+    return "\n".join(line for line in code if line and not line.startswith("//")).replace(
         "__TOKEN__", TOKEN
     )
 
 
-class ReaderMissing(Exception):
-    """What was called is not laid out in the document."""
+class ScriptNotInstalled(Exception):
+    """The called function is not installed in the document."""
 
 
 def first_line(details: dict[str, Any]) -> str:
-    """Return what an exception of a page script says, without its stack."""
+    """Return the message of a page script's exception, without its stack."""
     text = details.get("exception", {}).get("description") or details.get("text") or ""
     return str(text).partition("\n")[0]

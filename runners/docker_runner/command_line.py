@@ -21,7 +21,7 @@ from runners.docker_runner.isolation.base import MIB, Isolation, Limits, Place
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 from runners.docker_runner.isolation.process import ProcessIsolation
 from runners.docker_runner.server import listen, serve
-from runners.network.allowlist import allowed_places
+from runners.network.allowlist import allowed_networks
 
 HELP = "Execute tools that a gateway sends, in one folder (S3). See docs/docker-runner.md."
 PORT = 18081
@@ -113,7 +113,7 @@ def place_of(options: dict[str, Any]) -> Place:
             " and the database there. Choose a folder of its own."
         )
     try:
-        allowed_places()
+        allowed_networks()
     except ValueError as error:
         raise CannotStart(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
     memory, cpus, processes = (options[name] for name in ("memory_mb", "cpus", "max_processes"))

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpcore2
 
-from runners.network.egress import Egress, NameUnknown, NotPublic
+from runners.network.egress import EgressDenied, EgressPolicy, NameNotResolved
 
 MAX_WIRE_BYTES = 8 * 1024 * 1024
 _MAX_CONNECTIONS = 256
@@ -28,7 +28,7 @@ _IDLE_S = 4.0
 
 
 # What a connection may come to besides an answer.
-TROUBLES = (NotPublic, NameUnknown, httpcore2.NetworkError, httpcore2.ProtocolError, OSError)
+TROUBLES = (EgressDenied, NameNotResolved, httpcore2.NetworkError, httpcore2.ProtocolError, OSError)
 
 
 class TooMuch(Exception):
@@ -87,7 +87,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
 class _Network(httpcore2.AsyncNetworkBackend):
     """Connects to addresses that the egress rule permits, and to nothing else."""
 
-    def __init__(self, egress: Egress) -> None:
+    def __init__(self, egress: EgressPolicy) -> None:
         self._egress, self._inner = egress, httpcore2.AnyIOBackend()
 
     async def connect_tcp(
@@ -108,7 +108,7 @@ class _Network(httpcore2.AsyncNetworkBackend):
                     raise
             else:
                 return _Stream(stream)
-        raise NameUnknown(host)
+        raise NameNotResolved(host)
 
 
 _pools: dict[asyncio.AbstractEventLoop, httpcore2.AsyncConnectionPool] = {}
@@ -128,7 +128,7 @@ def pool() -> httpcore2.AsyncConnectionPool:
             keepalive_expiry=_IDLE_S,
             http2=False,
             retries=0,
-            network_backend=_Network(Egress()),
+            network_backend=_Network(EgressPolicy()),
         )
     return found
 
@@ -142,12 +142,12 @@ async def close_pool() -> None:
 
 def why_broken(error: BaseException) -> str:
     """Return in words which of the TROUBLES it was; nothing of what the other side said."""
-    if isinstance(error, NotPublic):
+    if isinstance(error, EgressDenied):
         return (
             "The runner's address is not open to servers; its operator opens it with"
             " CONTINUITY_EGRESS_ALLOW."
         )
-    if isinstance(error, NameUnknown):
+    if isinstance(error, NameNotResolved):
         return "The runner's host name is unknown."
     if isinstance(error, httpcore2.ConnectError):
         return _why_not_reached(*error.args[:1])  # what it was made of: its cause is cut off

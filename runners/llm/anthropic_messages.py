@@ -10,9 +10,9 @@ import anthropic
 import httpx2
 
 from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
-from runners.llm.provider_errors import judge
-from runners.llm.stream_events import Closed, Request
-from runners.llm.tool_calls import CallsInMaking, count_of
+from runners.llm.provider_errors import classify_error
+from runners.llm.stream_events import TurnEnd, TurnRequest
+from runners.llm.tool_calls import ToolCallAssembler, token_count
 
 _OWN = "https://api.anthropic.com"
 MAX_TOKENS = 8192  # of one answer, where no setting says: the API wants a number
@@ -50,9 +50,9 @@ class AnthropicMessages:
         """Close kept connections."""
         await self._client.close()
 
-    async def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
+    async def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
         """Ask once."""
-        calls, said, stream = CallsInMaking(), _Said(), None
+        calls, said, stream = ToolCallAssembler(), _Said(), None
         try:
             stream = await self._client.messages.create(
                 model=self._settings.model,
@@ -69,13 +69,13 @@ class AnthropicMessages:
                         break
         except _FAILURES as error:
             if not said.is_closed:
-                raise judge(error, self._settings, has_begun=stream is not None) from None
+                raise classify_error(error, self._settings, has_begun=stream is not None) from None
         if said.is_closed:
             is_without = said.stop == "tool_calls" and not calls
             stop: Stop = "stop" if is_without else said.stop
-            yield Closed(stop, calls.whole(), said.input_tokens, said.output_tokens)
+            yield TurnEnd(stop, calls.whole(), said.input_tokens, said.output_tokens)
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: TurnRequest) -> dict[str, Any]:
         told = "\n\n".join(one.content for one in request.messages if one.role == "system")
         body: dict[str, Any] = {"messages": _messages(request.messages)}
         if told:
@@ -94,7 +94,7 @@ class _Said:
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
 
-    def take(self, event: Any, calls: CallsInMaking) -> str:
+    def take(self, event: Any, calls: ToolCallAssembler) -> str:
         """Take an event; return the text in it."""
         if event.type == "content_block_start" and event.content_block.type == "tool_use":
             block = event.content_block
@@ -110,7 +110,7 @@ class _Said:
             self.is_closed = True
         return ""
 
-    def _piece(self, event: Any, calls: CallsInMaking) -> str:
+    def _piece(self, event: Any, calls: ToolCallAssembler) -> str:
         if event.delta.type == "input_json_delta":
             calls.add(event.index, piece=event.delta.partial_json or "")
         return str(event.delta.text) if event.delta.type == "text_delta" else ""
@@ -120,12 +120,12 @@ class _Said:
             return
         # What was read from a cache or written to one counts beside input_tokens, not in it.
         parts = [
-            count_of(getattr(usage, name, None))
+            token_count(getattr(usage, name, None))
             for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         ]
         if parts[0] is not None:
             self.input_tokens = sum(part or 0 for part in parts)
-        if (made := count_of(usage.output_tokens)) is not None:
+        if (made := token_count(usage.output_tokens)) is not None:
             self.output_tokens = made
 
 

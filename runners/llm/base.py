@@ -49,14 +49,14 @@ class LlmSettings:
     price: Price | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where the model's server is, for people."""
         return self.base_url or f"the {self.provider} API"
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         """Which model it is and where, for people; empty: there is none."""
-        return f"{self.model} at {self.place}" if self.model else ""
+        return f"{self.model} at {self.location}" if self.model else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class LlmCall:
     tool_call_id: str
     name: str
     arguments: Mapping[str, Any]
-    broken: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

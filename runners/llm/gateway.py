@@ -21,7 +21,7 @@ from runners.llm.base import (
     ToolSpec,
     Usage,
 )
-from runners.llm.stream_events import Busy, Closed, Cut, Provider, Request
+from runners.llm.stream_events import Provider, ServerBusy, StreamCut, TurnEnd, TurnRequest
 from runners.llm.tool_calls import MAX_TEXT
 
 MAX_TRIES = 4  # of a turn that the server has no time for
@@ -71,7 +71,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         provider = await self._speaker()  # loads its library the first time: no part of the turn
         until = loop.time() + limit_ms / 1000
-        request = Request(messages, tools, self._settings.max_output_tokens)
+        request = TurnRequest(messages, tools, self._settings.max_output_tokens)
         cuts, waits = 0, 0
         while True:
             try:
@@ -81,12 +81,12 @@ class Gateway:
                 return
             except TimeoutError:
                 raise self._failed(f"did not answer within {limit_ms} ms", timedOut=True) from None
-            except Cut as cut:
+            except StreamCut as cut:
                 cuts += 1
                 if cuts > 1:
                     raise self._failed(f"was cut off twice: {cut}") from None
                 yield Restarted(str(cut))
-            except Busy as busy:
+            except ServerBusy as busy:
                 waits += 1
                 await self._wait(busy, waits, left_s=until - loop.time())
 
@@ -96,7 +96,7 @@ class Gateway:
             await self._provider.close()
 
     async def _try(
-        self, provider: Provider, request: Request, until: float
+        self, provider: Provider, request: TurnRequest, until: float
     ) -> AsyncGenerator[Part, None]:
         said, size = [], 0
         async with aclosing(provider.turn(request)) as signals:
@@ -105,8 +105,8 @@ class Gateway:
                     async with asyncio.timeout_at(until):
                         signal = await anext(signals)
                 except StopAsyncIteration:
-                    raise Cut("the stream ended before the turn was closed") from None
-                if isinstance(signal, Closed):
+                    raise StreamCut("the stream ended before the turn was closed") from None
+                if isinstance(signal, TurnEnd):
                     break
                 said.append(signal.content)
                 size += len(signal.content)
@@ -128,7 +128,7 @@ class Gateway:
                 self._provider = await asyncio.to_thread(self._opens, self._settings)
             return self._provider
 
-    async def _wait(self, busy: Busy, waits: int, *, left_s: float) -> None:
+    async def _wait(self, busy: ServerBusy, waits: int, *, left_s: float) -> None:
         """Wait as long as a busy server asks for.
 
         Raises:
@@ -148,7 +148,7 @@ class Gateway:
         model = self._settings.model
         return ModelFailed(f"The model {model} {told}.", details={"model": model, **details})
 
-    def _usage(self, request: Request, closed: Closed, content: str) -> Usage:
+    def _usage(self, request: TurnRequest, closed: TurnEnd, content: str) -> Usage:
         given, made = closed.input_tokens, closed.output_tokens
         is_estimated = not given or made is None
         if not given:  # there is no turn of no tokens: its server does not count

@@ -12,9 +12,9 @@ import openai
 import orjson
 
 from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
-from runners.llm.provider_errors import judge
-from runners.llm.stream_events import Closed, Request
-from runners.llm.tool_calls import CallsInMaking, count_of
+from runners.llm.provider_errors import classify_error
+from runners.llm.stream_events import TurnEnd, TurnRequest
+from runners.llm.tool_calls import ToolCallAssembler, token_count
 
 _STOPS: Mapping[str, Stop] = {"length": "length", "content_filter": "refusal"}
 _FAILURES = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, AttributeError, KeyError)
@@ -36,9 +36,9 @@ class OpenAiCompatible:
         """Close kept connections."""
         await self._client.close()
 
-    async def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
+    async def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
         """Ask once."""
-        calls, said, stream = CallsInMaking(), _Said(), None
+        calls, said, stream = ToolCallAssembler(), _Said(), None
         try:
             # As plain JSON both ways: the library's types cost more than all else of a chunk.
             stream = await self._client.post(
@@ -54,11 +54,11 @@ class OpenAiCompatible:
                         yield Delta(text)
         except _FAILURES as error:
             if said.finish is None:  # once the turn is closed nothing more is needed
-                raise judge(error, self._settings, has_begun=stream is not None) from None
+                raise classify_error(error, self._settings, has_begun=stream is not None) from None
         if said.finish is not None:
-            yield Closed(said.stop(calls), calls.whole(), said.input_tokens, said.output_tokens)
+            yield TurnEnd(said.stop(calls), calls.whole(), said.input_tokens, said.output_tokens)
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: TurnRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._settings.model,
             "stream": True,
@@ -82,13 +82,13 @@ class _Said:
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
 
-    def take(self, chunk: Any, calls: CallsInMaking) -> str:
+    def take(self, chunk: Any, calls: ToolCallAssembler) -> str:
         """Take a chunk; return the text in it."""
         if not isinstance(chunk, Mapping):
             return ""
         if (usage := chunk.get("usage")) is not None:
-            self.input_tokens = count_of(usage.get("prompt_tokens"))
-            self.output_tokens = count_of(usage.get("completion_tokens"))
+            self.input_tokens = token_count(usage.get("prompt_tokens"))
+            self.output_tokens = token_count(usage.get("completion_tokens"))
         if not chunk.get("choices"):
             return ""
         choice, text = chunk["choices"][0], ""
@@ -102,7 +102,7 @@ class _Said:
         self.finish = self.finish or choice.get("finish_reason") or None
         return text
 
-    def stop(self, calls: CallsInMaking) -> Stop:
+    def stop(self, calls: ToolCallAssembler) -> Stop:
         """Return why the turn closed."""
         return _STOPS.get(str(self.finish), "tool_calls" if calls else "stop")
 

@@ -13,7 +13,7 @@ PROBE_MS = 30_000
 ENOUGH_TOKENS = 16  # some models think before the first word, and some refuse a limit of 1
 
 
-async def ask_for_a_word(settings: LlmSettings) -> str:
+async def probe_model(settings: LlmSettings) -> str:
     """Ask the model for a word, leave with the first, and say how that went.
 
     Raises:
@@ -30,4 +30,4 @@ async def ask_for_a_word(settings: LlmSettings) -> str:
     finally:
         await gateway.close()
     took = time.monotonic() - began
-    return f"{settings.named} answers after {took:.1f} s"
+    return f"{settings.label} answers after {took:.1f} s"

@@ -13,17 +13,17 @@ import httpx2
 
 from runners.errors import ModelRefused, ModelUnavailable, ToolFailed
 from runners.llm.base import LlmSettings
-from runners.llm.stream_events import Busy, Cut
+from runners.llm.stream_events import ServerBusy, StreamCut
 
 _WAIT = frozenset({408, 409, 425, 429})
 LONGEST_ASKED_S = 30 * 86_400.0  # a server that asks for longer is told as asking for this
 
 
-def judge(
+def classify_error(
     error: Exception, settings: LlmSettings, *, has_begun: bool = True
-) -> Cut | Busy | ToolFailed:
+) -> StreamCut | ServerBusy | ToolFailed:
     """Return what the gateway has to do about an error, after the answer's head or before."""
-    if isinstance(error, Cut):
+    if isinstance(error, StreamCut):
         return error
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status >= 400:
@@ -31,33 +31,33 @@ def judge(
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.UnsupportedProtocol):
         return ModelUnavailable(
-            f"The model's server at {settings.place} cannot be reached: {_short(cause, settings)}.",
+            f"The model's server at {settings.location} cannot be reached: {_short(cause, settings)}.",
             details={"model": settings.model},
         )
     if not has_begun:
         # A kept connection, mostly, that the server closed as it was used: no stream was cut.
         told = f"the connection was lost before an answer came: {_short(error, settings)}"
-        return Busy(told, status=None, after_s=None)
-    return Cut(f"{type(error).__name__}: {_short(error, settings)}")
+        return ServerBusy(told, status=None, after_s=None)
+    return StreamCut(f"{type(error).__name__}: {_short(error, settings)}")
 
 
-def _of_status(status: int, error: Exception, settings: LlmSettings) -> Busy | ToolFailed:
+def _of_status(status: int, error: Exception, settings: LlmSettings) -> ServerBusy | ToolFailed:
     details = {"model": settings.model, "status": status}
     if status in (401, 403):  # the server's words may repeat the key
         told = "CONTINUITY_LLM_API_KEY" + ("" if settings.api_key else ", which is not set")
         return ModelUnavailable(
-            f"The model's server at {settings.place} refuses the key ({status}): see {told}.",
+            f"The model's server at {settings.location} refuses the key ({status}): see {told}.",
             details=details,
         )
     if status == 404:
         return ModelUnavailable(
-            f"The model's server at {settings.place} knows no model {settings.model!r}, or has"
+            f"The model's server at {settings.location} knows no model {settings.model!r}, or has"
             f" another address (404): {_short(error, settings)}",
             details=details,
         )
     if status in _WAIT or status >= 500:
         headers = getattr(getattr(error, "response", None), "headers", {})
-        return Busy(
+        return ServerBusy(
             f"the server answered {status}: {_short(error, settings)}",
             status=status,
             after_s=retry_after(headers),

@@ -10,7 +10,7 @@ from runners.llm.base import Delta, LlmCall, Message, Stop, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TurnRequest:
     """One turn that is asked for; `max_tokens` 0 leaves it to the provider."""
 
     messages: Sequence[Message]
@@ -19,7 +19,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class TurnEnd:
     """The turn's last signal; tokens are None where the server did not say."""
 
     stop: Stop
@@ -28,11 +28,11 @@ class Closed:
     output_tokens: int | None
 
 
-class Cut(Exception):
+class StreamCut(Exception):
     """The stream ended before the turn was closed, or what came is no stream."""
 
 
-class Busy(Exception):
+class ServerBusy(Exception):
     """The server cannot answer now; `status` and `after_s`, the wait that it asks for, where it
     says so.
     """
@@ -45,7 +45,7 @@ class Busy(Exception):
 class Provider(Protocol):
     """One way to speak with models' servers. A try only: retries are the gateway's."""
 
-    def turn(self, request: Request) -> AsyncGenerator[Delta | Closed, None]:
+    def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
         """Ask once; what ends without `Closed` was cut.
 
         Raises:

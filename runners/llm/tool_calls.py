@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from runners.llm.base import LlmCall
-from runners.llm.stream_events import Cut
+from runners.llm.stream_events import StreamCut
 
 MAX_CALLS = 64  # of one turn that are made; what comes behind them is told
 MAX_KEPT = 512  # of one turn: a server that runs away is cut off
@@ -28,7 +28,7 @@ class _Call:
     pieces: list[str] = field(default_factory=list)
 
 
-class CallsInMaking:
+class ToolCallAssembler:
     """The calls of one turn, by whatever their server tells them apart with."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class CallsInMaking:
         call.pieces.append(piece)
         self._size += len(piece)
         if len(self._calls) > MAX_KEPT or self._size > MAX_TEXT:
-            raise Cut(f"the answer has over {MAX_KEPT} calls or {MAX_TEXT} characters")
+            raise StreamCut(f"the answer has over {MAX_KEPT} calls or {MAX_TEXT} characters")
 
     def key_of(self, index: int | None, id_: str | None, name: str | None = None) -> object:
         """Return what tells a call apart: its index, or where a server gives none, the id that it
@@ -85,11 +85,11 @@ def _made(call: _Call, number: int, taken: set[str]) -> LlmCall:
     if number > MAX_CALLS:
         told = f"no more than {MAX_CALLS} calls of one turn are made, and it came behind them"
         return LlmCall(own_id, name, {}, told)
-    arguments, broken = read_arguments("".join(call.pieces))
-    return LlmCall(own_id, name, arguments, broken)
+    arguments, problem = parse_arguments("".join(call.pieces))
+    return LlmCall(own_id, name, arguments, problem)
 
 
-def read_arguments(text: str) -> tuple[Mapping[str, Any], str]:
+def parse_arguments(text: str) -> tuple[Mapping[str, Any], str]:
     """Return a call's arguments and "", or nothing and what is wrong with them."""
     if not text.strip():
         return {}, ""
@@ -114,7 +114,7 @@ def _depth(value: object) -> int:
     return deepest
 
 
-def count_of(value: object) -> int | None:
+def token_count(value: object) -> int | None:
     """Return how many tokens a server says; None where that is no such number."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import idna
 
 from runners.errors import AddressNotAllowed, InvalidTarget
-from runners.network.allowlist import Address, allowed_places, is_metadata
+from runners.network.allowlist import Address, allowed_networks, is_metadata
 
 TrustLevel = Literal["local", "remote"]
 
@@ -159,14 +159,14 @@ def _refuse_private(host: str, port: int) -> None:
     try:
         address = ipaddress.ip_address(literal)
     except ValueError:
-        closed = is_closed_name(host)
+        closed = is_blocked_name(host)
     else:
         closed = not (is_public(address) or is_allowed(address, port))
     if closed:
-        raise not_public(literal)
+        raise address_not_public(literal)
 
 
-def not_public(host: str) -> AddressNotAllowed:
+def address_not_public(host: str) -> AddressNotAllowed:
     """Return the refusal of a document at a host that is not for remote callers."""
     return AddressNotAllowed(
         f"{host[:253]} is not a public address; remote callers reach public addresses only.",
@@ -174,11 +174,11 @@ def not_public(host: str) -> AddressNotAllowed:
     )
 
 
-def is_closed_name(name: str) -> bool:
+def is_blocked_name(name: str) -> bool:
     """Say whether a name is one of a private network by its words, and so closed unasked. Where the
     operator opened some places, its addresses tell whether it is one of them.
     """
-    return not allowed_places() and is_private_name(name.removesuffix("."))
+    return not allowed_networks() and is_private_name(name.removesuffix("."))
 
 
 def is_private_name(name: str) -> bool:
@@ -195,20 +195,20 @@ def is_public(address: Address) -> bool:
         return False
     if address.version == 6 and address not in _V6_UNICAST and address not in _NAT64:
         return False
-    return all(is_public(inner) for inner in carried_ipv4(address))
+    return all(is_public(inner) for inner in embedded_ipv4(address))
 
 
 def is_allowed(address: Address, port: int) -> bool:
     """Say whether the operator opened this place (CONTINUITY_EGRESS_ALLOW); never a metadata
     service, in whatever form it is written.
     """
-    if any(is_metadata(one) for one in (address, *carried_ipv4(address))):
+    if any(is_metadata(one) for one in (address, *embedded_ipv4(address))):
         return False
     meant = getattr(address, "ipv4_mapped", None) or address
-    return any(place.covers(meant, port) for place in allowed_places())
+    return any(place.covers(meant, port) for place in allowed_networks())
 
 
-def carried_ipv4(address: Address) -> list[ipaddress.IPv4Address]:
+def embedded_ipv4(address: Address) -> list[ipaddress.IPv4Address]:
     """Return the IPv4 addresses that packets to this IPv6 address may end at: mapped, NAT64, 6to4,
     Teredo, ISATAP.
     """

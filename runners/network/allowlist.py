@@ -35,7 +35,7 @@ _METADATA = [
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AllowedNetwork:
     """A network that is opened, on one port or on all."""
 
     network: Network
@@ -64,7 +64,7 @@ def is_metadata(address: Address) -> bool:
 
 
 @lru_cache(maxsize=8)
-def parse_places(text: str) -> tuple[Place, ...]:
+def parse_allowed_networks(text: str) -> tuple[AllowedNetwork, ...]:
     """Return the places that a comma-separated list names.
 
     Raises:
@@ -73,12 +73,12 @@ def parse_places(text: str) -> tuple[Place, ...]:
     return tuple(_parse(entry) for part in text.split(",") if (entry := part.strip()))
 
 
-def allowed_places() -> tuple[Place, ...]:
+def allowed_networks() -> tuple[AllowedNetwork, ...]:
     """Return what CONTINUITY_EGRESS_ALLOW opens; config.settings has checked it at the start."""
-    return parse_places(os.environ.get("CONTINUITY_EGRESS_ALLOW", ""))
+    return parse_allowed_networks(os.environ.get("CONTINUITY_EGRESS_ALLOW", ""))
 
 
-def _parse(entry: str) -> Place:
+def _parse(entry: str) -> AllowedNetwork:
     ported = _PORTED.fullmatch(entry)
     text = entry if ported is None else ported["v6"] or ported["v4"] or ""
     port = None if ported is None else int(ported["port"])
@@ -95,4 +95,4 @@ def _parse(entry: str) -> Place:
         raise ValueError(
             f"{entry[:80]!r} is where clouds hand out credentials; it is never opened."
         )
-    return Place(network, port)
+    return AllowedNetwork(network, port)

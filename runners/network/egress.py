@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from runners.network.address import is_allowed, is_closed_name, is_public
+from runners.network.address import is_allowed, is_blocked_name, is_public
 from runners.network.allowlist import Address
 
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
-Permits = Callable[[Address, int], bool]
+PermitCheck = Callable[[Address, int], bool]
 
 LOOKUP_THREADS = 16
 LOOKUP_SECONDS = 10.0
@@ -114,11 +114,11 @@ _CLOSED_PORTS = frozenset(
 _lookups = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="egress-lookup")
 
 
-class NotPublic(Exception):
+class EgressDenied(Exception):
     """The host is no place for remote callers: one of its addresses, or the port, is closed."""
 
 
-class NameUnknown(Exception):
+class NameNotResolved(Exception):
     """The host's name has no address."""
 
 
@@ -133,17 +133,17 @@ async def resolve_name(host: str) -> Sequence[Address]:
     return tuple(ipaddress.ip_address(text) for text in dict.fromkeys(found))
 
 
-def is_open_to_all(address: Address, port: int) -> bool:
+def is_allowed_for_remote(address: Address, port: int) -> bool:
     """Say whether remote callers may reach this address and port: one of the web's ports at a place
     that the operator opened, or at a public address that is not this machine's own, which it
     reaches from behind its firewall.
     """
     if port in _CLOSED_PORTS:
         return False
-    return is_allowed(address, port) or (is_public(address) and not is_of_this_machine(address))
+    return is_allowed(address, port) or (is_public(address) and not is_own_address(address))
 
 
-def is_of_this_machine(address: Address) -> bool:
+def is_own_address(address: Address) -> bool:
     """Say whether the address is one of this machine's interfaces; nothing is sent."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
@@ -155,7 +155,7 @@ def is_of_this_machine(address: Address) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Egress:
+class EgressPolicy:
     """The rule for remote callers. As it stands it is the shipped one; tests give another.
 
     Attributes:
@@ -165,31 +165,31 @@ class Egress:
     """
 
     resolve: Resolve = resolve_name
-    permits: Permits = is_open_to_all
-    wanted: str = "a public address"
+    permits: PermitCheck = is_allowed_for_remote
+    requirement: str = "a public address"
 
     async def addresses_of(self, host: str) -> Sequence[Address]:
         """Return the addresses of a host as a browser names it, without brackets.
 
         Raises:
-            NotPublic: The name is one of a private network by its words.
-            NameUnknown: It has no address.
+            EgressDenied: The name is one of a private network by its words.
+            NameNotResolved: It has no address.
         """
         try:
             return (ipaddress.ip_address(host),)
         except ValueError:
             pass
-        if is_closed_name(host):
-            raise NotPublic(host)
+        if is_blocked_name(host):
+            raise EgressDenied(host)
         found = await self.resolve(host)
         if not found:
-            raise NameUnknown(host)
+            raise NameNotResolved(host)
         return found
 
     def check(self, host: str, port: int, addresses: Sequence[Address]) -> None:
-        """Raise NotPublic unless every one of the host's addresses may be reached on the port."""
+        """Raise EgressDenied unless every one of the host's addresses may be reached on the port."""
         if not all(self.permits(address, port) for address in addresses):
-            raise NotPublic(host)
+            raise EgressDenied(host)
 
 
 def _look_up(host: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runners.network.allowlist import Address
-from runners.network.egress import Egress, NotPublic
+from runners.network.egress import EgressDenied, EgressPolicy
 
 _V4, _V6 = ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")
 _ADDRESSES: dict[str, Sequence[Address]] = {"localhost": (_V4, _V6), "127.0.0.1": (_V4,)}
@@ -23,20 +23,20 @@ def loopback_addresses(host: str) -> Sequence[Address]:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopbackOnly(Egress):
+class LoopbackOnly(EgressPolicy):
     """The rule: these hosts of `localhost` and `127.0.0.1`, on any port but the closed ones."""
 
     hosts: tuple[str, ...] = tuple(_ADDRESSES)
     closed_ports: tuple[int, ...] = ()
-    wanted: str = "a place on this machine that pages here may reach"
+    requirement: str = "a place on this machine that pages here may reach"
 
     async def addresses_of(self, host: str) -> Sequence[Address]:
-        """Return a host's addresses; raises NotPublic for every host that is not let through."""
+        """Return a host's addresses; raises EgressDenied for every host that is not let through."""
         if host not in self.hosts or not (found := loopback_addresses(host)):
-            raise NotPublic(host)
+            raise EgressDenied(host)
         return found
 
     def check(self, host: str, port: int, addresses: Sequence[Address]) -> None:
-        """Raise NotPublic for a closed port."""
+        """Raise EgressDenied for a closed port."""
         if port in self.closed_ports:
-            raise NotPublic(host)
+            raise EgressDenied(host)

@@ -11,7 +11,7 @@ _OWNER_COLUMN = 7
 Endpoint = tuple[str, int]
 
 
-def is_another_users(client: Endpoint, server: Endpoint) -> bool:
+def is_from_another_user(client: Endpoint, server: Endpoint) -> bool:
     """Say whether an IPv4 connection that `server` accepted is known to come from another user.
 
     Linux alone tells; where nothing is known, the answer is False.

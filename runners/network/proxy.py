@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from runners.network import socks5
 from runners.network.allowlist import Address
-from runners.network.egress import Egress, NameUnknown, NotPublic
-from runners.network.outcomes import Outcome, Outcomes
-from runners.network.peer_owner import is_another_users
-from runners.network.socks5 import Destination, NotSocks, Reply
+from runners.network.egress import EgressDenied, EgressPolicy, NameNotResolved
+from runners.network.failed_connections import ConnectFailure, FailedConnections
+from runners.network.peer_owner import is_from_another_user
+from runners.network.socks5 import Destination, InvalidSocksRequest, Reply
 
 if TYPE_CHECKING:
     from playwright.async_api import ProxySettings
@@ -34,17 +34,17 @@ MAX_ADDRESSES = 4
 IDLE_SECONDS = 300.0
 FLUSH_SECONDS = 10.0
 CHUNK = 64 * 1024
-_REPLIES: dict[Outcome, Reply] = {
+_REPLIES: dict[ConnectFailure, Reply] = {
     "forbidden": Reply.NOT_ALLOWED,
     "ERR_CONNECTION_REFUSED": Reply.REFUSED,
 }
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class NoConnection(Exception):
+class TunnelFailed(Exception):
     """There is no tunnel; `outcome` says why."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ConnectFailure) -> None:
         super().__init__(outcome)
         self.outcome = outcome
 
@@ -58,8 +58,8 @@ class EgressProxy:
         outcomes: the connections that were not made.
     """
 
-    def __init__(self, egress: Egress) -> None:
-        self.outcomes = Outcomes(egress.wanted)
+    def __init__(self, egress: EgressPolicy) -> None:
+        self.failed_connections = FailedConnections(egress.requirement)
         self._egress = egress
         self._server: asyncio.Server | None = None
         self._tunnels: set[asyncio.Task[None]] = set()
@@ -67,7 +67,7 @@ class EgressProxy:
         self._names: dict[str, tuple[float, Sequence[Address]]] = {}
 
     @classmethod
-    async def open(cls, egress: Egress) -> EgressProxy:
+    async def open(cls, egress: EgressPolicy) -> EgressProxy:
         """Start listening."""
         proxy = cls(egress)
         proxy._server = await asyncio.start_server(proxy._accept, "127.0.0.1", 0, limit=CHUNK)
@@ -117,7 +117,7 @@ class EgressProxy:
                 for _, writer in ends:
                     writer.close()
                     await writer.wait_closed()
-        except (OSError, EOFError, TimeoutError, NotSocks, NoConnection):
+        except (OSError, EOFError, TimeoutError, InvalidSocksRequest, TunnelFailed):
             near[1].close()
         finally:
             for _, writer in ends:
@@ -131,8 +131,8 @@ class EgressProxy:
         """
         try:
             far = await self._connect(to)
-        except NoConnection as none:
-            self.outcomes.note(to.host, to.port, none.outcome)
+        except TunnelFailed as none:
+            self.failed_connections.note(to.host, to.port, none.outcome)
             socks5.answer(answers, _REPLIES.get(none.outcome, Reply.UNREACHABLE))
             raise
         socks5.answer(answers, Reply.GRANTED)
@@ -142,11 +142,11 @@ class EgressProxy:
         try:
             addresses = await self._addresses_of(to.host)
             self._egress.check(to.host, to.port, addresses)
-        except NotPublic:
-            raise NoConnection("forbidden") from None
-        except NameUnknown:
-            raise NoConnection("ERR_NAME_NOT_RESOLVED") from None
-        outcome: Outcome = "ERR_ADDRESS_UNREACHABLE"
+        except EgressDenied:
+            raise TunnelFailed("forbidden") from None
+        except NameNotResolved:
+            raise TunnelFailed("ERR_NAME_NOT_RESOLVED") from None
+        outcome: ConnectFailure = "ERR_ADDRESS_UNREACHABLE"
         for address in addresses[:MAX_ADDRESSES]:
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
@@ -158,7 +158,7 @@ class EgressProxy:
                 outcome = "ERR_CONNECTION_REFUSED"
             except OSError:
                 continue
-        raise NoConnection(outcome)
+        raise TunnelFailed(outcome)
 
     async def _addresses_of(self, host: str) -> Sequence[Address]:
         """Return a host's addresses, the same ones for a minute: a page's connections go to one
@@ -178,7 +178,7 @@ class EgressProxy:
 
 async def _is_foreign(near: Stream) -> bool:
     client, server = (near[1].get_extra_info(name) for name in ("peername", "sockname"))
-    return await asyncio.to_thread(is_another_users, client[:2], server[:2])
+    return await asyncio.to_thread(is_from_another_user, client[:2], server[:2])
 
 
 async def _pass_on(near: Stream, far: Stream) -> None:

@@ -28,7 +28,7 @@ class Reply(enum.IntEnum):
     NOT_SUPPORTED = 7
 
 
-class NotSocks(Exception):
+class InvalidSocksRequest(Exception):
     """What came is not a request of a browser."""
 
 
@@ -44,19 +44,19 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     """Greet a client and return where it wants to go.
 
     Raises:
-        NotSocks: It speaks something else, or asks for more than a connection.
+        InvalidSocksRequest: It speaks something else, or asks for more than a connection.
         EOFError, OSError: It went away.
     """
     version, methods = await reader.readexactly(2)
     if version != VERSION or NO_CREDENTIALS not in await reader.readexactly(methods):
-        raise NotSocks
+        raise InvalidSocksRequest
     writer.write(bytes((VERSION, NO_CREDENTIALS)))
     version, command, _, kind = await reader.readexactly(4)
     host = await _host(reader, kind)
     port = int.from_bytes(await reader.readexactly(2), "big")
     if version != VERSION or command != CONNECT or not _HOST.fullmatch(host) or port == 0:
         answer(writer, Reply.NOT_SUPPORTED)
-        raise NotSocks
+        raise InvalidSocksRequest
     return Destination(host.lower(), port)
 
 
@@ -73,4 +73,4 @@ async def _host(reader: asyncio.StreamReader, kind: int) -> str:
         return str(ipaddress.IPv4Address(await reader.readexactly(4)))
     if kind == IPV6:
         return str(ipaddress.IPv6Address(await reader.readexactly(16)))
-    raise NotSocks
+    raise InvalidSocksRequest

@@ -26,7 +26,7 @@ from runners.trust import TrustLevel
 from runs.events.types import EventType
 from runs.execution.failure_capture import add_evidence, mark_refusal_reported, record_if_wanted
 from runs.execution.first_call import FirstCall
-from runs.execution.page_recovery import bring_page_back
+from runs.execution.page_recovery import restore_page
 from runs.execution.resources import RunResources
 from runs.execution.step_context import StepRun
 from runs.journal import step_records
@@ -36,7 +36,7 @@ from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.live.open_pages import register_page
 from runs.models import Run, RunStep, Task
-from runs.sessions.held_pages import HeldPage, can_hold_page, hold_page, take
+from runs.sessions.held_pages import HeldPage, can_hold_page, hold_page, take_held_page
 from runs.task_templates.base import StepPlan, StepView, TaskTemplate
 
 Reason = Literal["canceled", "lost", "draining"]
@@ -208,7 +208,7 @@ class RunningSteps:
         named = self._resources.session
         if named is not None:
             named.save()
-            named.give_back()
+            named.check_in()
             return
         task_id = self._run.task_id  # a person who has the page keeps it, past the run's end too
         keeps = (
@@ -274,7 +274,7 @@ class RunningSteps:
                         step_run.browser = await self._browser()
                         await record_if_wanted(self._template, plan, step_run)
                     if self._template.shares_page:
-                        await bring_page_back(self._template, plan, step_run)
+                        await restore_page(self._template, plan, step_run)
                     return await self._template.do_step(plan, step_run)
         except TimeoutError:
             details = {"effect": "unknown"} if plan.effect == Effect.ONCE else {}
@@ -292,7 +292,7 @@ class RunningSteps:
             if named is not None:
                 self._last = await named.open()
                 return self._shown(self._last)
-            if self._session is None and (parked := take(self._run.id)) is not None:
+            if self._session is None and (parked := take_held_page(self._run.id)) is not None:
                 self._last = self._session = parked.session
             if self._session is None:
                 trust: TrustLevel = "local" if self._run.trust == "local" else "remote"

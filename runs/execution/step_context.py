@@ -30,13 +30,13 @@ from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import Workspace
 from runs.agent.history import Told, messages_before
 from runs.events.types import EVENT_TYPES, EventType
-from runs.execution.admission import Place, begin_call
+from runs.execution.admission import Place, admit_call
 from runs.execution.authorization import (
-    page_lost,
+    page_lost_error,
     record_fallback,
-    remembered,
+    replayed_call,
+    tool_use_of_step,
     trust_of,
-    use_of_step,
 )
 from runs.execution.first_call import FirstCall
 from runs.execution.own_artifacts import read_own_chunk
@@ -117,7 +117,7 @@ class StepRun:
             NeedsPerson: The step stops here; it is done again, up to this call from memory, once a
                 person has decided.
         """
-        use = use_of_step(
+        use = tool_use_of_step(
             self.run,
             index=self.index,
             call=StepCall(tool, args, target_id, elsewhere),
@@ -125,7 +125,7 @@ class StepRun:
             number=len(self.calls),
             was_asked=self.replay is not None,
         )
-        call = remembered(use, self.replay)
+        call = replayed_call(use, self.replay)
         if call is None:
             made = await self._perform(use, timeout_ms, elsewhere)
             call = {"tool": tool, "digest": use.digest, **made}
@@ -175,12 +175,12 @@ class StepRun:
         if first is not None and first.use == use:
             return await self._make(use, first.call, _for_whom(first.place, elsewhere), timeout_ms)
         call, is_lost = CallRecord.of(use), self._has_lost_page(use)
-        begin = partial(begin_call, use=use, call=call, may_begin=not is_lost, opened=self.opened)
+        begin = partial(admit_call, use=use, call=call, may_begin=not is_lost, opened=self.opened)
         ruling, place = await self.looked_up(begin)
         if isinstance(ruling, Refused):
             return {"error": ruling.as_dict()}
         if is_lost:
-            raise page_lost(use)
+            raise page_lost_error(use)
         if ruling is None or ruling.decision == "confirm":
             if self.browser is not None:  # what is recorded while a run waits fills the disk
                 await self.browser.tracer.drop()

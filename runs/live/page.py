@@ -20,10 +20,10 @@ from runners.browser.live.dialogs import Questions
 from runners.browser.live.person_input import act
 from runners.browser.live.screencast import Picture, Screencast
 from runners.errors import ToolFailed
-from runs.live.activity import Doings, tell
+from runs.live.activity import PersonActivity, record_activity
 from runs.live.channel import GONE_S
-from runs.live.outbound import Outbound
-from runs.live.pages import session_of
+from runs.live.open_pages import get_page_session
+from runs.live.outbound import ViewerSender
 from runs.models import Task
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LivePage:
 
     def __init__(self, task_id: str, publish: Callable[[Mapping[str, Any]], Awaitable[None]]):
         self.task_id = task_id
-        self._out = Outbound(publish)
+        self._out = ViewerSender(publish)
         self._questions = Questions(self._out.say)
         self._inbox: asyncio.Queue[tuple[float, str, Sequence[Mapping[str, Any]]]]
         self._inbox = asyncio.Queue(WAITING)
@@ -57,7 +57,7 @@ class LivePage:
         self._cast: Screencast | None = None
         self._is_taken = False
         self._by = ""  # who acted last
-        self._done: dict[str, Doings] = {}
+        self._done: dict[str, PersonActivity] = {}
         self._told_at = self._seen_at = time.monotonic()
         self._work = [asyncio.create_task(one) for one in (self._tend(), self._act())]
 
@@ -98,7 +98,7 @@ class LivePage:
 
     async def _tend(self) -> None:
         while time.monotonic() - self._seen_at < GONE_S:
-            session = session_of(self.task_id)
+            session = get_page_session(self.task_id)
             if session is None:
                 return
             tab = session.live_tab()
@@ -119,7 +119,7 @@ class LivePage:
         if is_taken != self._is_taken:
             self._is_taken = is_taken
             if self._tab is not None:
-                self._tab.ask_person(self._questions.ask if is_taken else None)
+                self._tab.set_dialog_handler(self._questions.ask if is_taken else None)
             if not is_taken:
                 self._questions.dismiss_all()
                 await self._tell_doings()
@@ -136,7 +136,7 @@ class LivePage:
         self._tab, self._line, self._cast = tab, line, Screencast(line, self._show)
         self._cast.start()
         if self._is_taken:
-            tab.ask_person(self._questions.ask)
+            tab.set_dialog_handler(self._questions.ask)
         self._tell_state()
 
     async def _detach(self) -> None:
@@ -144,7 +144,7 @@ class LivePage:
         self._tab = self._line = self._cast = None
         self._questions.dismiss_all()
         if tab is not None:
-            tab.ask_person(None)
+            tab.set_dialog_handler(None)
         if cast is not None:
             await cast.stop()
         if line is not None:
@@ -189,10 +189,10 @@ class LivePage:
     async def _act(self) -> None:
         while True:
             at, by, events = await self._inbox.get()
-            session = session_of(self.task_id)
+            session = get_page_session(self.task_id)
             if session is None:
                 continue
-            async with session.between_calls() as tab:
+            async with session.takeover_tab() as tab:
                 if tab is None or tab is not self._tab or self._line is None:
                     continue
                 if time.monotonic() - at > STALE_S:
@@ -218,8 +218,8 @@ class LivePage:
             log.warning("nothing is done on a page while nobody knows who has it: %s", error)
             return False
 
-    def _doings_of(self, by: str) -> Doings:
-        return self._done.setdefault(by, Doings())
+    def _doings_of(self, by: str) -> PersonActivity:
+        return self._done.setdefault(by, PersonActivity())
 
     async def _tell_doings(self) -> None:
         self._told_at = time.monotonic()
@@ -227,7 +227,7 @@ class LivePage:
             done = self._done.pop(by)  # what is done meanwhile is told the next time
             try:
                 if done:
-                    await in_thread(tell, self.task_id, by, done)
+                    await in_thread(record_activity, self.task_id, by, done)
             except Error as error:  # this too
                 log.warning("what a person did is not told yet: %s", error)
                 self._doings_of(by).add(done)

@@ -17,13 +17,13 @@ from decisions.infra import prepared_statements
 from runners.browser_sessions import detach_sessions
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED, WORKER_LOST
-from runs.lifecycle.session_lease import user_of
+from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import release_slot
-from runs.lifecycle.status import InvalidTransition, lease, move
+from runs.lifecycle.status import InvalidTransition, lease_run, move
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, Slot, StepStatus, Worker
 from runs.queue import outbox
-from runs.queue.order import next_run
+from runs.queue.dispatch_order import next_run
 
 MAX_TIMES_LOST = 3  # a run that cost this many workers is not tried again (reliability rule 5)
 
@@ -35,7 +35,7 @@ class LeaseLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class ClaimedSteps:
     """How a worker begins with a run: its journal, and the steps that start with the claim.
 
     They start in the claim's own statement; a run that somebody worked on before starts none so.
@@ -46,12 +46,12 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Lease:
     """A run under a worker's lease; every write of the worker tests `epoch`."""
 
     run: Run
     worker_id: str
-    opening: Opening
+    claimed: ClaimedSteps
     is_helper: bool = (
         False  # another worker has the lease; this one takes steps (runs/worker/work_sharing.py)
     )
@@ -70,16 +70,16 @@ class Claim:
         return self.run.epoch
 
 
-def claim(worker_id: str, open_run: Callable[[Run], Opening]) -> Claim | None:
+def claim_run(worker_id: str, read_claimed_steps: Callable[[Run], ClaimedSteps]) -> Lease | None:
     """Take a slot and the run whose turn it is, in one transaction; None: no work, or no slot.
 
-    `open_run` reads the run's journal and chooses the steps that start with the claim.
+    `read_claimed_steps` reads the run's journal and chooses the steps that start with the claim.
     """
     while (run := next_run(worker_id)) is not None:
-        opening = open_run(run)
-        if lease(run, worker_id=worker_id, steps=opening.started):
+        claimed = read_claimed_steps(run)
+        if lease_run(run, worker_id=worker_id, steps=claimed.started):
             run.epoch += 1
-            return Claim(run, worker_id, opening)
+            return Lease(run, worker_id, claimed)
         if _is_still_waiting(run):
             return None  # every slot is taken
         # Another worker was first, with it or with its session: whose turn is it now?
@@ -94,36 +94,36 @@ def _is_still_waiting(run: Run) -> bool:
     unclaimed = Run.objects.filter(id=run.id, epoch=run.epoch, lease_owner__isnull=True)
     if not unclaimed.filter(ready=True, status=run.status).exists():
         return False
-    return run.owns_session or user_of(run.session_id) in (None, run.id)
+    return run.owns_session or run_using(run.session_id) in (None, run.id)
 
 
-def hand_back(held: Claim, *, reason: str, active_ms: int) -> bool:
+def release_lease(lease: Lease, *, reason: str, active_ms: int) -> bool:
     """Give lease and slot back so that another worker goes on at once; tell whether the lease
     was still ours.
     """
-    run, actor = held.run, f"worker:{held.worker_id}"
-    data = {"reason": reason, "workerId": held.worker_id}
+    run, actor = lease.run, f"worker:{lease.worker_id}"
+    data = {"reason": reason, "workerId": lease.worker_id}
     deed = AuditEvent(
         "run.handed_back", actor, "run", run.id, run.tenant_id, run.workspace_id, data
     )
     with transaction.atomic():
         return _release(
-            run, held.worker_id, deed=deed, values={"active_ms": active_ms}, cuts=INTERRUPTED
+            run, lease.worker_id, deed=deed, values={"active_ms": active_ms}, abort_code=INTERRUPTED
         )
 
 
 def _release(
-    run: Run, worker_id: str, *, deed: AuditEvent, values: dict[str, Any], cuts: str
+    run: Run, worker_id: str, *, deed: AuditEvent, values: dict[str, Any], abort_code: str
 ) -> bool:
     """End a lease, leave the run to whoever claims it next, and ring; False: it had ended."""
     change = Transition(
         run,
         {"status": RunStatus.RUNNING, "lease_owner": worker_id, "epoch": run.epoch},
         {"lease_owner": None, "pinned_worker": None, "epoch": Plus(1), **values},
-        deeds=[deed],
+        audit_events=[deed],
         epoch=run.epoch,
         free_slot=True,
-        cuts=cuts,
+        abort_code=abort_code,
     )
     if apply(change) is None:
         return False
@@ -132,7 +132,7 @@ def _release(
     return True
 
 
-def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
+def end_leases_of_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
     """End every lease of a worker that is gone; its runs go on elsewhere, or fail after the third
     such loss.
 
@@ -144,18 +144,18 @@ def lose_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
         if not lost.update(lost_at=datetime.now(UTC)):
             return []
         detach_sessions(worker_id)
-        held = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
-        for run in held:
+        lease = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
+        for run in lease:
             _lose_run(run, worker_id, reason)
         # Slots of runs that ended while their worker died.
         Slot.objects.filter(worker_id=worker_id).update(
             run_id=None, workspace_id=None, worker_id=None
         )
         Run.objects.filter(pinned_worker=worker_id).update(pinned_worker=None)
-    return [run.id for run in held]
+    return [run.id for run in lease]
 
 
-def lose_stray_runs() -> list[str]:
+def end_stray_leases() -> list[str]:
     """End every lease whose worker is not among the living; return the runs.
 
     A worker that was given up and does not know it yet may claim; nothing else would end that
@@ -177,7 +177,7 @@ def _lose_run(run: Run, worker_id: str, reason: str) -> None:
     deed = AuditEvent(
         "run.worker_lost", "reaper", "run", run.id, run.tenant_id, run.workspace_id, data
     )
-    _release(run, worker_id, deed=deed, values={"times_lost": Plus(1)}, cuts=WORKER_LOST)
+    _release(run, worker_id, deed=deed, values={"times_lost": Plus(1)}, abort_code=WORKER_LOST)
 
 
 def _give_up(run: Run, worker_id: str, data: dict[str, Any]) -> None:
@@ -192,7 +192,7 @@ def _give_up(run: Run, worker_id: str, data: dict[str, Any]) -> None:
     values = {"error": error, "times_lost": Plus(1), "result_summary": error["message"]}
     told = data | {"errorCode": error["errorCode"], "message": error["message"]}
     guard = {"status": RunStatus.RUNNING, "lease_owner": worker_id, "epoch": run.epoch}
-    change = Transition(run, guard, values, epoch=run.epoch, free_slot=True, cuts=WORKER_LOST)
+    change = Transition(run, guard, values, epoch=run.epoch, free_slot=True, abort_code=WORKER_LOST)
     try:
         move(change, RunStatus.FAILED, actor="reaper", data=told)
     except InvalidTransition:
@@ -223,7 +223,7 @@ def free_stale_slots() -> int:
     going = Run.objects.filter(
         id=OuterRef("run_id"), epoch=OuterRef("epoch"), lease_owner=OuterRef("worker_id")
     )
-    held = Slot.objects.filter(run_id__isnull=False)
-    stale = list(held.filter(~Q(worker_id__in=_alive()) | ~Exists(going)))
+    lease = Slot.objects.filter(run_id__isnull=False)
+    stale = list(lease.filter(~Q(worker_id__in=_alive()) | ~Exists(going)))
     # By compare-and-set: a slot that was taken anew meanwhile stays.
     return sum(release_slot(str(slot.run_id), epoch=slot.epoch) for slot in stale)

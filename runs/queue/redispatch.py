@@ -12,8 +12,8 @@ from django.db import Error, close_old_connections, connection
 
 from runs.models import Run
 from runs.queue import outbox
-from runs.queue.eligibility import is_particular
-from runs.queue.order import next_run
+from runs.queue.dispatch_order import next_run
+from runs.queue.eligibility import serves_some_only
 from runs.queue.wakeup_dedup import SHARED_QUEUE
 
 SOON_S = 0.02  # a trivial run ends before, and looks for the next one by itself
@@ -22,7 +22,7 @@ IDLE_S = 0.2  # the thread and its connection outlive the last run that was take
 log = logging.getLogger(__name__)
 
 
-class PassingOn:
+class Redispatcher:
     """Rings from a thread of its own, once for all runs that were taken in the meantime."""
 
     def __init__(self, worker_id: Callable[[], str]) -> None:
@@ -31,7 +31,7 @@ class PassingOn:
         self._taken, self._closed = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
-    def run_taken(self) -> None:
+    def run_claimed(self) -> None:
         """Have it looked, in a moment, whether another run waits for a slot that is free."""
         with self._lock:
             self._taken.set()
@@ -52,7 +52,7 @@ class PassingOn:
             while self._is_needed():
                 pause_s = SOON_S
                 while not self._closed.wait(pause_s) and (waits := self._next()) is not None:
-                    outbox.ring(SHARED_QUEUE, waits.id)  # until somebody heard and took it
+                    outbox.send_wakeup(SHARED_QUEUE, waits.id)  # until somebody heard and took it
                     pause_s = min(pause_s * 2, SELDOM_S)
         finally:
             connection.close()
@@ -73,7 +73,7 @@ class PassingOn:
     def _next(self) -> Run | None:
         try:
             close_old_connections()
-            return next_run(self._worker_id(), of_any=is_particular())
+            return next_run(self._worker_id(), of_any=serves_some_only())
         except Error as error:
             log.warning("no look for others that wait; the sweeper rings for them: %s", error)
             connection.close()

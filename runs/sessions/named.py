@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from decisions.errors import SessionNotFound
-from runners.browser.pool.pooled_sessions import Lent, get_kept
+from runners.browser.pool.pooled_sessions import CheckedOutSession, get_session_pool
 from runners.browser.session.session import BrowserSession
 from runners.browser_sessions import SavedState, StateUnreadable, read_state, save_state
 from runners.invocation.event_loop import get_loop
 from runners.models import BrowserSession as SessionRow
 from runners.trust import TrustLevel
-from runs.lifecycle.session_lease import hand_over
+from runs.lifecycle.session_lease import release_session_with_run
 from runs.models import Run
-from runs.sessions.parked import take
+from runs.sessions.held_pages import take_held_page
 
 SAVE_S = 8.0  # a state that takes longer to read is left as it was saved before
 CLOSE_S = 5.0
@@ -37,7 +37,7 @@ class NamedSession:
         self._saved: SavedState | None = None
         self._was_used = False
         self._trust: TrustLevel = "remote"
-        self._lent: Lent | None = None
+        self._lent: CheckedOutSession | None = None
         self._renewals = 0
         self._is_saved = False
 
@@ -64,10 +64,10 @@ class NamedSession:
 
     async def open(self) -> BrowserSession:
         """Return the session as it is open in this process, or restored from its saved state."""
-        if self._lent is None and (parked := take(self._run.id)) is not None:
+        if self._lent is None and (parked := take_held_page(self._run.id)) is not None:
             self._lent = parked.lent
         if self._lent is None:
-            self._lent = await get_kept().lend(
+            self._lent = await get_session_pool().check_out(
                 self._run.session_id,
                 holder=self._worker_id,
                 run_id=self._run.id,
@@ -105,13 +105,13 @@ class NamedSession:
             storage, urls = state
             save_state(self._run.session_id, worker_id=self._worker_id, storage=storage, urls=urls)
 
-    def give_back(self) -> None:
+    def check_in(self) -> None:
         """Leave the session open for the next run."""
         lent, self._lent = self._lent, None
         if lent is not None:
-            _on_loop(get_kept().give_back(self._run.session_id, lent), CLOSE_S)
+            _on_loop(get_session_pool().check_in(self._run.session_id, lent), CLOSE_S)
 
-    def lend_on(self) -> Lent | None:
+    def detach_checkout(self) -> CheckedOutSession | None:
         """Return what this run was lent, which it keeps while it waits; on the loop."""
         lent, self._lent = self._lent, None
         return lent
@@ -119,8 +119,8 @@ class NamedSession:
     def leave(self) -> None:
         """Leave the session to the worker that goes on with the run."""
         self._lent = None
-        _on_loop(get_kept().drop(self._run.session_id), CLOSE_S)
-        hand_over(self._run.session_id, self._worker_id)
+        _on_loop(get_session_pool().drop(self._run.session_id), CLOSE_S)
+        release_session_with_run(self._run.session_id, self._worker_id)
 
 
 def _on_loop(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer | None:

@@ -20,13 +20,13 @@ from runners.errors import AddressNotAllowed, ToolFailed
 from runners.network.address import (
     DEFAULT_PORTS,
     TrustLevel,
-    carried_ipv4,
     check_address,
+    embedded_ipv4,
     is_allowed,
     is_public,
 )
 from runners.network.allowlist import Address, is_metadata
-from runners.network.egress import is_open_to_all
+from runners.network.egress import is_allowed_for_remote
 
 TIMEOUT_S = 10.0
 HEAD_MAX_BYTES = 16 * 1024
@@ -48,7 +48,7 @@ _LOCAL = [
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookResponse:
     """What came of a try.
 
     Attributes:
@@ -65,23 +65,23 @@ class Answer:
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
-async def post(url: str, *, trust: TrustLevel, headers: Mapping[str, str], body: bytes) -> Answer:
+async def post(url: str, *, trust: TrustLevel, headers: Mapping[str, str], body: bytes) -> WebhookResponse:
     """Send the body and return the answer's status; whatever goes wrong is an answer too."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             status = await _exchange(url, trust, headers, body)
     except TimeoutError:
-        return Answer(None, f"no answer within {TIMEOUT_S:.0f} s")
+        return WebhookResponse(None, f"no answer within {TIMEOUT_S:.0f} s")
     except ToolFailed as refusal:
-        return Answer(None, refusal.message)
+        return WebhookResponse(None, refusal.message)
     except ssl.SSLError as error:
-        return Answer(None, f"no secure connection: {error.reason or 'TLS failed'}"[:200])
+        return WebhookResponse(None, f"no secure connection: {error.reason or 'TLS failed'}"[:200])
     except socket.gaierror:
-        return Answer(None, "the host name is unknown")
+        return WebhookResponse(None, "the host name is unknown")
     except (OSError, EOFError, asyncio.LimitOverrunError, UnicodeError):
-        return Answer(None, "the connection failed, or what came was no HTTP answer")
+        return WebhookResponse(None, "the connection failed, or what came was no HTTP answer")
     said = "" if 200 <= status < 300 else f"answered {status}"
-    return Answer(status, said)
+    return WebhookResponse(status, said)
 
 
 async def _exchange(url: str, trust: TrustLevel, headers: Mapping[str, str], body: bytes) -> int:
@@ -149,14 +149,14 @@ def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
     private networks and this machine, on any port, where their own programs listen.
     """
     if trust != "local":
-        return is_open_to_all(address, port)
+        return is_allowed_for_remote(address, port)
     if is_public(address) or is_allowed(address, port):
         return True
     if is_metadata(address):
         return False
     if any(address in net for net in _LOCAL):
         return True
-    inner = carried_ipv4(address)
+    inner = embedded_ipv4(address)
     return bool(inner) and all(any(one in net for net in _LOCAL) for one in inner)
 
 

@@ -29,28 +29,27 @@ from django.db.models import F
 from decisions.infra.ids import new_id
 from decisions.infra.processes import is_gone, this_process
 from runners import metrics
-from runners.browser.pool.pooled_sessions import get_kept
+from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages
 from runners.invocation.event_loop import get_loop
 from runs.execution.engine import Execution
 from runs.execution.running_steps import Reason
 from runs.failpoints import hit
 from runs.installation.health.publisher import Gauges, Publisher
-from runs.journal.first_steps import open_run
-from runs.journal.outcome import fail_over_defect
+from runs.journal.claimed_steps import read_claimed_steps
+from runs.journal.outcome import fail_with_internal_error
 from runs.journal.writer import save_active_ms
 from runs.lifecycle.slots import ensure_slots
 from runs.live import broadcaster
 from runs.models import Run, RunStatus, Worker
 from runs.queue import leases
-from runs.queue.eligibility import is_particular
-from runs.queue.leases import Claim, LeaseLost
-from runs.queue.order import next_run
-from runs.queue.redispatch import PassingOn
-from runs.sessions import live as live_sessions
-from runs.sessions import parked
+from runs.queue.dispatch_order import next_run
+from runs.queue.eligibility import serves_some_only
+from runs.queue.leases import Lease, LeaseLost
+from runs.queue.redispatch import Redispatcher
+from runs.sessions import held_pages, pooled
 from runs.worker import work_sharing
-from runs.worker.shared_run import execution_of
+from runs.worker.shared_run import create_execution
 
 WATCH_S = 0.5
 PING_S = 5.0
@@ -58,7 +57,7 @@ log = logging.getLogger(__name__)
 _AWAY = (OperationalError, InterfaceError)  # the database is away, not wrong
 
 
-class WorkerPlace:
+class WorkerProcess:
     """One per worker process."""
 
     def __init__(
@@ -78,9 +77,9 @@ class WorkerPlace:
         self._claiming = threading.Lock()
         self._helping = threading.Lock()
         self._active: set[Execution] = set()
-        self._orphans: list[tuple[Claim, int]] = []  # runs to hand back once the database answers
+        self._orphans: list[tuple[Lease, int]] = []  # runs to hand back once the database answers
         self._stopping = threading.Event()
-        self._bell = PassingOn(lambda: self.worker_id)
+        self._redispatcher = Redispatcher(lambda: self.worker_id)
         self._publisher = Publisher(lambda: (self.worker_id, self._now()))
         self.draining = False
         self._opened = False
@@ -103,7 +102,7 @@ class WorkerPlace:
         self._last_beat = time.monotonic()
         for other in Worker.objects.filter(lost_at__isnull=True).exclude(id=self.worker_id):
             if is_gone(other.process):
-                leases.lose_worker(other.id, beat=other.beat, reason="process gone")
+                leases.end_leases_of_worker(other.id, beat=other.beat, reason="process gone")
         for target in (self._heartbeat, self._watch, self._give_up, self._look_after_sessions):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
         self._publisher.start()
@@ -112,8 +111,8 @@ class WorkerPlace:
         """What /metrics tells of this worker as it is now (config.metrics.NOW)."""
         return {
             "browser_pages": count_open_pages(),
-            "browser_sessions": len(get_kept()),
-            "waiting_pages": parked.count_parked(),
+            "browser_sessions": len(get_session_pool()),
+            "waiting_pages": held_pages.count_held_pages(),
         }
 
     def _register(self, worker_id: str) -> None:
@@ -132,12 +131,12 @@ class WorkerPlace:
     def close(self) -> None:
         """Say goodbye: nothing is held any more, so nobody has to wait for the lease to end."""
         self._stopping.set()
-        self._bell.close()
+        self._redispatcher.close()
         self._publisher.stop()
-        live_sessions.save_all(self.worker_id)
+        pooled.save_all(self.worker_id)
         row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True).first()
         if row is not None:
-            leases.lose_worker(row.id, beat=row.beat, reason="shut down")
+            leases.end_leases_of_worker(row.id, beat=row.beat, reason="shut down")
 
     # --- work -------------------------------------------------------------------------------------
 
@@ -149,17 +148,17 @@ class WorkerPlace:
         while not self.draining and self._own_runs() < settings.MAX_CONCURRENT_RUNS:
             hit("before_claim")
             with self._claiming:
-                held = leases.claim(self.worker_id, open_run)
-            if held is None:
+                lease = leases.claim_run(self.worker_id, read_claimed_steps)
+            if lease is None:
                 break
             hit("after_claim")
             taken += 1
-            if held.epoch == 1:
-                waited = datetime.now(UTC) - held.run.created_at
-                metrics.run_taken(held.run.template_id, waited.total_seconds())
-            self._carry_out(held)
-        if not taken and is_particular() and not self.draining:
-            self._bell.run_taken()  # the bell may have been for work that others do
+            if lease.epoch == 1:
+                waited = datetime.now(UTC) - lease.run.created_at
+                metrics.run_claimed(lease.run.template_id, waited.total_seconds())
+            self._carry_out(lease)
+        if not taken and serves_some_only() and not self.draining:
+            self._redispatcher.run_claimed()  # the bell may have been for work that others do
         self._help()
         return taken
 
@@ -169,43 +168,43 @@ class WorkerPlace:
             return
         try:
             while not self.draining and not self._active:
-                share = work_sharing.find_share(self.worker_id)
+                share = work_sharing.find_shared_run(self.worker_id)
                 if share is None:
                     return
                 self._carry_out(share)
         finally:
             self._helping.release()
 
-    def _carry_out(self, held: Claim) -> None:
+    def _carry_out(self, lease: Lease) -> None:
         execution: Execution | None = None
         try:
-            execution = execution_of(held)
-            execution.slot_freed = self._bell.run_taken
+            execution = create_execution(lease)
+            execution.slot_freed = self._redispatcher.run_claimed
             with self._holding(execution):
                 execution.go()
         except _AWAY as error:
             log.warning("the database went away; the run is handed back: %s", error)
-            self._leave(held, execution)
+            self._leave(lease, execution)
         except Exception as error:  # noqa: BLE001  (the one place: log, fail the run, go on)
-            self._fail(held, execution, error)
+            self._fail(lease, execution, error)
 
-    def _fail(self, held: Claim, execution: Execution | None, error: Exception) -> None:
+    def _fail(self, lease: Lease, execution: Execution | None, error: Exception) -> None:
         try:
             if execution is None:
-                fail_over_defect(held, error, active_ms=held.run.active_ms)
+                fail_with_internal_error(lease, error, active_ms=lease.run.active_ms)
             else:
                 execution.fail(error)
         except LeaseLost:
-            log.info("the run was taken over meanwhile", extra={"runId": held.run.id})
+            log.info("the run was taken over meanwhile", extra={"runId": lease.run.id})
         except _AWAY:
-            self._leave(held, execution)
+            self._leave(lease, execution)
 
-    def _leave(self, held: Claim, execution: Execution | None) -> None:
+    def _leave(self, lease: Lease, execution: Execution | None) -> None:
         """Let the heartbeat hand the run back once the database answers again."""
         connection.close()
-        active_ms = execution.active_ms if execution else held.run.active_ms
+        active_ms = execution.active_ms if execution else lease.run.active_ms
         with self._lock:
-            self._orphans.append((held, active_ms))
+            self._orphans.append((lease, active_ms))
 
     @contextmanager
     def _holding(self, execution: Execution) -> Iterator[None]:
@@ -213,8 +212,8 @@ class WorkerPlace:
             self._active.add(execution)
         if self.draining:
             execution.interrupt("draining")
-        if not execution.held.is_helper:
-            self._bell.run_taken()
+        if not execution.lease.is_helper:
+            self._redispatcher.run_claimed()
         try:
             yield
         finally:
@@ -228,7 +227,7 @@ class WorkerPlace:
     def _own_runs(self) -> int:
         """Count the runs whose slots are held here; one that has ended closes its pages yet."""
         return sum(
-            not execution.held.is_helper and not execution.slot_is_free
+            not execution.lease.is_helper and not execution.slot_is_free
             for execution in self._executions()
         )
 
@@ -258,7 +257,7 @@ class WorkerPlace:
             self._start_anew()
             return
         for execution in self._executions():
-            save_active_ms(execution.held, execution.active_ms)
+            save_active_ms(execution.lease, execution.active_ms)
         self._hand_back_orphans()
 
     def _start_anew(self) -> None:
@@ -270,16 +269,16 @@ class WorkerPlace:
         self.worker_id = worker_id
         self._renamed(worker_id)
         for execution in self._executions():
-            if execution.held.worker_id != worker_id:
+            if execution.lease.worker_id != worker_id:
                 execution.interrupt("lost")
 
     def _hand_back_orphans(self) -> None:
         while self._orphans:
-            held, active_ms = self._orphans[0]
-            if held.is_helper:
-                work_sharing.put_back(held.worker_id, held.run.id)
+            lease, active_ms = self._orphans[0]
+            if lease.is_helper:
+                work_sharing.return_steps(lease.worker_id, lease.run.id)
             else:
-                leases.hand_back(held, reason="database was away", active_ms=active_ms)
+                leases.release_lease(lease, reason="database was away", active_ms=active_ms)
             self._orphans.pop(0)
 
     def _give_up(self) -> None:
@@ -298,15 +297,15 @@ class WorkerPlace:
     def _look_after_sessions(self) -> None:
         """Apart from the watcher, which must not wait for a page to tell its state."""
         self._keep_doing(
-            lambda: live_sessions.look_after(self.worker_id),
-            lambda: parked.close_left(self.worker_id),
-            broadcaster.look_after,
+            lambda: pooled.close_unused_sessions(self.worker_id),
+            lambda: held_pages.close_unneeded_pages(self.worker_id),
+            broadcaster.ensure_broadcaster,
         )
 
-    def _keep_doing(self, *deeds: Callable[[], None]) -> None:
+    def _keep_doing(self, *audit_events: Callable[[], None]) -> None:
         while not self._stopping.wait(WATCH_S):
             try:
-                for deed in deeds:
+                for deed in audit_events:
                     deed()
             except Error as error:
                 name = threading.current_thread().name
@@ -316,22 +315,22 @@ class WorkerPlace:
 
     def _check_leases(self) -> None:
         """Ask in one statement which of our runs are still ours, and interrupt the others."""
-        held = self._executions()
-        if not held:
+        lease = self._executions()
+        if not lease:
             return
         close_old_connections()
         rows = {
             row[0]: row[1:]
             for row in Run.objects.filter(
-                id__in=[execution.run.id for execution in held]
+                id__in=[execution.run.id for execution in lease]
             ).values_list("id", "status", "epoch")
         }
-        for execution in held:
+        for execution in lease:
             status, epoch = rows.get(execution.run.id, ("canceled", -1))
             if status == RunStatus.CANCELED:
                 execution.interrupt("canceled")
-            elif epoch != execution.held.epoch or (
-                execution.held.is_helper and status != RunStatus.RUNNING
+            elif epoch != execution.lease.epoch or (
+                execution.lease.is_helper and status != RunStatus.RUNNING
             ):
                 execution.interrupt("lost")
 
@@ -347,7 +346,7 @@ class WorkerPlace:
         is_unheard = next_run(self.worker_id) is not None
         if is_unheard:
             log.warning("there is work, but no doorbell was heard: taking it without")
-        if is_unheard or work_sharing.find_share(self.worker_id) is not None:
+        if is_unheard or work_sharing.find_shared_run(self.worker_id) is not None:
             threading.Thread(target=self._work_unrung, name="unrung", daemon=True).start()
 
     def _work_unrung(self) -> None:

@@ -143,9 +143,9 @@ class Bench:
         actor = action_script()
         return {
             "browser_readability_extract": (reader_script(), read),
-            "browser_dom_index": (actor, {"deed": "index", "given": INDEX}),
-            "browser_xpath_scan": (actor, {"deed": "index", "given": {**INDEX, "as": "scan"}}),
-            "browser_get_html": (actor, {"deed": "markup", "given": html}),
+            "browser_dom_index": (actor, {"command": "index", "args": INDEX}),
+            "browser_xpath_scan": (actor, {"command": "index", "args": {**INDEX, "as": "scan"}}),
+            "browser_get_html": (actor, {"command": "markup", "args": html}),
         }
 
 

@@ -41,7 +41,7 @@ class CutLine:
 
 def task_of(read: Reader) -> TaskTab:
     """Return the session's task tab."""
-    task = read.session.belongings[TASK_TAB]
+    task = read.session.resources[TASK_TAB]
     assert isinstance(task, TaskTab)
     return task
 

@@ -1,4 +1,4 @@
-"""Opening, pressing and picturing pages of this machine, and no others, in a real Chromium."""
+"""ClaimedSteps, pressing and picturing pages of this machine, and no others, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def code(game: Project, action: str, **args: Any) -> str:
 def shown(game: Project) -> str:
     """Return the address that the project's tab shows."""
     assert game.browser is not None
-    (inner,) = game.browser.belongings.values()
+    (inner,) = game.browser.resources.values()
     return str(inner.open_tabs()[0].page.url)  # type: ignore[attr-defined]
 
 
@@ -311,7 +311,7 @@ def test_the_session_of_local_pages_ends_with_the_runs(
     act(shown_game, "open", url=page_server.url("/plain"))
     assert shown_game.browser is not None
     assert shown_game.loop is not None
-    (inner,) = shown_game.browser.belongings.values()
+    (inner,) = shown_game.browser.resources.values()
     shown_game.loop.submit(shown_game.browser.close()).result(30)
     assert inner.open_tabs() == []  # type: ignore[attr-defined]
     assert code(shown_game, "click", selector="a") == "E_PREVIEW_FAIL"

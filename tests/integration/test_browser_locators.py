@@ -141,7 +141,7 @@ class Finder:
         return dict(result.error)
 
     async def _id(self) -> str:
-        async with self.read.session.kept_tab() as tab:
+        async with self.read.session.run_tab() as tab:
             return str(await tab.call(ID_OF_TARGET, None, lambda: 10.0))
 
 

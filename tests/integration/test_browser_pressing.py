@@ -199,7 +199,7 @@ def test_a_page_that_came_long_ago_is_still_given_its_time(
     show(read, page_server, "<p id=p>Here")
 
     async def age() -> None:
-        async with read.session.kept_tab() as tab:
+        async with read.session.run_tab() as tab:
             assert tab.parsed_at is not None
             tab.parsed_at -= 60
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runners.errors import PageCrashed
-from runners.network.egress import Egress
+from runners.network.egress import EgressPolicy
 from tests.support.browsing import Reader
 from tests.support.forbidden import egress_open_to
 from tests.support.pages import Answer, PageServer, html
@@ -179,7 +179,7 @@ def test_a_screenshot_covers_secret_fields_and_leaves_the_page_as_it_was(
 
 def test_service_workers_run_where_their_requests_are_judged_too(
     open_reader: Callable[..., Reader],
-    remote_with: Callable[[Egress], Reader],
+    remote_with: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
 ) -> None:
     page_server.add("/worker.js", Answer(b"", mime="text/javascript"))

@@ -10,7 +10,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runners.browser.session.refused_requests import MAX_NAMED, late_warnings
-from runners.network.outcomes import Outcomes
+from runners.network.failed_connections import FailedConnections
 from runs.models import Run
 from runs.submission.services import submit_run
 from tests.support.browsing import Reader
@@ -55,7 +55,7 @@ def test_what_a_warning_has_named_is_not_named_again_but_to_the_next_run(
 
 
 def test_no_more_than_some_are_named() -> None:
-    outcomes = Outcomes()
+    outcomes = FailedConnections()
     for number in range(MAX_NAMED + 7):
         outcomes.note(f"h{number}.example", 80, "forbidden")
     outcomes.note("away.example", 80, "ERR_CONNECTION_REFUSED")

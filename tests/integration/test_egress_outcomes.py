@@ -11,7 +11,7 @@ import pytest
 
 from runners.errors import ToolFailed
 from runners.network.allowlist import Address
-from runners.network.egress import Egress
+from runners.network.egress import EgressPolicy
 from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to
 from tests.support.pages import Answer, Page, PageServer
@@ -179,7 +179,7 @@ def test_a_name_that_does_not_resolve_fails_as_it_does_for_local_callers(
 
 
 def test_a_port_where_nobody_listens_fails_as_it_does_for_local_callers(
-    remote_with: Callable[[Egress], Reader], read: Reader
+    remote_with: Callable[[EgressPolicy], Reader], read: Reader
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
@@ -189,7 +189,7 @@ def test_a_port_where_nobody_listens_fails_as_it_does_for_local_callers(
 
 
 def test_a_name_that_changes_between_two_connections_stays_where_it_was(
-    remote_with: Callable[[Egress], Reader], page_server: PageServer, forbidden: ForbiddenPlace
+    remote_with: Callable[[EgressPolicy], Reader], page_server: PageServer, forbidden: ForbiddenPlace
 ) -> None:
     answers = ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
 
@@ -197,7 +197,7 @@ def test_a_name_that_changes_between_two_connections_stays_where_it_was(
         return (ipaddress.ip_address(answers.pop(0)),)
 
     rule = egress_open_to(page_server.server_port)
-    reader = remote_with(Egress(resolve=resolve, permits=rule.permits))
+    reader = remote_with(EgressPolicy(resolve=resolve, permits=rule.permits))
     page_server.add("/x", f"<title>X</title><img src='//{PUBLIC}:{forbidden.port}/'>")
     page = reader(f"http://{PUBLIC}:{page_server.server_port}/x")
     assert page["title"] == "X"
@@ -207,13 +207,13 @@ def test_a_name_that_changes_between_two_connections_stays_where_it_was(
 
 
 def test_a_place_that_the_operator_opened_is_read_and_its_neighbour_is_not(
-    remote_with: Callable[[Egress], Reader],
+    remote_with: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
     forbidden: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = page_server.add("/open", f"<title>Open</title><img src='{forbidden.url()}'>")
-    reader = remote_with(Egress())  # the shipped rule
+    reader = remote_with(EgressPolicy())  # the shipped rule
     check_refusal(reader.failure(url))
     assert page_server.hits["/open"] == 0
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")

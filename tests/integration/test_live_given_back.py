@@ -9,8 +9,8 @@ from typing import Any
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
 from runs.conversations.services import resume_task, take_over_task
+from runs.live.open_pages import register_page
 from runs.live.page import LivePage
-from runs.live.pages import show_page
 from tests.support.browsing import Reader
 from tests.support.on_page import evaluate, show
 from tests.support.pages import PageServer
@@ -35,18 +35,18 @@ def test_what_was_not_done_before_the_page_was_given_back_is_not_done_after(
         return LivePage(task_id, publish)
 
     async def write_and_give_back() -> None:
-        async with read.session.between_calls():  # as a call of the agent that takes its time
+        async with read.session.takeover_tab():  # as a call of the agent that takes its time
             await page.take(written("b"))
             await in_thread(partial(resume_task, principal=principal, task_id=task_id))
 
     async def wait_for_the_hand() -> None:
-        async with read.session.between_calls():
+        async with read.session.takeover_tab():
             pass
 
     show(read, page_server, "<input id=f autofocus>")
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    show_page(task_id, read.session.run_id, read.session)
+    register_page(task_id, read.session.run_id, read.session)
     page = read.wait(look())
     until(lambda: any(one.get("mayAct") and one["page"] for one in told))
     read.wait(page.take(written("a")))

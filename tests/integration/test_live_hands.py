@@ -41,7 +41,7 @@ def key(name: str, **more: Any) -> list[dict[str, Any]]:
 
 def do(read: Reader, *events: dict[str, Any]) -> None:
     async def doing() -> None:
-        async with read.session.between_calls() as tab:
+        async with read.session.takeover_tab() as tab:
             assert tab is not None
             line = await tab.page.context.new_cdp_session(tab.page)
             await act(tab, line, events, read.session.trust)
@@ -105,7 +105,7 @@ def cast(read: Reader) -> list[tuple[float, Picture]]:
     shown: list[tuple[float, Picture]] = []
 
     async def look() -> None:
-        async with read.session.between_calls() as tab:
+        async with read.session.takeover_tab() as tab:
             assert tab is not None
             line = await tab.page.context.new_cdp_session(tab.page)
             looking = Screencast(line, lambda one: shown.append((time.monotonic(), one)))

@@ -15,7 +15,7 @@ from runners import metrics
 from runners.errors import ModelFailed, ModelUnavailable
 from runners.tools.base import ToolResult
 from runs.installation.health import publisher
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import register
 from tests.support.scraping import Samples, call_runner, failed, figure, turn_of_model
 from tests.unit.test_fleet_files import METRIC, expressions
@@ -26,7 +26,7 @@ Submit = Callable[..., str]
 
 
 def test_a_run_that_is_carried_out_leaves_its_steps_and_its_wait(
-    scrape: Callable[[], Samples], submit: Submit, place: WorkerPlace
+    scrape: Callable[[], Samples], submit: Submit, place: WorkerProcess
 ) -> None:
     submit("ok", "fail")
     place.work()
@@ -120,7 +120,7 @@ def test_a_redis_that_is_away_costs_its_figures_and_no_number(
 
 
 def test_no_label_holds_an_id(
-    scrape: Callable[[], Samples], submit: Submit, place: WorkerPlace, anonymous: httpx.Client
+    scrape: Callable[[], Samples], submit: Submit, place: WorkerProcess, anonymous: httpx.Client
 ) -> None:
     submit("ok")
     place.work()
@@ -140,7 +140,7 @@ def test_every_metric_of_the_dashboard_and_the_rules_is_told(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
     metrics.step_ended("test_stepwise", "failed", 0.1)
-    metrics.run_taken("test_stepwise", 0.1)
+    metrics.run_claimed("test_stepwise", 0.1)
     call_runner(failed("connect"))
     metrics.browser_launched(sandbox=False)
     metrics.browser_crashed("page")

@@ -21,12 +21,12 @@ from decisions.models import AuditEntry
 from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, Worker
 from runs.queue.leases import (
     MAX_TIMES_LOST,
-    Claim,
+    Lease,
+    end_leases_of_worker,
+    end_stray_leases,
     free_stale_slots,
-    hand_back,
-    lose_stray_runs,
-    lose_worker,
     read_journal,
+    release_lease,
 )
 from runs.scheduler.jobs import Scheduler
 from runs.submission.services import cancel_run
@@ -53,7 +53,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def held_by(worker_id: str, submit: Submit) -> Claim:
+def held_by(worker_id: str, submit: Submit) -> Lease:
     submit()
     held = take(worker_id)
     assert held is not None
@@ -66,7 +66,7 @@ def slots_taken() -> int:
 
 def test_a_lost_workers_run_is_anybodys_and_rings_again(submit: Submit) -> None:
     held = held_by(register("w1"), submit)
-    assert lose_worker("w1", beat=0, reason="gone") == [held.run.id]
+    assert end_leases_of_worker("w1", beat=0, reason="gone") == [held.run.id]
     run = Run.objects.get()
     assert (run.status, run.lease_owner, run.epoch, run.times_lost) == ("running", None, 2, 1)
     assert OutboxEntry.objects.filter(run_id=run.id).exists()
@@ -80,13 +80,13 @@ def test_a_lost_workers_run_is_anybodys_and_rings_again(submit: Submit) -> None:
 def test_a_worker_that_beats_meanwhile_keeps_everything(submit: Submit) -> None:
     held_by(register("w1"), submit)
     Worker.objects.update(beat=F("beat") + 1)
-    assert lose_worker("w1", beat=0, reason="looked dead") == []
+    assert end_leases_of_worker("w1", beat=0, reason="looked dead") == []
     assert (Run.objects.get().lease_owner, slots_taken()) == ("w1", 1)
 
 
 def test_two_reapers_lose_a_worker_once(submit: Submit) -> None:
     held_by(register("w1"), submit)
-    lost = at_once([partial(lose_worker, "w1", beat=0, reason="gone")] * 4)
+    lost = at_once([partial(end_leases_of_worker, "w1", beat=0, reason="gone")] * 4)
     assert sorted(map(len, lost)) == [0, 0, 0, 1]
     assert Run.objects.get().times_lost == 1
     assert AuditEntry.objects.filter(action="run.worker_lost").count() == 1
@@ -96,7 +96,7 @@ def test_the_third_loss_fails_the_run(submit: Submit) -> None:
     submit()
     for n in range(MAX_TIMES_LOST):
         assert take(register(f"w{n}"))
-        lose_worker(f"w{n}", beat=0, reason="gone")
+        end_leases_of_worker(f"w{n}", beat=0, reason="gone")
     run = Run.objects.get()
     assert (run.status, run.times_lost) == ("failed", 3)
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
@@ -112,7 +112,7 @@ def test_a_run_pinned_to_the_lost_worker_rings_on_the_shared_queue(submit: Submi
     submit()
     Run.objects.update(pinned_worker="w1")
     assert take(register("w1"))
-    lose_worker("w1", beat=0, reason="gone")
+    end_leases_of_worker("w1", beat=0, reason="gone")
     assert OutboxEntry.objects.get().queue == "runs"
     assert Run.objects.get().pinned_worker is None
 
@@ -122,18 +122,18 @@ def test_a_pinned_run_that_is_handed_back_rings_on_the_shared_queue(submit: Subm
     Run.objects.update(pinned_worker="w1")
     held = take(register("w1"))
     assert held
-    assert hand_back(held, reason="draining", active_ms=5)
+    assert release_lease(held, reason="draining", active_ms=5)
     assert OutboxEntry.objects.get().queue == "runs"
     assert take(register("w2"))
 
 
 def test_handing_back_keeps_the_clock_and_costs_no_attempt(submit: Submit) -> None:
     held = held_by(register("w1"), submit)
-    assert hand_back(held, reason="draining", active_ms=1234)
+    assert release_lease(held, reason="draining", active_ms=1234)
     run = Run.objects.get()
     assert (run.active_ms, run.times_lost, run.lease_owner) == (1234, 0, None)
     assert slots_taken() == 0
-    assert not hand_back(held, reason="draining", active_ms=9999)
+    assert not release_lease(held, reason="draining", active_ms=9999)
     assert Run.objects.get().active_ms == 1234
 
 
@@ -143,7 +143,7 @@ def test_losing_a_worker_frees_the_slot_of_a_run_canceled_under_it(
     held = held_by(register("w1"), submit)
     cancel_run(principal=principal, run_id=held.run.id)
     assert slots_taken() == 1  # its worker gives it back when it has let go
-    lose_worker("w1", beat=0, reason="gone")
+    end_leases_of_worker("w1", beat=0, reason="gone")
     assert slots_taken() == 0
     assert Run.objects.get().status == "canceled"
 
@@ -151,10 +151,10 @@ def test_losing_a_worker_frees_the_slot_of_a_run_canceled_under_it(
 def test_a_lease_taken_by_a_worker_given_up_before_is_ended(submit: Submit) -> None:
     """Between its loss and its noticing, a worker that was paused may claim."""
     register("w1")
-    lose_worker("w1", beat=0, reason="paused")
+    end_leases_of_worker("w1", beat=0, reason="paused")
     held = held_by("w1", submit)
-    assert lose_stray_runs() == [held.run.id]
-    assert lose_stray_runs() == []
+    assert end_stray_leases() == [held.run.id]
+    assert end_stray_leases() == []
     run = Run.objects.get()
     assert (run.lease_owner, run.times_lost, slots_taken()) == (None, 1, 0)
 
@@ -167,7 +167,7 @@ def test_the_reaper_ends_stray_leases_too(submit: Submit) -> None:
 
 def test_the_runs_of_living_workers_are_not_strays(submit: Submit) -> None:
     held_by(register("w1"), submit)
-    assert lose_stray_runs() == []
+    assert end_stray_leases() == []
     assert Run.objects.get().lease_owner == "w1"
 
 
@@ -242,17 +242,17 @@ def test_slot_release_against_reaper_never_frees_the_next_holders_slot(submit: S
         new = register(f"new{n}")
         at_once(
             [
-                partial(lose_worker, f"old{n}", beat=0, reason="gone"),
-                partial(hand_back, old, reason="draining", active_ms=0),
+                partial(end_leases_of_worker, f"old{n}", beat=0, reason="gone"),
+                partial(release_lease, old, reason="draining", active_ms=0),
                 free_stale_slots,
             ]
         )
         held = take(new)
         assert held is not None
-        assert not hand_back(old, reason="draining", active_ms=0)
+        assert not release_lease(old, reason="draining", active_ms=0)
         assert free_stale_slots() == 0
         assert Slot.objects.get(run_id__isnull=False).epoch == held.epoch
-        lose_worker(new, beat=0, reason="test over")
+        end_leases_of_worker(new, beat=0, reason="test over")
         Run.objects.all().delete()
 
 
@@ -273,8 +273,8 @@ def test_submits_and_losses_at_once_leave_no_run_behind(submit: Submit) -> None:
         held = take(worker)
         time.sleep(0.01 * (n % 3))
         if n % 2 and held:
-            hand_back(held, reason="draining", active_ms=0)
-        lose_worker(worker, beat=0, reason="gone")
+            release_lease(held, reason="draining", active_ms=0)
+        end_leases_of_worker(worker, beat=0, reason="gone")
 
     for _ in range(4):
         submit()

@@ -12,7 +12,7 @@ import pytest
 from runners.browser.pool.runtime import BrowserRuntime
 from runners.browser.session.session import BrowserSession
 from runners.invocation.event_loop import LoopThread
-from runners.network.egress import Egress
+from runners.network.egress import EgressPolicy
 from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to, forbidden_place
 from tests.support.pages import Page, PageServer
@@ -28,11 +28,11 @@ def forbidden() -> Iterator[ForbiddenPlace]:
 @pytest.fixture
 def remote_with(
     browser_loop: LoopThread, browser_runtime: BrowserRuntime
-) -> Iterator[Callable[[Egress], Reader]]:
+) -> Iterator[Callable[[EgressPolicy], Reader]]:
     """Make readers of trust remote under a rule of the test's own."""
     sessions: list[BrowserSession] = []
 
-    def make(egress: Egress) -> Reader:
+    def make(egress: EgressPolicy) -> Reader:
         session = BrowserSession(
             browser_runtime.browser, run_id="run_test", trust="remote", egress=egress
         )
@@ -45,7 +45,7 @@ def remote_with(
 
 
 @pytest.fixture
-def outside(remote_with: Callable[[Egress], Reader], page_server: PageServer) -> Reader:
+def outside(remote_with: Callable[[EgressPolicy], Reader], page_server: PageServer) -> Reader:
     """A remote caller to whom the page server is the one public site."""
     return remote_with(egress_open_to(page_server.server_port, {"inside.example": "127.0.0.1"}))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from runners.network.allowlist import Address
-from runners.network.egress import Egress, is_open_to_all
+from runners.network.egress import EgressPolicy, is_allowed_for_remote
 
 PUBLIC = "public.example"
 LOOPBACK = ipaddress.ip_address("127.0.0.1")
@@ -81,7 +81,7 @@ def forbidden_place() -> Iterator[ForbiddenPlace]:
         place.close()
 
 
-def egress_open_to(port: int, names: Mapping[str, str] | None = None) -> Egress:
+def egress_open_to(port: int, names: Mapping[str, str] | None = None) -> EgressPolicy:
     """Return the shipped rule, but for one port of loopback that counts as public.
 
     `names` gives further names their addresses; PUBLIC is loopback's. No real name is looked up.
@@ -93,6 +93,6 @@ def egress_open_to(port: int, names: Mapping[str, str] | None = None) -> Egress:
         return tuple(ipaddress.ip_address(text) for text in known.get(host, "").split())
 
     def permits(address: Address, to: int) -> bool:
-        return (address, to) == (LOOPBACK, port) or is_open_to_all(address, to)
+        return (address, to) == (LOOPBACK, port) or is_allowed_for_remote(address, to)
 
-    return Egress(resolve=resolve, permits=permits)
+    return EgressPolicy(resolve=resolve, permits=permits)

@@ -27,7 +27,7 @@ def evaluate(read: Reader, expression: str) -> Any:
     """Return what an expression is in the page's own world."""
 
     async def ask() -> Any:
-        async with read.session.kept_tab() as tab:
+        async with read.session.run_tab() as tab:
             return await tab.page.evaluate(expression)
 
     return read.wait(ask())

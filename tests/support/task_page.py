@@ -42,7 +42,7 @@ class TaskPage:
         """Return what an expression is in the page's own world."""
 
         async def ask() -> Any:
-            async with self.read.session.kept_tab() as tab:
+            async with self.read.session.run_tab() as tab:
                 return await tab.page.evaluate(expression)
 
         return self.read.wait(ask())

@@ -19,7 +19,7 @@ from runners.actions.errors import (
     TaskTabClosed,
 )
 from runners.actions.page_preparation import prepare_page
-from runners.actions.readability import goes_inline
+from runners.actions.readability import is_inline
 from runners.actions.retries import may_retry, with_retry
 from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import ToolResult
@@ -148,9 +148,9 @@ def test_without_a_page_nothing_more_is_tried(part: str, lost: type[ToolFailed])
 
 
 def test_a_text_is_inline_below_one_threshold_and_refused_above_the_other() -> None:
-    assert goes_inline(0)
-    assert goes_inline(262_143)
-    assert not goes_inline(262_144)
-    assert not goes_inline(2_097_152)
+    assert is_inline(0)
+    assert is_inline(262_143)
+    assert not is_inline(262_144)
+    assert not is_inline(2_097_152)
     with pytest.raises(ReadabilityTooLarge):
-        goes_inline(2_097_153)
+        is_inline(2_097_153)

@@ -14,8 +14,8 @@ import pytest
 
 from runners.errors import AddressNotAllowed
 from runners.network.address import check_address
-from runners.network.allowlist import parse_places
-from runners.network.egress import Egress, NotPublic, is_open_to_all
+from runners.network.allowlist import parse_allowed_networks
+from runners.network.egress import EgressDenied, EgressPolicy, is_allowed_for_remote
 from runs.installation.health.checks import check_egress
 from runs.webhooks.transport import Answer, may_reach, post
 from tests.support.forbidden import forbidden_place
@@ -32,8 +32,8 @@ def allow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_list_reads_back_as_it_was_written() -> None:
-    assert ",".join(map(str, parse_places(LIST))) == LIST.replace(" ", "")
-    assert parse_places("") == parse_places(" , ") == ()
+    assert ",".join(map(str, parse_allowed_networks(LIST))) == LIST.replace(" ", "")
+    assert parse_allowed_networks("") == parse_allowed_networks(" , ") == ()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_list_reads_back_as_it_was_written() -> None:
 )
 def test_what_is_no_place_or_a_metadata_service_is_refused_by_name(entry: str) -> None:
     with pytest.raises(ValueError, match="is ") as refused:
-        parse_places(f"10.0.0.0/8,{entry}")
+        parse_allowed_networks(f"10.0.0.0/8,{entry}")
     assert repr(entry) in str(refused.value)
 
 
@@ -108,10 +108,10 @@ def test_a_private_name_is_judged_by_all_its_addresses(allow: None, name: str) -
     async def resolve(_: str) -> list[ipaddress.IPv4Address]:
         return [ipaddress.IPv4Address(text) for text in answers]
 
-    rule = Egress(resolve=resolve)
+    rule = EgressPolicy(resolve=resolve)
     both = asyncio.run(rule.addresses_of(name))
     rule.check(name, 80, both[:1])
-    with pytest.raises(NotPublic):
+    with pytest.raises(EgressDenied):
         rule.check(name, 80, both)
 
 
@@ -139,15 +139,15 @@ def test_metadata_services_stay_closed_when_everything_is_opened(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", EVERYTHING)
-    assert not is_open_to_all(ADDRESS(text), 80)
+    assert not is_allowed_for_remote(ADDRESS(text), 80)
     assert not may_reach(ADDRESS(text), 80, "remote")
     assert not may_reach(ADDRESS(text), 80, "local")
-    assert is_open_to_all(ADDRESS("10.0.0.1"), 80)
+    assert is_allowed_for_remote(ADDRESS("10.0.0.1"), 80)
 
 
 def test_ports_that_no_browser_opens_stay_closed(allow: None) -> None:
-    assert is_open_to_all(ADDRESS("10.20.0.1"), 6379)
-    assert not is_open_to_all(ADDRESS("10.20.0.1"), 25)
+    assert is_allowed_for_remote(ADDRESS("10.20.0.1"), 6379)
+    assert not is_allowed_for_remote(ADDRESS("10.20.0.1"), 25)
 
 
 def test_a_webhook_of_a_remote_caller_reaches_the_opened_place_and_no_other(
@@ -189,7 +189,7 @@ def test_no_command_starts_with_a_list_that_cannot_be_read(tmp_path: Path) -> No
     ],
 )
 def test_doctor_says_what_is_open(settings: Any, text: str, verdict: str, what: str) -> None:
-    settings.CONTINUITY_EGRESS_ALLOW = parse_places(text)
+    settings.CONTINUITY_EGRESS_ALLOW = parse_allowed_networks(text)
     finding = check_egress()
     assert (finding.verdict, finding.what) == (verdict, what)
-    assert bool(finding.way_out) == (verdict == "note")
+    assert bool(finding.recovery) == (verdict == "note")

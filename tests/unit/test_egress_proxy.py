@@ -18,7 +18,7 @@ import pytest
 from runners.network import peer_owner
 from runners.network import proxy as network_proxy
 from runners.network.allowlist import Address
-from runners.network.egress import Egress
+from runners.network.egress import EgressPolicy
 from runners.network.proxy import EgressProxy
 from tests.support.forbidden import PUBLIC, egress_open_to
 
@@ -38,7 +38,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.transport.abort()
 
 
-def play(test: Play, *, far: Callable[..., Any] = echo, rule: Egress | None = None) -> Any:
+def play(test: Play, *, far: Callable[..., Any] = echo, rule: EgressPolicy | None = None) -> Any:
     """Run a test with a proxy and the port of a server that counts as public."""
 
     async def go() -> Any:
@@ -136,7 +136,7 @@ def test_what_is_not_reached_is_answered_and_noted(host: str, answer: int, outco
     async def test(proxy: EgressProxy, port: int) -> tuple[int, str | None]:
         told, (reader, _) = await ask(proxy, host, port)
         assert await reader.read() == b""
-        return told, proxy.outcomes.of(host, port)
+        return told, proxy.failed_connections.of(host, port)
 
     assert play(test) == (answer, outcome)
 
@@ -173,7 +173,7 @@ def test_it_connects_to_the_address_that_it_checked_whatever_the_name_says_next(
         proxy._names.clear()  # a minute later
         return [*answers, (await ask(proxy, "rebound.example", port))[0]]
 
-    rule = Egress(resolve=resolve, permits=permits)
+    rule = EgressPolicy(resolve=resolve, permits=permits)
     assert play(test, rule=rule) == [GRANTED] * 3 + [NOT_ALLOWED]
     assert len(lookups) == 2
 
@@ -287,5 +287,5 @@ def test_where_the_system_does_not_tell_whose_a_connection_is_nobody_is_turned_a
     ends = ("127.0.0.1", 1), ("127.0.0.1", 2)
     for table in (tmp_path / "none", tmp_path / "empty"):
         monkeypatch.setattr(peer_owner, "TABLE", table)
-        assert not peer_owner.is_another_users(*ends)
+        assert not peer_owner.is_from_another_user(*ends)
         (tmp_path / "empty").write_text("")

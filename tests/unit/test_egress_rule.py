@@ -11,19 +11,25 @@ import pytest
 
 from runners.network import egress
 from runners.network.allowlist import Address
-from runners.network.egress import Egress, NameUnknown, NotPublic, is_open_to_all, resolve_name
+from runners.network.egress import (
+    EgressDenied,
+    EgressPolicy,
+    NameNotResolved,
+    is_allowed_for_remote,
+    resolve_name,
+)
 
 ADDRESS = ipaddress.ip_address
 
 
-def rule_for(*addresses: str) -> Egress:
+def rule_for(*addresses: str) -> EgressPolicy:
     async def resolve(host: str) -> Sequence[Address]:
         return tuple(ADDRESS(text) for text in addresses)
 
-    return Egress(resolve=resolve)
+    return EgressPolicy(resolve=resolve)
 
 
-def judge(rule: Egress, host: str, port: int = 80) -> Sequence[Address]:
+def judge(rule: EgressPolicy, host: str, port: int = 80) -> Sequence[Address]:
     found = asyncio.run(rule.addresses_of(host))
     rule.check(host, port, found)
     return found
@@ -55,9 +61,9 @@ def judge(rule: Egress, host: str, port: int = 80) -> Sequence[Address]:
     ],
 )
 def test_a_name_with_such_an_address_is_closed_also_beside_a_public_one(text: str) -> None:
-    with pytest.raises(NotPublic):
+    with pytest.raises(EgressDenied):
         judge(rule_for(text), "name.example")
-    with pytest.raises(NotPublic):
+    with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8", text), "name.example")
 
 
@@ -68,7 +74,7 @@ def test_a_public_name_gives_the_addresses_that_were_checked() -> None:
 
 def test_an_address_is_judged_as_it_stands_and_not_looked_up() -> None:
     assert judge(rule_for("10.0.0.1"), "8.8.8.8") == (ADDRESS("8.8.8.8"),)
-    with pytest.raises(NotPublic):
+    with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8"), "127.0.0.1")
 
 
@@ -76,18 +82,18 @@ def test_an_address_is_judged_as_it_stands_and_not_looked_up() -> None:
     "host", ["localhost", "a.localhost", "router", "metadata.google.internal."]
 )
 def test_names_of_private_networks_are_not_even_looked_up(host: str) -> None:
-    with pytest.raises(NotPublic):
+    with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8"), host)
 
 
 def test_a_name_without_an_address_is_unknown() -> None:
-    with pytest.raises(NameUnknown):
+    with pytest.raises(NameNotResolved):
         judge(rule_for(), "name.example")
 
 
 @pytest.mark.parametrize("port", [22, 25, 53, 6379 - 379, 6667])
 def test_ports_of_other_services_are_closed(port: int) -> None:
-    with pytest.raises(NotPublic):
+    with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8"), "name.example", port)
     assert judge(rule_for("8.8.8.8"), "name.example", 8080)
 
@@ -96,10 +102,10 @@ def test_this_machines_own_public_address_is_closed(monkeypatch: pytest.MonkeyPa
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         own = ADDRESS(probe.getsockname()[0])
-    assert egress.is_of_this_machine(own)
+    assert egress.is_own_address(own)
     monkeypatch.setattr(egress, "is_public", lambda address: True)
-    assert not is_open_to_all(own, 443)
-    assert is_open_to_all(ADDRESS("8.8.8.8"), 443)
+    assert not is_allowed_for_remote(own, 443)
+    assert is_allowed_for_remote(ADDRESS("8.8.8.8"), 443)
 
 
 def test_the_systems_resolver_is_asked_for_every_address() -> None:

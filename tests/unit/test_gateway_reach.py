@@ -10,7 +10,7 @@ import pytest
 
 from runners.gateway import connections
 from runners.network.allowlist import Address
-from runners.network.egress import Egress
+from runners.network.egress import EgressPolicy
 from tests.support.own_certificate import self_signed
 from tests.support.runner_calls import call, failure, target_at
 from tests.support.stub_runner import saying, stub_runner
@@ -55,7 +55,7 @@ def test_a_name_is_judged_by_every_address_that_it_has(monkeypatch: pytest.Monke
     async def look_up(host: str) -> Sequence[Address]:
         return (ip_address("127.0.0.1"), ip_address("10.1.1.1"))
 
-    monkeypatch.setattr(connections, "Egress", lambda: Egress(resolve=look_up))
+    monkeypatch.setattr(connections, "Egress", lambda: EgressPolicy(resolve=look_up))
     with stub_runner(saying(OK)) as runner:
         result = call(runner.url.replace("127.0.0.1", "runner.example"))
     assert failure(result) == {"reason": "connect", "effect": "none"}

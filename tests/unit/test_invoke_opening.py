@@ -13,7 +13,7 @@ from playwright.async_api import Browser
 
 from runners.actions.parameters import TaskStart
 from runners.browser.actions.task_start import task_start
-from runners.browser.errors import browser_is_gone
+from runners.browser.errors import browser_lost
 from runners.browser.session.session import BrowserSession
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolContext, ToolResult
@@ -32,7 +32,7 @@ class SlowBrowser:
         await asyncio.sleep(START_SECONDS)
         self.starts += 1
         if self.fails:
-            raise browser_is_gone()
+            raise browser_lost()
         return None  # type: ignore[return-value]  # nobody uses it here
 
 

@@ -19,8 +19,7 @@ from runners.llm.anthropic_messages import AnthropicMessages
 from runners.llm.base import Delta, Done, LlmCall, LlmSettings, Message, Part, Restarted, ToolSpec
 from runners.llm.gateway import Gateway
 from runners.llm.openai_compatible import OpenAiCompatible
-from runners.llm.stream_events import Closed, Request
-from runners.llm.stream_events import Cut as CutOff
+from runners.llm.stream_events import StreamCut, TurnEnd, TurnRequest
 from tests.support.model_turns import Call, Turn, anthropic_stream, openai_stream
 
 Name = Literal["openai", "anthropic"]
@@ -41,7 +40,7 @@ CLOSED: dict[Name, int] = {
 }
 
 
-class Cut(httpx2.AsyncByteStream):
+class TruncatedStream(httpx2.AsyncByteStream):
     """So many bytes of an answer, then nothing, or an error."""
 
     def __init__(self, data: bytes, *, cleanly: bool) -> None:
@@ -58,7 +57,7 @@ class Recorded(httpx2.AsyncBaseTransport):
     """Answers each request with the next of some cut answers."""
 
     def __init__(self) -> None:
-        self.answers: list[Cut] = []
+        self.answers: list[TruncatedStream] = []
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         headers = {"content-type": "text/event-stream"}
@@ -75,12 +74,12 @@ class Scene:
         self._provider = kind(settings, httpx2.AsyncClient(transport=self._transport))
         self._gateway = Gateway(settings, lambda _: self._provider)
 
-    async def try_once(self, at: int, *, cleanly: bool) -> list[Delta | Closed]:
+    async def try_once(self, at: int, *, cleanly: bool) -> list[Delta | TurnEnd]:
         """Return what comes of one try at the turn that is cut there: the library reads the stream,
         of a request that was not made, which would cost more than all else.
         """
         answer = httpx2.Response(
-            200, request=REQUEST, stream=Cut(RECORDED[self.name][:at], cleanly=cleanly)
+            200, request=REQUEST, stream=TruncatedStream(RECORDED[self.name][:at], cleanly=cleanly)
         )
         kind: Any = openai.AsyncStream if self.name == "openai" else anthropic.AsyncStream
         chunk: Any = object if self.name == "openai" else RawMessageStreamEvent
@@ -93,8 +92,8 @@ class Scene:
             client.post = asked
         else:
             client.messages.create = asked
-        heard: list[Delta | Closed] = []
-        with suppress(CutOff):
+        heard: list[Delta | TurnEnd] = []
+        with suppress(StreamCut):
             async for signal in self._provider.turn(ASKED):
                 heard.append(signal)
         return heard
@@ -104,17 +103,17 @@ class Scene:
         again.
         """
         whole = RECORDED[self.name]
-        self._transport.answers = [Cut(whole[:at], cleanly=cleanly), Cut(whole, cleanly=True)]
+        self._transport.answers = [TruncatedStream(whole[:at], cleanly=cleanly), TruncatedStream(whole, cleanly=True)]
         chat = self._gateway.stream_chat(messages=ASKED.messages, tools=ASKED.tools)
         return [part async for part in chat]
 
 
 def calls_of(heard: Sequence[LlmCall]) -> list[tuple[str, object, str]]:
     """Return calls as they would be made."""
-    return [(call.name, call.arguments, call.broken) for call in heard]
+    return [(call.name, call.arguments, call.problem) for call in heard]
 
 
-ASKED = Request([Message("user", "Go on.")], [ToolSpec("read_file", "Read.", {"type": "object"})])
+ASKED = TurnRequest([Message("user", "Go on.")], [ToolSpec("read_file", "Read.", {"type": "object"})])
 REQUEST = httpx2.Request("POST", "http://model.test/v1")
 WANTED = [(call.name, call.arguments, "") for call in CALLS]
 
@@ -127,7 +126,7 @@ def test_no_call_comes_of_a_turn_cut_at_any_byte_before_it_closed(name: Name) ->
         for at in range(len(RECORDED[name]) + 1):
             # An end that looks like one is what could be taken for one; the other is an error.
             heard = await scene.try_once(at, cleanly=at % 8 > 0)
-            closed = [signal for signal in heard if isinstance(signal, Closed)]
+            closed = [signal for signal in heard if isinstance(signal, TurnEnd)]
             assert len(closed) == (at >= CLOSED[name]), at
             assert not closed or calls_of(closed[0].calls) == WANTED, at
 

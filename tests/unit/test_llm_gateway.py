@@ -77,7 +77,7 @@ def test_words_come_piece_by_piece_and_add_up(model: ModelServer, settings: LlmS
 def test_calls_come_whole_behind_the_words(model: ModelServer, settings: LlmSettings) -> None:
     model.script = [Turn("So:", [Call("read_file", {"path": "ü", "n": 1.5}), Call("list_files")])]
     calls = [part for part in hear(settings) if isinstance(part, LlmCall)]
-    assert [(call.name, call.arguments, call.broken) for call in calls] == [
+    assert [(call.name, call.arguments, call.problem) for call in calls] == [
         ("read_file", {"path": "ü", "n": 1.5}, ""),
         ("list_files", {}, ""),
     ]
@@ -125,7 +125,7 @@ def test_broken_arguments_are_told_and_empty(
 ) -> None:
     model.script = [Turn("", [Call("read_file", arguments)])]
     calls = [part for part in hear(settings) if isinstance(part, LlmCall)]
-    assert [(call.arguments, told in call.broken) for call in calls] == [({}, True)]
+    assert [(call.arguments, told in call.problem) for call in calls] == [({}, True)]
 
 
 def test_of_two_calls_under_one_id_only_the_first_counts(
@@ -133,9 +133,9 @@ def test_of_two_calls_under_one_id_only_the_first_counts(
 ) -> None:
     model.script = [Turn("", [Call("read_file", {"a": 1}, "x"), Call("read_file", {"a": 1}, "x")])]
     first, second = [part for part in hear(settings) if isinstance(part, LlmCall)]
-    assert (first.tool_call_id, first.broken) == ("x", "")
+    assert (first.tool_call_id, first.problem) == ("x", "")
     assert second.tool_call_id != "x"
-    assert "not made" in second.broken
+    assert "not made" in second.problem
 
 
 def test_an_answer_that_was_too_long_says_so(model: ModelServer, settings: LlmSettings) -> None:

@@ -107,7 +107,7 @@ def test_of_very_many_calls_the_first_are_made_and_the_rest_told(
 ) -> None:
     model.script = [Turn("", [Call("read_file", {"n": n}, f"c{n}") for n in range(200)], piece=99)]
     calls = calls_of(hear(settings))
-    assert [call.broken == "" for call in calls] == [n < MAX_CALLS for n in range(200)]
+    assert [call.problem == "" for call in calls] == [n < MAX_CALLS for n in range(200)]
     assert len(model.asked) == 1
 
 
@@ -125,7 +125,7 @@ def test_calls_of_a_server_that_does_not_number_them_are_told_apart(
     junk = chunk(whole_call("a", "1", **index), whole_call("b", "2", **index))
     model.script = [Turn("", junk=junk, stop="stop", says_usage=False)]
     heard = hear(local(model))
-    made = [(call.tool_call_id, call.arguments, call.broken) for call in calls_of(heard)]
+    made = [(call.tool_call_id, call.arguments, call.problem) for call in calls_of(heard)]
     assert made == [("a", {"path": "1"}, ""), ("b", {"path": "2"}, "")]
     assert (done(heard).stop, model.asked[0].headers["authorization"]) == (
         "tool_calls",

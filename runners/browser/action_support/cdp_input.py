@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 from runners.actions.errors import CdpLost
 from runners.browser.action_support.keys import NAMED, Key, keyboard
 from runners.browser.errors import browser_errors
-from runners.browser.interaction.input_device import Stays, go_on, is_typed
+from runners.browser.interaction.input_device import (
+    DocumentCheck,
+    is_typed,
+    require_current_document,
+)
 from runners.browser.session.tab import Tab
 from runners.errors import PageCrashed
 
@@ -35,7 +39,7 @@ class NotDispatched(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class CdpFingers:
+class CdpInput:
     """A mouse and a keyboard at the end of a line to the page.
 
     Each deed raises NotDispatched where nothing of it was done, and CdpLost or PageCrashed, with
@@ -45,11 +49,11 @@ class CdpFingers:
     tab: Tab
     line: CDPSession
 
-    async def press(self, x: float, y: float, stays: Stays) -> None:
+    async def press(self, x: float, y: float, stays: DocumentCheck) -> None:
         """Press the left button."""
         at = {"x": x, "y": y, "button": "left", "clickCount": 1}
         await self._try((MOUSE, {"type": "mouseMoved", "x": x, "y": y}))
-        go_on(stays)
+        require_current_document(stays)
         await self._send(
             [
                 (MOUSE, {"type": "mousePressed", "buttons": 1, **at}),
@@ -57,20 +61,20 @@ class CdpFingers:
             ]
         )
 
-    async def write(self, text: str, stays: Stays) -> None:
+    async def write(self, text: str, stays: DocumentCheck) -> None:
         """Write a text: what a keyboard has by its keys, the rest as an input method commits it."""
         await self._try(NOTHING)
         begun = False
         pasted: list[Message] = [(INSERT, {"text": text})]
         for messages in _bursts(text) if is_typed(text) else [pasted]:
-            go_on(stays, begun=begun)
+            require_current_document(stays, begun=begun)
             begun = True
             await self._send(messages)
 
-    async def strike(self, key: str, stays: Stays) -> None:
+    async def press_key(self, key: str, stays: DocumentCheck) -> None:
         """Press one key."""
         await self._try(NOTHING)
-        go_on(stays)
+        require_current_document(stays)
         await self._send(list(_struck(NAMED[key])))
 
     async def _try(self, message: Message) -> None:

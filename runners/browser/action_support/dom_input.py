@@ -8,7 +8,7 @@ import contextlib
 from dataclasses import dataclass
 
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.input_device import Stays
+from runners.browser.interaction.input_device import DocumentCheck
 from runners.browser.interaction.locator import ask
 from runners.browser.session.tab import Tab
 
@@ -16,20 +16,20 @@ DEED_SECONDS = 10.0  # at most; a hand has its own, shorter time
 
 
 @dataclass(frozen=True, slots=True)
-class DomFingers:
+class DomInput:
     """Acts on the element that was aimed at last, wherever it is: no other document has one."""
 
     tab: Tab
 
-    async def press(self, x: float, y: float, stays: Stays) -> None:
+    async def press(self, x: float, y: float, stays: DocumentCheck) -> None:
         """Click the element."""
         await self._do("domClick")
 
-    async def write(self, text: str, stays: Stays) -> None:
+    async def write(self, text: str, stays: DocumentCheck) -> None:
         """Put a text into the field."""
         await self._do("domWrite", text)
 
-    async def strike(self, key: str, stays: Stays) -> None:
+    async def press_key(self, key: str, stays: DocumentCheck) -> None:
         """Empty the field, or submit what it belongs to."""
         if key == "Enter":
             await self._do("domEnter")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from runners.browser.action_support.shadow_dom import pierce
+from runners.browser.action_support.shadow_dom import expose_closed_roots
 from runners.browser.action_support.task_tab import TaskTab
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import ask
@@ -16,7 +16,7 @@ ROUNDS = 8  # a closed shadow root may hold another; a page may go on to another
 PIERCE_SECONDS = 5.0
 
 
-async def elements_of(
+async def index_elements(
     task: TaskTab, ctx: ToolContext, *, how: Literal["mark", "scan"], scope: str, attribute: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the elements, and warnings; with `mark` each is given its number, also on the page.
@@ -33,7 +33,7 @@ async def elements_of(
             if not answer["apart"]:
                 task.next_click_id = max(task.next_click_id, answer["next"])
                 return answer["elements"], _left_out(answer["left"])
-            await pierce(task.tab, seconds=min(PIERCE_SECONDS, seconds))
+            await expose_closed_roots(task.tab, seconds=min(PIERCE_SECONDS, seconds))
         except ContextLost:
             continue
         except TimeoutError:

@@ -13,7 +13,7 @@ from runners.browser.action_support.cdp_input import CdpInput, NotDispatched
 from runners.browser.action_support.dom_input import DomInput
 from runners.browser.action_support.task_tab import TaskTab, check_frames, check_page_address
 from runners.browser.interaction.input_device import InputDevice
-from runners.browser.interaction.interact import Interactor
+from runners.browser.interaction.interactor import Interactor
 from runners.browser.interaction.run_tab import interactor_for
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
@@ -34,12 +34,14 @@ async def with_input_strategy(
         ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed: as the hand.
     """
 
-    def permit(url: str) -> None:
+    def check_url(url: str) -> None:
         check_page_address(url, ctx)
         check_frames(task.tab)
 
     def hand(device: InputDevice) -> Interactor:
-        return interactor_for(task.tab, ctx, timeout_ms=looking_ms, device=device, permit=permit)
+        return interactor_for(
+            task.tab, ctx, timeout_ms=looking_ms, device=device, check_url=check_url
+        )
 
     try:
         if not by_cdp:

@@ -13,7 +13,7 @@ from runners.errors import NavigationFailed, NavigationTimeout
 EMPTY_ANSWER = "ERR_HTTP_RESPONSE_CODE_FAILURE"
 
 
-async def open_in(tab: Tab, url: str, *, until: float) -> tuple[str, list[str]]:
+async def open_address(tab: Tab, url: str, *, until: float) -> tuple[str, list[str]]:
     """Open an address, wait until its document is parsed, at most until a `time.monotonic()`, and
     return its title, and warnings.
 
@@ -22,25 +22,25 @@ async def open_in(tab: Tab, url: str, *, until: float) -> tuple[str, list[str]]:
             ToolFailed: as `Tab.go`.
     """
     try:
-        await tab.go(url, seconds=_left(until))
+        await tab.navigate(url, seconds=_left(until))
     except NavigationFailed as failure:
         if failure.details.get("netError") != EMPTY_ANSWER:
             raise
         status = await tab.status_of(url, seconds=_left(until))
         return "", [f"The server answered with HTTP status {status} and an empty page."]
     try:
-        told = await arrival(tab, wholly=False, until=until)
+        told = await wait_for_document(tab, wholly=False, until=until)
     except NavigationTimeout:
         await tab.stop_loading()
         raise
-    blocked = await tab.blocked()
-    tab.settle()
+    blocked = await tab.blocked_warnings()
+    tab.mark_settled()
     status = told["status"] or 200
     said = [f"The server answered with HTTP status {status}."] if status >= 400 else []
     return " ".join(str(told["title"]).split()), said + blocked
 
 
-async def arrival(tab: Tab, *, wholly: bool, until: float) -> dict[str, Any]:
+async def wait_for_document(tab: Tab, *, wholly: bool, until: float) -> dict[str, Any]:
     """Wait until the tab's document is parsed, or loaded `wholly`; return its title and status.
 
     Raises:
@@ -49,7 +49,7 @@ async def arrival(tab: Tab, *, wholly: bool, until: float) -> dict[str, Any]:
     """
     while True:
         try:
-            text = await tab.arrive(wholly, lambda: until - time.monotonic())
+            text = await tab.wait_for_document(wholly, lambda: until - time.monotonic())
         except ContextLost:
             continue
         except TimeoutError:

@@ -15,7 +15,7 @@ GROUP = "apart"
 _KEEP = "function (root) { (globalThis.continuityClosed ??= new WeakMap()).set(this, root); }"
 
 
-async def pierce(tab: Tab, *, seconds: float) -> None:
+async def expose_closed_roots(tab: Tab, *, seconds: float) -> None:
     """Keep the closed roots of the elements in `continuityApart` (page/index.js) for later calls.
 
     Raises:
@@ -39,7 +39,7 @@ async def pierce(tab: Tab, *, seconds: float) -> None:
         with contextlib.suppress(*browser_errors()):
             await work()
 
-    await tab.handle(work_if_there(), seconds=seconds)
+    await tab.perform(work_if_there(), seconds=seconds)
 
 
 async def _keep_root(tab: Tab, host: str, world: int) -> None:

@@ -18,7 +18,7 @@ from runners.actions.errors import (
 )
 from runners.actions.own_pages import refuse_own_page
 from runners.browser.errors import browser_errors
-from runners.browser.interaction.navigation import GRACE_SECONDS, next_document
+from runners.browser.interaction.page_reader import GRACE_SECONDS, wait_for_next_document
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.session.tab import Tab
 from runners.errors import PageCrashed
@@ -61,7 +61,7 @@ class TaskTab:
         if self._line is None:
             opening = self.tab.page.context.new_cdp_session(self.tab.page)
             try:
-                self._line = await self.tab.handle(_opened(opening), seconds=ATTACH_SECONDS)
+                self._line = await self.tab.perform(_opened(opening), seconds=ATTACH_SECONDS)
             except TimeoutError:
                 raise CdpUnavailable("The browser did not attach to the tab in time.") from None
         return self._line
@@ -70,14 +70,14 @@ class TaskTab:
         """Forget the line; the next input asks for another one."""
         self._line = None
 
-    async def settle(self, until: float) -> None:
+    async def wait_for_navigation(self, until: float) -> None:
         """Wait for the document that the last input asked for, if it did (`time.monotonic()`).
 
         Raises:
             NavigationTimeout, PageCrashed: as `next_document`.
         """
         if self.tab.is_leaving or time.monotonic() < self.touched_at + GRACE_SECONDS:
-            await next_document(self.tab, until)
+            await wait_for_next_document(self.tab, until)
 
     async def close(self) -> None:
         """Forget the line; it ends with its page."""
@@ -94,9 +94,9 @@ async def _opened(opening: object) -> CDPSession:
         raise CdpUnavailable("The browser does not attach to the tab.") from None
 
 
-def known_task_tab(session: BrowserSession | None) -> TaskTab | None:
+def current_task_tab(session: BrowserSession | None) -> TaskTab | None:
     """Return the session's task tab, if it has one that lives."""
-    kept = None if session is None else session.belongings.get(TASK_TAB)
+    kept = None if session is None else session.resources.get(TASK_TAB)
     return kept if isinstance(kept, TaskTab) and kept.tab.is_alive else None
 
 
@@ -114,28 +114,28 @@ async def task_tab(
         NavigationTimeout: That document does not arrive.
     """
     session = ctx.browser
-    kept = None if session is None else session.belongings.get(TASK_TAB)
+    kept = None if session is None else session.resources.get(TASK_TAB)
     if isinstance(kept, TaskTab) and kept.tab_id != tab_id:
         raise InvalidTaskTab(
             f"The tab {tab_id} is not this task's.", details={"taskTabId": kept.tab_id}
         )
-    task = known_task_tab(session)
+    task = current_task_tab(session)
     if session is None or task is None:
         raise TaskTabClosed("The task has no tab any more.", details={"tabId": tab_id})
-    with lost_page_told(task):
+    with lost_page_as_closed_tab(task):
         # Another run of the same task goes on with it.
-        async with session.kept_tab(fresh=True) as tab:
+        async with session.run_tab(fresh=True) as tab:
             if tab is not task.tab:
                 raise PageCrashed("The task's tab is gone.")
             if settled:
-                await task.settle(ctx.deadline - RESERVE_SECONDS)
-            check_place(tab.page.url, ctx)
+                await task.wait_for_navigation(ctx.deadline - RESERVE_SECONDS)
+            check_page_address(tab.page.url, ctx)
             check_frames(tab)
             yield task
 
 
 @contextlib.contextmanager
-def lost_page_told(task: TaskTab) -> Iterator[None]:
+def lost_page_as_closed_tab(task: TaskTab) -> Iterator[None]:
     """Tell a page that is lost inside as the task's tab that was closed."""
     try:
         yield
@@ -146,7 +146,7 @@ def lost_page_told(task: TaskTab) -> Iterator[None]:
         ) from None
 
 
-def notices_of(task: TaskTab, ctx: ToolContext) -> list[str]:
+def page_notices(task: TaskTab, ctx: ToolContext) -> list[str]:
     """Return warnings of what the page did by itself since somebody was told of it last."""
     return [ctx.mask(notice) for notice in task.tab.take_notices()]
 
@@ -161,7 +161,7 @@ def check_frames(tab: Tab) -> None:
         refuse_own_page(frame.url)
 
 
-def check_place(url: str, ctx: ToolContext) -> None:
+def check_page_address(url: str, ctx: ToolContext) -> None:
     """Make sure that agents act on this page, and this caller may look at it.
 
     Raises:

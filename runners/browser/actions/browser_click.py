@@ -9,9 +9,9 @@ from runners.actions.catalogue import CLICK
 from runners.actions.parameters import BrowserClick
 from runners.actions.registration import action
 from runners.actions.results import Clicked
-from runners.browser.action_support.input_strategy import by_strategy
-from runners.browser.action_support.task_tab import notices_of, task_tab
-from runners.browser.vocabulary import Pointed
+from runners.browser.action_support.input_strategy import with_input_strategy
+from runners.browser.action_support.task_tab import page_notices, task_tab
+from runners.browser.parameters import ElementReference
 from runners.tools.base import ToolContext
 
 LOOKING_MS = 2000
@@ -28,14 +28,14 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
     input cannot be had: `warnings` say so. Fails with ELEMENT_NOT_FOUND when the element is gone,
     covered or disabled; details.effect tells whether anything was clicked when it fails otherwise.
     """
-    meant = Pointed.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    meant = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     async with task_tab(ctx, args.tab_id) as task:
-        _, by_cdp, warnings = await by_strategy(
+        _, by_cdp, warnings = await with_input_strategy(
             task,
             ctx,
             lambda hand: hand.press(meant),
             by_cdp=args.strategy == "cdp_mouse",
             looking_ms=LOOKING_MS,
         )
-        warnings += notices_of(task, ctx)
+        warnings += page_notices(task, ctx)
     return Clicked(strategy="cdp_mouse" if by_cdp else "dom_click", warnings=warnings).as_output()

@@ -9,8 +9,8 @@ from runners.actions.catalogue import DOM_INDEX
 from runners.actions.parameters import BrowserDomIndex
 from runners.actions.registration import action
 from runners.actions.results import DomIndex
-from runners.browser.action_support.element_index import elements_of
-from runners.browser.action_support.task_tab import check_place, task_tab
+from runners.browser.action_support.element_index import index_elements
+from runners.browser.action_support.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 
@@ -22,8 +22,8 @@ async def browser_dom_index(args: BrowserDomIndex, ctx: ToolContext) -> Mapping[
     other element ever gets it.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
-        elements, warnings = await elements_of(
+        elements, warnings = await index_elements(
             task, ctx, how="mark", scope=args.scope, attribute=args.assign_attr
         )
-        check_place(task.tab.page.url, ctx)
+        check_page_address(task.tab.page.url, ctx)
         return DomIndex.model_validate({"elements": elements, "warnings": warnings}).as_output()

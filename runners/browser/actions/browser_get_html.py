@@ -8,9 +8,9 @@ from typing import Any
 from runners.actions.catalogue import GET_HTML
 from runners.actions.parameters import BrowserGetHtml
 from runners.actions.registration import action
-from runners.actions.results import HtmlKept
+from runners.actions.results import HtmlSaved
 from runners.browser.action_support.artifacts import MAX_BYTES, keep, too_large
-from runners.browser.action_support.task_tab import TaskTab, check_place, task_tab
+from runners.browser.action_support.task_tab import TaskTab, check_page_address, task_tab
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import ask
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
@@ -28,11 +28,11 @@ async def browser_get_html(args: BrowserGetHtml, ctx: ToolContext) -> Mapping[st
     async with task_tab(ctx, args.tab_id, settled=True) as task:
         markup = await _markup(task, args.xpath, ctx)
         url = task.tab.page.url
-        check_place(url, ctx)
+        check_page_address(url, ctx)
         artifact_id = await keep(
             ctx, markup.encode(), name="page.html", mime_type="text/html", kind="file"
         )
-        return HtmlKept(artifactId=artifact_id, url=url).as_output()
+        return HtmlSaved(artifactId=artifact_id, url=url).as_output()
 
 
 async def _markup(task: TaskTab, xpath: str | None, ctx: ToolContext) -> str:

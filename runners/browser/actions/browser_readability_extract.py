@@ -9,20 +9,20 @@ from pydantic import Field
 
 from runners.actions.catalogue import READABILITY
 from runners.actions.parameters import BrowserReadabilityExtract
-from runners.actions.readability import AT_MOST, goes_inline
+from runners.actions.readability import TEXT_LIMIT_BYTES, is_inline
 from runners.actions.registration import action
 from runners.actions.results import PageText
 from runners.browser.action_support.artifacts import keep
-from runners.browser.action_support.task_tab import check_place, task_tab
-from runners.browser.interaction.navigation import Reading
-from runners.browser.vocabulary import ExtractOptions
+from runners.browser.action_support.task_tab import check_page_address, task_tab
+from runners.browser.interaction.page_reader import PageReader
+from runners.browser.parameters import ExtractOptions
 from runners.tools.base import ToolContext, Whole
 
 
 class WholeText(ExtractOptions):
     """All the text that may be handed out, and one character more."""
 
-    max_content_length: Whole = Field(default=AT_MOST + 1, alias="maxContentLength")
+    max_content_length: Whole = Field(default=TEXT_LIMIT_BYTES + 1, alias="maxContentLength")
 
 
 WHOLE_TEXT = WholeText.model_validate({"pageInfo": False})
@@ -37,15 +37,15 @@ async def browser_readability_extract(
     the action fails with READABILITY_TOO_LARGE.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
-        page = await Reading(WHOLE_TEXT, None, ctx.deadline, grace=0.0).of_present(task.tab)
-        check_place(page["url"], ctx)
+        page = await PageReader(WHOLE_TEXT, None, ctx.deadline, grace=0.0).of_present(task.tab)
+        check_page_address(page["url"], ctx)
         markdown = markdown_of(page["content"]["sections"])
         data = markdown.encode()
         is_cut = page["content"]["truncated"]
         told = PageText(
             title=page["title"] or None, contentLengthBytes=len(data), warnings=page["warnings"]
         )
-        if goes_inline(AT_MOST + 1 if is_cut else len(data)):
+        if is_inline(TEXT_LIMIT_BYTES + 1 if is_cut else len(data)):
             return told.model_copy(update={"markdown": markdown}).as_output()
         artifact_id = await keep(ctx, data, name="page.md", mime_type="text/markdown", kind="file")
         kept = {"artifact_id": artifact_id, "truncated": True}

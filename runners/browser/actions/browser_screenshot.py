@@ -10,12 +10,12 @@ from typing import Any
 from runners.actions.catalogue import SCREENSHOT
 from runners.actions.parameters import BrowserScreenshot
 from runners.actions.registration import action
-from runners.actions.results import Pictured
+from runners.actions.results import ScreenshotTaken
 from runners.browser.action_support.artifacts import keep
-from runners.browser.action_support.task_tab import check_place, task_tab
-from runners.browser.errors import ContextLost, browser_errors, browser_is_gone
+from runners.browser.action_support.task_tab import check_page_address, task_tab
+from runners.browser.errors import ContextLost, browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
-from runners.browser.interaction.screenshot import picture_of
+from runners.browser.interaction.screenshot import take_screenshot
 from runners.browser.session.tab import Tab
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
@@ -33,18 +33,18 @@ async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mappi
         end = time.monotonic() + ctx.seconds_left() - RESERVE_SECONDS
         try:
             height, warnings = await _height(task.tab, end) if args.full_page else (None, [])
-            data = await picture_of(task.tab, seconds=_left(end), height=height)
+            data = await take_screenshot(task.tab, seconds=_left(end), height=height)
         except (ContextLost, TimeoutError):
             raise NavigationTimeout(
                 "The page did not hold still for a picture.", details={"url": task.tab.page.url}
             ) from None
         url = task.tab.page.url
-        check_place(url, ctx)
-        width, height_px = sides_of(data)
+        check_page_address(url, ctx)
+        width, height_px = jpeg_size(data)
         artifact_id = await keep(
             ctx, data, name="screenshot.jpg", mime_type="image/jpeg", kind="screenshot"
         )
-        return Pictured(
+        return ScreenshotTaken(
             artifactId=artifact_id, url=url, width=width, height=height_px, warnings=warnings
         ).as_output()
 
@@ -53,11 +53,11 @@ async def _height(tab: Tab, end: float) -> tuple[float, list[str]]:
     """Return the height of the page as far as it is pictured, and a warning if that is less."""
     try:
         asking = tab.line.send("Page.getLayoutMetrics")
-        told = await tab.handle(asking, seconds=_left(end))
+        told = await tab.perform(asking, seconds=_left(end))
     except TimeoutError:
         raise
     except browser_errors():
-        raise browser_is_gone() from None
+        raise browser_lost() from None
     height = max(1.0, float(told["cssContentSize"]["height"]))
     cut = [f"The picture ends at {HIGHEST} of {round(height)} pixels."] if height > HIGHEST else []
     return min(height, HIGHEST), cut
@@ -67,7 +67,7 @@ def _left(end: float) -> float:
     return max(0.1, end - time.monotonic())
 
 
-def sides_of(jpeg: bytes) -> tuple[int, int]:
+def jpeg_size(jpeg: bytes) -> tuple[int, int]:
     """Return width and height of a JPEG in pixels."""
     at = 2
     while at < len(jpeg):

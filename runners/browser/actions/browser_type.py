@@ -9,10 +9,10 @@ from runners.actions.catalogue import TYPE
 from runners.actions.parameters import BrowserType
 from runners.actions.registration import action
 from runners.actions.results import Typed
-from runners.browser.action_support.input_strategy import by_strategy
-from runners.browser.action_support.task_tab import notices_of, task_tab
-from runners.browser.interaction.interact import Hand
-from runners.browser.vocabulary import Pointed
+from runners.browser.action_support.input_strategy import with_input_strategy
+from runners.browser.action_support.task_tab import page_notices, task_tab
+from runners.browser.interaction.interactor import Interactor
+from runners.browser.parameters import ElementReference
 from runners.errors import ElementNotFound, PageCrashed
 from runners.tools.base import ToolContext
 
@@ -30,14 +30,14 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
     dom_input, the field takes no keys, or real input cannot be had: `warnings` say so. A page that
     makes something else of the text is named in `warnings`.
     """
-    meant = Pointed.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    meant = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     is_secret = ctx.mask(args.text) != args.text
 
-    async def write(hand: Hand) -> tuple[str, list[str]]:
+    async def write(hand: Interactor) -> tuple[str, list[str]]:
         try:
             aimed, warnings = await hand.fill(meant, args.text, is_secret=is_secret)
             if args.submit:
-                await hand.strike("Enter", aimed)
+                await hand.press_key("Enter", aimed)
         except PageCrashed as lost:
             if hand.tab.is_alive:
                 return "text", [_went_on(lost, str(meant))]
@@ -45,10 +45,10 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         return aimed.way, warnings
 
     async with task_tab(ctx, args.tab_id) as task:
-        (way, told), by_cdp, warnings = await by_strategy(
+        (way, told), by_cdp, warnings = await with_input_strategy(
             task, ctx, write, by_cdp=args.strategy == "cdp_key", looking_ms=LOOKING_MS
         )
-        warnings += [ctx.mask(one) for one in told] + notices_of(task, ctx)
+        warnings += [ctx.mask(one) for one in told] + page_notices(task, ctx)
     by_keys = by_cdp and way not in BY_SCRIPT
     return Typed(strategy="cdp_key" if by_keys else "dom_input", warnings=warnings).as_output()
 

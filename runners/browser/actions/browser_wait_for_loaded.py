@@ -9,9 +9,9 @@ from typing import Any
 from runners.actions.catalogue import WAIT_FOR_LOADED
 from runners.actions.parameters import BrowserWaitForLoaded
 from runners.actions.registration import action
-from runners.actions.results import Loaded
-from runners.browser.action_support.page_ready import arrival
-from runners.browser.action_support.task_tab import notices_of, task_tab
+from runners.actions.results import PageLoaded
+from runners.browser.action_support.page_ready import wait_for_document
+from runners.browser.action_support.task_tab import page_notices, task_tab
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.tools.base import ToolContext
 
@@ -29,10 +29,10 @@ async def browser_wait_for_loaded(
     async with task_tab(ctx, args.tab_id) as task:
         seconds = min(args.timeout_ms / 1000, max(0.1, ctx.seconds_left() - RESERVE_SECONDS))
         end = time.monotonic() + seconds
-        await task.settle(end)
-        await arrival(task.tab, wholly=True, until=end)
-        task.tab.settle()
-        warnings = notices_of(task, ctx)
+        await task.wait_for_navigation(end)
+        await wait_for_document(task.tab, wholly=True, until=end)
+        task.tab.mark_settled()
+        warnings = page_notices(task, ctx)
         if task.tab.page.url.startswith(ERROR_PAGE):
             warnings.append(NOT_OPENED)
-    return Loaded(warnings=warnings).as_output()
+    return PageLoaded(warnings=warnings).as_output()

@@ -9,8 +9,8 @@ from runners.actions.catalogue import XPATH_SCAN
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserXpathScan
 from runners.actions.registration import action
 from runners.actions.results import XpathScan
-from runners.browser.action_support.element_index import elements_of
-from runners.browser.action_support.task_tab import check_place, task_tab
+from runners.browser.action_support.element_index import index_elements
+from runners.browser.action_support.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 
@@ -21,8 +21,8 @@ async def browser_xpath_scan(args: BrowserXpathScan, ctx: ToolContext) -> Mappin
     browser_dom_index elsewhere.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
-        elements, warnings = await elements_of(
+        elements, warnings = await index_elements(
             task, ctx, how="scan", scope=args.scope, attribute=CLICK_ATTRIBUTE
         )
-        check_place(task.tab.page.url, ctx)
+        check_page_address(task.tab.page.url, ctx)
         return XpathScan.model_validate({"elements": elements, "warnings": warnings}).as_output()

@@ -12,17 +12,17 @@ from runners.actions.own_pages import refuse_own_page
 from runners.actions.parameters import TaskStart
 from runners.actions.registration import action
 from runners.actions.results import TaskStarted
-from runners.browser.action_support.page_ready import open_in
+from runners.browser.action_support.page_ready import open_address
 from runners.browser.action_support.task_tab import (
     EMPTY_PAGE,
     TASK_TAB,
     TaskTab,
-    check_place,
-    known_task_tab,
-    lost_page_told,
-    notices_of,
+    check_page_address,
+    current_task_tab,
+    lost_page_as_closed_tab,
+    page_notices,
 )
-from runners.browser.errors import browser_errors, browser_is_gone
+from runners.browser.errors import browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.session.session import BrowserSession
 from runners.browser.session.tab import Tab
@@ -49,11 +49,11 @@ async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
     url = None if args.url is None else check_address(args.url, ctx.trust)
     if url is not None:
         refuse_own_page(url)
-    if not (args.reuse_existing_tab and known_task_tab(session)):
-        await session.drop_kept()
-    async with session.kept_tab(fresh=True) as tab:
+    if not (args.reuse_existing_tab and current_task_tab(session)):
+        await session.close_run_tab()
+    async with session.run_tab(fresh=True) as tab:
         task = _task_of(session, tab)
-        with lost_page_told(task):
+        with lost_page_as_closed_tab(task):
             return await _open(task, url, args, ctx)
 
 
@@ -64,11 +64,11 @@ async def _open(
     tab.take_notices()  # those of a page that nobody works on any more
     title, warnings = "", list[str]()
     if url is not None:
-        title, warnings = await open_in(tab, url, until=ctx.deadline - RESERVE_SECONDS)
+        title, warnings = await open_address(tab, url, until=ctx.deadline - RESERVE_SECONDS)
     elif not args.reuse_existing_tab and tab.requested_url:
-        await tab.go(EMPTY_PAGE, seconds=ctx.seconds_left())
-    check_place(tab.page.url, ctx)
-    warnings += notices_of(task, ctx)
+        await tab.navigate(EMPTY_PAGE, seconds=ctx.seconds_left())
+    check_page_address(tab.page.url, ctx)
+    warnings += page_notices(task, ctx)
     if args.group_title is not None:
         warnings.append("This browser has no groups of tabs; groupTitle was not used.")
     started = TaskStarted(
@@ -83,11 +83,11 @@ async def _open(
 
 def _task_of(session: BrowserSession, tab: Tab) -> TaskTab:
     """Return the session's task tab on this tab, made where there is none."""
-    known = known_task_tab(session)
+    known = current_task_tab(session)
     if known is not None and known.tab is tab:
         return known
     made = TaskTab(tab, LEAST_TAB_ID + secrets.randbelow(TAB_IDS))
-    session.belongings[TASK_TAB] = made
+    session.resources[TASK_TAB] = made
     return made
 
 
@@ -95,8 +95,8 @@ async def _window_of(task: TaskTab) -> int:
     if task.window_id is None:
         asking = task.tab.line.send("Browser.getWindowForTarget")
         try:
-            told = await task.tab.handle(asking, seconds=WINDOW_SECONDS)
+            told = await task.tab.perform(asking, seconds=WINDOW_SECONDS)
         except browser_errors():
-            raise browser_is_gone() from None
+            raise browser_lost() from None
         task.window_id = int(told["windowId"])
     return task.window_id

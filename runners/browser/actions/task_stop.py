@@ -19,9 +19,9 @@ async def task_stop(args: TaskStop, ctx: ToolContext) -> Mapping[str, Any]:
     called again. `closeTab` closes it too. Stopping what is stopped already is no failure.
     """
     if ctx.browser is not None:
-        kept = ctx.browser.belongings.pop(TASK_TAB, None)
+        kept = ctx.browser.resources.pop(TASK_TAB, None)
         if kept is not None:
             await kept.close()
         if args.close_tab:
-            await ctx.browser.drop_kept()
+            await ctx.browser.close_run_tab()
     return TaskStopped().as_output()

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.errors import ContextLost
+from runners.browser.parameters import ElementReference, Locator, Purpose
 from runners.browser.session.tab import Tab
-from runners.browser.vocabulary import Locator, Pointed, Purpose
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, ToolFailed
 
-Meant = Locator | Pointed
+ElementLocator = Locator | ElementReference
 ANSWER_SECONDS = 6.0  # for the page's answer beyond the time that it may look
 LOST_SECONDS = 1.0  # for the answer of a document after which another one came: it may get lost
 MAX_DOCUMENTS = 8
@@ -39,7 +39,7 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Aimed:
+class LocatedElement:
     """An element that is in view and can be used.
 
     Attributes:
@@ -61,7 +61,7 @@ class Aimed:
     documents: int
 
 
-async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> dict[str, Any]:
+async def ask(tab: Tab, command: str, args: object = None, *, seconds: float) -> dict[str, Any]:
     """Have the page do one of its deeds (page/enter.js) and return its answer.
 
     Raises:
@@ -78,7 +78,7 @@ async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> d
         return end - time.monotonic()
 
     try:
-        text = await tab.act({"deed": deed, "given": given}, left)
+        text = await tab.act({"command": command, "args": args}, left)
     except TimeoutError:
         if tab.documents != documents:
             raise ContextLost("the page went on, and the answer with it") from None
@@ -86,20 +86,20 @@ async def ask(tab: Tab, deed: str, given: object = None, *, seconds: float) -> d
             "The page did not answer: a script of it hangs.", details={"url": tab.page.url}
         ) from None
     answer: dict[str, Any] = json.loads(text)
-    if "isAnother" in answer:
+    if "isStale" in answer:
         raise ContextLost("the element that was aimed at was in the document before")
     return answer
 
 
 async def aim(
     tab: Tab,
-    locator: Meant | None,
+    locator: ElementLocator | None,
     purpose: Purpose,
     *,
     until: float,
     will_press: bool = False,
     answer_by: float = math.inf,
-) -> Aimed:
+) -> LocatedElement:
     """Wait until an element that fits is there and can be used, at most until `until`
     (`time.monotonic()` seconds); without a locator, until there is a form to submit.
 
@@ -133,9 +133,9 @@ async def aim(
     )
 
 
-def _aimed(answer: Mapping[str, Any], documents: int) -> Aimed:
+def _aimed(answer: Mapping[str, Any], documents: int) -> LocatedElement:
     has_point = answer.get("x") is not None
-    return Aimed(
+    return LocatedElement(
         match=answer["match"],
         point=(float(answer["x"]), float(answer["y"])) if has_point else None,
         way=answer["way"],
@@ -147,10 +147,12 @@ def _aimed(answer: Mapping[str, Any], documents: int) -> Aimed:
 
 
 def _not_found(
-    answer: Mapping[str, Any], locator: Meant | None, purpose: Purpose, tab: Tab
+    answer: Mapping[str, Any], locator: ElementLocator | None, purpose: Purpose, tab: Tab
 ) -> ToolFailed:
     if answer["outcome"] == "bad_selector":
-        language = "an XPath of elements" if isinstance(locator, Pointed) else "a CSS selector"
+        language = (
+            "an XPath of elements" if isinstance(locator, ElementReference) else "a CSS selector"
+        )
         return InvalidTarget(f"{locator} is not {language}.".capitalize())
     reason = answer["reason"]
     meant = str(locator) if locator else "a submit button"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from runners.browser.errors import browser_is_gone
-from runners.browser.interaction.input_device import Fingers
-from runners.browser.interaction.interact import Hand
+from runners.browser.errors import browser_lost
+from runners.browser.interaction.input_device import InputDevice
+from runners.browser.interaction.interactor import Interactor
 from runners.browser.session.tab import Tab
 from runners.network.address import check_address
 from runners.tools.base import ToolContext
@@ -16,7 +16,7 @@ RESERVE_SECONDS = 0.5  # so that the hand itself tells what a press may have don
 
 
 @contextlib.asynccontextmanager
-async def own_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab]:
+async def lease_run_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab]:
     """Lease the run's own tab; `fresh` for who opens an address in it.
 
     Raises:
@@ -24,27 +24,27 @@ async def own_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab
         AddressNotAllowed: The page went where this caller may not look.
     """
     if ctx.browser is None:
-        raise browser_is_gone()
-    async with ctx.browser.kept_tab(fresh=fresh) as tab:
+        raise browser_lost()
+    async with ctx.browser.run_tab(fresh=fresh) as tab:
         if not fresh and ctx.trust != "local":
             check_address(tab.page.url, ctx.trust)
         yield tab
 
 
-def hand_on(
+def interactor_for(
     tab: Tab,
     ctx: ToolContext,
     *,
     timeout_ms: int,
-    fingers: Fingers | None = None,
-    permit: Callable[[str], None] = lambda url: None,
-) -> Hand:
+    device: InputDevice | None = None,
+    check_url: Callable[[str], None] = lambda url: None,
+) -> Interactor:
     """Return the hand that works on the tab and looks for elements for so long at most."""
     end = ctx.deadline - RESERVE_SECONDS
-    return Hand(
+    return Interactor(
         tab,
-        patience=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
+        locate_until=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
         deadline=end,
-        fingers=fingers,
-        permit=permit,
+        device=device,
+        check_url=check_url,
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runners.browser.errors import ContextLost
-from runners.browser.page_scripts import cover_script, showing_script
+from runners.browser.page_scripts import cover_script, visible_text_script
 from runners.browser.session.tab import Picture, Tab
 from runners.errors import ToolFailed
 
@@ -19,7 +19,7 @@ COVER_SECONDS = 2.0
 FAILURE_SECONDS = 5.0
 
 
-async def picture_of(
+async def take_screenshot(
     tab: Tab, *, seconds: float, picture: Picture = "jpeg", height: float | None = None
 ) -> bytes:
     """Return the visible part of the tab's page as JPEG (quality 60) or PNG, or the page down to a
@@ -42,7 +42,7 @@ async def picture_of(
                 await tab.call(cover_script(), False, left)
 
 
-async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | None:
+async def save_screenshot(ctx: ToolContext, *, url: str | None = None) -> str | None:
     """Save a picture as an artifact and return its id: of the run's tab that was used last, or of
     the one that was asked for `url`.
 
@@ -50,7 +50,7 @@ async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | Non
     None where there is no such page any more, it does not paint, or it still shows a secret, which
     nothing covers.
     """
-    tabs = [] if ctx.browser is None else ctx.browser.own_tabs()
+    tabs = [] if ctx.browser is None else ctx.browser.tabs_of_run()
     usable = (tab for tab in tabs if tab.is_usable)
     tab = next((tab for tab in usable if url is None or tab.requested_url == url), None)
     if tab is None:
@@ -62,7 +62,7 @@ async def keep_picture(ctx: ToolContext, *, url: str | None = None) -> str | Non
     try:
         if not await _hide_secrets(tab, ctx.mask, left):
             return None
-        data = await picture_of(tab, seconds=left())
+        data = await take_screenshot(tab, seconds=left())
     except (ContextLost, TimeoutError, ToolFailed):
         return None
     return await ctx.save_artifact(
@@ -76,8 +76,8 @@ async def _hide_secrets(tab: Tab, mask: Callable[[str], str], left: Callable[[],
     def is_secret(text: str) -> bool:
         return mask(text) != text
 
-    shown = await tab.call(showing_script(), [], left)
+    shown = await tab.call(visible_text_script(), [], left)
     secret = [at for at, text in enumerate(shown["fields"]) if is_secret(text)]
     if secret:
-        shown = await tab.call(showing_script(), secret, left)
+        shown = await tab.call(visible_text_script(), secret, left)
     return not any(map(is_secret, (*shown["fields"], *shown["texts"])))

@@ -55,12 +55,12 @@ async def _send(tab: Tab, line: CDPSession, events: Sequence[Event]) -> None:
         await asyncio.gather(*sending)
 
     with contextlib.suppress(TimeoutError):
-        await tab.handle(all_sent(), seconds=TAKES_SECONDS)
+        await tab.perform(all_sent(), seconds=TAKES_SECONDS)
 
 
 async def _go(tab: Tab, line: CDPSession, to: str, trust: TrustLevel) -> None:
     with contextlib.suppress(TimeoutError):
-        await tab.handle(_gone(line, to, trust), seconds=TAKES_SECONDS * 5)
+        await tab.perform(_gone(line, to, trust), seconds=TAKES_SECONDS * 5)
 
 
 async def _gone(line: CDPSession, to: str, trust: TrustLevel) -> None:

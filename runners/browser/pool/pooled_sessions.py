@@ -32,7 +32,7 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class Lent:
+class CheckedOutSession:
     """A session in the hands of one run.
 
     Attributes:
@@ -43,13 +43,13 @@ class Lent:
     restored: bool
 
 
-class KeptSessions:
+class SessionPool:
     """The open sessions of this process by their ids."""
 
     def __init__(self) -> None:
         self._open: dict[str, _Kept] = {}
 
-    async def lend(
+    async def check_out(
         self,
         session_id: str,
         *,
@@ -58,7 +58,7 @@ class KeptSessions:
         trust: TrustLevel,
         max_tabs: int,
         storage: Mapping[str, Any] | None,
-    ) -> Lent:
+    ) -> CheckedOutSession:
         """Give a session to a run: as it is open here, or opened with `storage`.
 
         A run that was canceled may still be at its last breath in it: that is waited for.
@@ -79,9 +79,9 @@ class KeptSessions:
                 break
             kept.lent.release()  # it was dropped while its run ended
         kept.session.run_id = run_id
-        return Lent(kept.session, restored)
+        return CheckedOutSession(kept.session, restored)
 
-    async def give_back(self, session_id: str, lent: Lent) -> None:
+    async def check_in(self, session_id: str, lent: CheckedOutSession) -> None:
         """Take a session back from its run; it stays open, and what was recorded of the run is
         dropped.
         """
@@ -120,11 +120,11 @@ class KeptSessions:
             await kept.session.close()
 
 
-_kept: dict[int, KeptSessions] = {}
+_kept: dict[int, SessionPool] = {}
 
 
-def get_kept() -> KeptSessions:
+def get_session_pool() -> SessionPool:
     """Return this process's open sessions; to be used on
     `runners.invocation.event_loop.get_loop()` only.
     """
-    return _kept.setdefault(os.getpid(), KeptSessions())
+    return _kept.setdefault(os.getpid(), SessionPool())

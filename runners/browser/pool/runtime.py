@@ -21,7 +21,7 @@ from runners.browser.pool.temp_home import BrowserHome, sweep_homes
 from runners.browser.session.session import PUBLIC_ONLY, BrowserSession
 from runners.browser.tracing.trace import TraceFolder
 from runners.errors import PageCrashed
-from runners.network.egress import Egress
+from runners.network.egress import EgressPolicy
 from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class BrowserRuntime:
     """The process's browser and the driver that steers it; sessions are opened on it."""
 
     def __init__(
-        self, chromium: Callable[[], Chromium] = find_chromium, egress: Egress = PUBLIC_ONLY
+        self, chromium: Callable[[], Chromium] = find_chromium, egress: EgressPolicy = PUBLIC_ONLY
     ) -> None:
         self._find, self._egress = chromium, egress
         self._lock = asyncio.Lock()

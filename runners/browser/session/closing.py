@@ -19,7 +19,7 @@ CLOSE_SECONDS = 5.0
 CLOSE_AGAIN_SECONDS = 1.5
 
 
-class Belonging(Protocol):
+class SessionResource(Protocol):
     """Something that a tool made for later calls in the same session."""
 
     async def close(self) -> None:

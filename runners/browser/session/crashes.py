@@ -8,13 +8,13 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runners import metrics
-from runners.browser.errors import browser_errors, browser_is_gone, too_many
+from runners.browser.errors import browser_errors, browser_lost, too_many
 from runners.errors import ToolFailed
 
 if TYPE_CHECKING:
     from playwright.async_api import Dialog, Page
 
-    Answerer = Callable[[Dialog], None]
+    DialogHandler = Callable[[Dialog], None]
 
 Answer = TypeVar("Answer")
 
@@ -24,7 +24,7 @@ MAX_NOTICES = 10
 GLANCE_SECONDS = 1.0
 
 
-class Trouble:
+class PageWatch:
     """Watches one page: dismisses dialogs, closes popups, and ends waits when it is lost.
 
     Attributes:
@@ -35,7 +35,7 @@ class Trouble:
     def __init__(self, page: Page) -> None:
         self._failure: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
         self.dialogs: list[str] = []
-        self.answerer: Answerer | None = None
+        self.answerer: DialogHandler | None = None
         self._dialogs = 0
         self._popups = 0
         self._chores: set[asyncio.Task[None]] = set()
@@ -43,10 +43,10 @@ class Trouble:
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
         page.on("crash", self._on_crash)
-        page.on("close", lambda _: self.fail(browser_is_gone()))
+        page.on("close", lambda _: self.fail(browser_lost()))
 
     @property
-    def has_come(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether the page is lost: every wait for it fails from now on."""
         return self._failure.done()
 
@@ -55,7 +55,7 @@ class Trouble:
         if not self._failure.done():
             self._failure.set_result(failure)
 
-    def count_anew(self) -> None:
+    def reset_counts(self) -> None:
         """Forget the dialogs and popups so far: each lease has its own count."""
         self.dialogs = []
         self._dialogs = self._popups = 0
@@ -114,7 +114,7 @@ class Trouble:
 
     def _on_crash(self, _: Page) -> None:
         metrics.browser_crashed("page")
-        self.fail(browser_is_gone())
+        self.fail(browser_lost())
 
     def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1
@@ -127,7 +127,7 @@ class Trouble:
             return
         if dialog.type != "beforeunload":
             self.dialogs.append(dialog.message[:200])
-            self.note(answered_no(dialog.message[:200]))
+            self.note(dismissed_dialog_notice(dialog.message[:200]))
         # Dismissing "leave this page?" would keep the tab on it.
         self.do(dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
 
@@ -140,7 +140,7 @@ class Trouble:
         self.do(popup.close())
 
 
-def answered_no(asked: str) -> str:
+def dismissed_dialog_notice(asked: str) -> str:
     """Return what is said of a question that the page asked in a dialog."""
     return f"The page asked “{asked}”, which was answered with no."
 

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from runners.browser.errors import browser_errors, network_failure
 from runners.errors import NavigationFailed, ToolFailed
-from runners.network.address import not_public
-from runners.network.outcomes import Outcomes
+from runners.network.address import address_not_public
+from runners.network.failed_connections import FailedConnections
 
 if TYPE_CHECKING:
     from playwright.async_api import Page, Request, WebSocket
@@ -26,11 +26,11 @@ NEWS_SECONDS, LATE_NEWS_SECONDS = 1.0, 0.3
 _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 
-class Refusals:
+class RefusedRequests:
     """Watches one page of a remote session, lease by lease."""
 
     def __init__(
-        self, page: Page, outcomes: Outcomes, give_up: Callable[[ToolFailed], None]
+        self, page: Page, outcomes: FailedConnections, give_up: Callable[[ToolFailed], None]
     ) -> None:
         self._page, self._outcomes, self._give_up = page, outcomes, give_up
         self._hosts: Counter[str] = Counter()
@@ -69,7 +69,7 @@ class Refusals:
         host, port = _place(lost)
         outcome = self._outcomes.of(host, port)
         if outcome == "forbidden":
-            return not_public(host)
+            return address_not_public(host)
         if outcome is None:
             return NavigationFailed("The browser could not open the page.", details={"url": url})
         return network_failure(outcome, url, at=lost)
@@ -79,22 +79,22 @@ class Refusals:
         until = time.monotonic() + LATE_NEWS_SECONDS
         while self._is_news_due() and await self._hear(until):
             pass
-        others = self._outcomes.unclaimed(self._began)
+        others = self._outcomes.unattributed(self._began)
         self._outcomes.name(*self._hosts, *others)
         told = [
-            f"Blocked: the page asked for {host}, which is not {self._outcomes.wanted}"
+            f"Blocked: the page asked for {host}, which is not {self._outcomes.requirement}"
             f" ({count} {'request' if count == 1 else 'requests'})."
             for host, count in self._hosts.items()
         ]
         told += [
-            f"Blocked: a worker or popup asked for {host}, which is not {self._outcomes.wanted}."
+            f"Blocked: a worker or popup asked for {host}, which is not {self._outcomes.requirement}."
             for host in others
         ]
         return _first_of(told)
 
     def _is_news_due(self) -> bool:
         """Say whether the browser has yet to tell of something that was, or may be, refused."""
-        if self._outcomes.unclaimed(self._began):
+        if self._outcomes.unattributed(self._began):
             return True
         # No reading waits for a socket, so a young one may not have come to the proxy yet.
         latest = time.monotonic() - LATE_NEWS_SECONDS
@@ -116,11 +116,11 @@ class Refusals:
             self._lost = request.url
         host, port = _place(request.url)
         if self._outcomes.of(host, port) == "forbidden":
-            self._outcomes.claim(host)
+            self._outcomes.attribute_to_page(host)
             if not is_document:
                 self._note(host)
             elif self._arrived:
-                self._give_up(not_public(host))
+                self._give_up(address_not_public(host))
         self._news.set()
 
     def _is_main(self, request: Request) -> bool:
@@ -139,7 +139,7 @@ class Refusals:
         self._forget_socket(socket)
         host, port = _place(socket.url)
         if self._outcomes.of(host, port) == "forbidden":
-            self._outcomes.claim(host)
+            self._outcomes.attribute_to_page(host)
             self._note(host)
         self._news.set()
 
@@ -151,15 +151,15 @@ class Refusals:
             self._hosts[host] += 1
 
 
-def late_warnings(outcomes: Outcomes, since: float) -> list[str]:
+def late_warnings(outcomes: FailedConnections, since: float) -> list[str]:
     """Return a sentence for each host that was refused since a `time.monotonic()`, and that no
     warning or failure named: asked for after its page was read, or by a page that nobody read.
     """
-    hosts = outcomes.unnamed(since)
+    hosts = outcomes.unreported(since)
     outcomes.name(*hosts)
     return _first_of(
         [
-            f"Blocked: a page asked later for {host}, which is not {outcomes.wanted}."
+            f"Blocked: a page asked later for {host}, which is not {outcomes.requirement}."
             for host in hosts
         ]
     )

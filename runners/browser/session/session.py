@@ -8,14 +8,14 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from runners.browser.errors import browser_errors, browser_is_gone, no_page_yet
+from runners.browser.errors import browser_errors, browser_lost, no_page_open
 from runners.browser.page_scripts import activity_script
-from runners.browser.session.closing import CLOSE_SECONDS, Belonging, ended
+from runners.browser.session.closing import CLOSE_SECONDS, SessionResource, ended
 from runners.browser.session.refused_requests import late_warnings
 from runners.browser.session.tab import Tab
 from runners.browser.tracing.trace import TraceFolder, Tracer
 from runners.errors import PageCrashed
-from runners.network.egress import Egress
+from runners.network.egress import EgressPolicy
 from runners.network.proxy import EgressProxy
 from runners.trust import TrustLevel
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PUBLIC_ONLY = Egress()
+PUBLIC_ONLY = EgressPolicy()
 OPEN_SECONDS = 70.0  # starting the browser included
 STATE_SECONDS = 5.0
 
@@ -52,7 +52,7 @@ class BrowserSession:
         run_id: str,
         trust: TrustLevel,
         max_tabs: int = 20,
-        egress: Egress = PUBLIC_ONLY,
+        egress: EgressPolicy = PUBLIC_ONLY,
         storage: Mapping[str, Any] | None = None,
         traces: TraceFolder | None = None,
     ) -> None:
@@ -62,7 +62,7 @@ class BrowserSession:
         self.max_tabs = max_tabs
         self.renewals = 0
         self.tracer = Tracer(traces)
-        self.belongings: dict[str, Belonging] = {}
+        self.resources: dict[str, SessionResource] = {}
         self._browser = browser
         self._egress = egress
         self._proxy: EgressProxy | None = None
@@ -117,7 +117,7 @@ class BrowserSession:
         return self._kept.is_alive
 
     @contextlib.asynccontextmanager
-    async def kept_tab(self, *, fresh: bool = False) -> AsyncIterator[Tab]:
+    async def run_tab(self, *, fresh: bool = False) -> AsyncIterator[Tab]:
         """Lease the tab that the run's steps share: it keeps its page from one call to the next.
 
         `fresh` is for who opens an address: where there is no such tab, or its page died, it is
@@ -132,14 +132,14 @@ class BrowserSession:
             self._kept_for = self.run_id
             tab = self._kept
             if tab is None:
-                raise browser_is_gone()
+                raise browser_lost()
             tab.begin_lease(self.run_id)
             yield tab
 
     async def _keep_another(self, *, fresh: bool) -> None:
         lost = self._kept is not None and not self._kept.is_alive
         if not fresh:
-            raise browser_is_gone() if lost else no_page_yet()
+            raise browser_lost() if lost else no_page_open()
         if self._kept is not None and not lost:
             return  # another run's, in the same session: its page is left for the new one
         if self._kept is not None:
@@ -149,7 +149,7 @@ class BrowserSession:
         await self._seats.acquire()
         self._kept = self._reuse() or await self._wait_for_new()
 
-    async def drop_kept(self) -> None:
+    async def close_run_tab(self) -> None:
         """Close the tab that the run's steps share, where there is one, once it is not in use."""
         async with self._keeping:
             tab, self._kept = self._kept, None
@@ -166,17 +166,17 @@ class BrowserSession:
         return self._kept if self.has_page else None
 
     @contextlib.asynccontextmanager
-    async def between_calls(self) -> AsyncIterator[Tab | None]:
+    async def takeover_tab(self) -> AsyncIterator[Tab | None]:
         """Lease that tab as it is, for a person's hands: no call works on it meanwhile."""
         async with self._keeping:
             yield self.live_tab()
 
-    def own_tabs(self) -> list[Tab]:
+    def tabs_of_run(self) -> list[Tab]:
         """Return the tabs that show what the present run opened, last first; some may be dead."""
         own = [tab for tab in self._tabs if tab.run_id == self.run_id]
         return sorted(own, key=lambda tab: tab.used_at, reverse=True)
 
-    def another(self, egress: Egress) -> BrowserSession:
+    def isolated_session(self, egress: EgressPolicy) -> BrowserSession:
         """Return a session in the same browser, apart from this one; the caller closes it."""
         return BrowserSession(self._browser, run_id=self.run_id, trust="remote", egress=egress)
 
@@ -185,23 +185,25 @@ class BrowserSession:
         usable = [tab for tab in self._tabs if tab.is_usable]
         return sorted(usable, key=lambda tab: tab.used_at, reverse=True)
 
-    def name_refusal(self, host: str) -> None:
+    def mark_refusal_reported(self, host: str) -> None:
         """Note that the caller is told of this forbidden host."""
         if self._proxy is not None:
-            self._proxy.outcomes.name(host)
+            self._proxy.failed_connections.name(host)
 
     def late_refusals(self, since: float) -> list[str]:
         """Return a sentence for each host that was refused since a `time.monotonic()` and that
         nobody was told of.
         """
-        return late_warnings(self._proxy.outcomes, since) if self._proxy is not None else []
+        return (
+            late_warnings(self._proxy.failed_connections, since) if self._proxy is not None else []
+        )
 
     async def count_cookies(self) -> int:
         """Return how many cookies the session has."""
         try:
             return len(await self._context.cookies()) if self._context is not None else 0
         except browser_errors():
-            raise browser_is_gone() from None
+            raise browser_lost() from None
 
     async def read_state(self) -> tuple[Mapping[str, Any], list[str]] | None:
         """Return cookies and storage, and what the tabs show, the one used last first.
@@ -225,8 +227,8 @@ class BrowserSession:
         """Close the session and all its tabs; safe to call twice, and while tabs are leased."""
         self._closed.set()
         await self.tracer.drop()
-        while self.belongings:
-            await self.belongings.popitem()[1].close()
+        while self.resources:
+            await self.resources.popitem()[1].close()
         context, self._context = self._context, None
         self._free.clear()
         self._kept = None
@@ -254,7 +256,7 @@ class BrowserSession:
             making.add_done_callback(self._give_back_unused)
             if isinstance(error, TimeoutError):
                 self._doubtful = True
-                raise browser_is_gone() from None
+                raise browser_lost() from None
             raise
 
     def _give_back_unused(self, making: asyncio.Task[Tab]) -> None:
@@ -267,22 +269,24 @@ class BrowserSession:
         for is_last in (False, True):
             try:
                 context = await self._ready_context()
-                tab = await Tab.open(context, self._proxy.outcomes if self._proxy else None)
+                tab = await Tab.open(
+                    context, self._proxy.failed_connections if self._proxy else None
+                )
             except browser_errors() as error:
                 logger.warning("no tab could be opened: %s", type(error).__name__)
                 self._doubtful = True
                 if is_last or self._closed.is_set():
-                    raise browser_is_gone() from None
+                    raise browser_lost() from None
             else:
                 self._tabs.append(tab)
                 return tab
-        raise browser_is_gone()
+        raise browser_lost()
 
     async def _ready_context(self) -> BrowserContext:
         """Return the session's context, made anew when its browser died."""
         async with self._opening:
             if self._closed.is_set():
-                raise browser_is_gone()
+                raise browser_lost()
             browser = await self._browser()
             if self._context is not None and self._context.browser is browser:
                 self._doubtful = False
@@ -295,7 +299,7 @@ class BrowserSession:
             if self._closed.is_set():
                 await ended(context.close())
                 await self._close_proxy()
-                raise browser_is_gone()
+                raise browser_lost()
             self._context, self._doubtful = context, False
             return context
 

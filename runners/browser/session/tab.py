@@ -12,34 +12,34 @@ from typing import TYPE_CHECKING, Any, Literal
 from runners.browser.errors import (
     ContextLost,
     browser_errors,
-    browser_is_gone,
+    browser_lost,
+    download_failure,
     failure_of,
     is_context_lost,
-    is_download,
     is_of_another_document,
 )
 from runners.browser.page_scripts import (
     ACT,
-    ARRIVED,
+    DOCUMENT_READY,
     READ,
-    ReaderMissing,
-    actor_at_hand,
-    arrived_script,
+    ScriptNotInstalled,
+    document_ready_script,
     first_line,
-    is_missing,
-    laid_out_early,
+    install_action_script,
+    install_at_document_start,
+    is_not_installed,
     reader_script,
 )
 from runners.browser.session.closing import close_page
-from runners.browser.session.crashes import Trouble, within
-from runners.browser.session.refused_requests import Refusals
+from runners.browser.session.crashes import PageWatch, within
+from runners.browser.session.refused_requests import RefusedRequests
 from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
 
-    from runners.browser.session.crashes import Answerer
-    from runners.network.outcomes import Outcomes
+    from runners.browser.session.crashes import DialogHandler
+    from runners.network.failed_connections import FailedConnections
 
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
@@ -68,7 +68,7 @@ class Tab:
     """
 
     def __init__(
-        self, page: Page, line: CDPSession, frame_id: str, outcomes: Outcomes | None
+        self, page: Page, line: CDPSession, frame_id: str, outcomes: FailedConnections | None
     ) -> None:
         self.page = page
         self.run_id = self._leased_for = ""
@@ -84,9 +84,9 @@ class Tab:
         self._is_dirty = False
         self._global: str | None = None
         self._looking: asyncio.TimerHandle | None = None
-        self._trouble = Trouble(page)
+        self._watch = PageWatch(page)
         # Pages of local sessions are refused nothing, and pay for nobody who watches.
-        self._refusals = Refusals(page, outcomes, self._trouble.fail) if outcomes else None
+        self._refusals = RefusedRequests(page, outcomes, self._watch.fail) if outcomes else None
         page.on("framenavigated", self._note_committed)
         page.on("domcontentloaded", self._note_parsed)
         for event in ("frameRequestedNavigation", "frameStartedNavigating"):
@@ -96,7 +96,7 @@ class Tab:
         line.on("Page.frameStoppedLoading", lambda told: self._note_leaving(told, False))
 
     @classmethod
-    async def open(cls, context: BrowserContext, outcomes: Outcomes | None = None) -> Tab:
+    async def open(cls, context: BrowserContext, outcomes: FailedConnections | None = None) -> Tab:
         """Open a new page in the context; a caller that stops waiting leaves no page behind.
 
         `outcomes` are those of the proxy behind which the context is, if it is behind one.
@@ -106,7 +106,7 @@ class Tab:
             line = await context.new_cdp_session(page)
             tree = await line.send("Page.getFrameTree")
             await line.send("Page.enable")
-            early = {"source": laid_out_early(), "worldName": WORLD}
+            early = {"source": install_at_document_start(), "worldName": WORLD}
             await line.send("Page.addScriptToEvaluateOnNewDocument", early)
         except BaseException:
             await asyncio.shield(page.close())
@@ -116,21 +116,21 @@ class Tab:
     @property
     def is_alive(self) -> bool:
         """Whether the page is still there, at rest or not."""
-        return not (self._trouble.has_come or self.page.is_closed())
+        return not (self._watch.is_lost or self.page.is_closed())
 
     @property
     def dialogs(self) -> list[str]:
         """What the page asked in dialogs since the lease began; all were answered with no."""
-        return self._trouble.dialogs
+        return self._watch.dialogs
 
     def take_notices(self) -> list[str]:
         """Return what the page did by itself since this was asked last, a sentence each."""
-        return self._trouble.take_notices()
+        return self._watch.take_notices()
 
-    def ask_person(self, answerer: Answerer | None) -> None:
+    def set_dialog_handler(self, answerer: DialogHandler | None) -> None:
         """Have somebody answer the page's dialogs from now on; None: they are answered with no."""
-        self._trouble.count_anew()
-        self._trouble.answerer = answerer
+        self._watch.reset_counts()
+        self._watch.answerer = answerer
 
     @property
     def is_usable(self) -> bool:
@@ -142,11 +142,11 @@ class Tab:
         self.used_at, self._leased_for = time.monotonic(), run_id
         if not self.requested_url:
             self.run_id = run_id  # else it still shows what it was asked for before
-        self._trouble.count_anew()
+        self._watch.reset_counts()
         if self._refusals is not None:
             self._refusals.begin_lease()
 
-    async def go(self, url: str, *, seconds: float) -> None:
+    async def navigate(self, url: str, *, seconds: float) -> None:
         """Open an address and return as soon as its document begins to arrive.
 
         Raises:
@@ -162,7 +162,7 @@ class Tab:
             self._refusals.begin_navigation()
         try:
             going = self.line.send("Page.navigate", {"url": url})
-            answer = await self._trouble.watch(going, within(seconds))
+            answer = await self._watch.watch(going, within(seconds))
         except TimeoutError:
             late = "The page did not arrive in time."
             raise NavigationTimeout(late, details={"url": url}) from None
@@ -171,24 +171,24 @@ class Tab:
         if answer.get("loaderId"):
             self._global = None  # also where the word of the new document is still on its way
         if answer.get("isDownload"):
-            raise is_download(url)
+            raise download_failure(url)
         if answer.get("errorText"):
             # The browser may still be putting an error page of its own there: it stays dirty.
             failure = failure_of(answer["errorText"], url)
             raise await self._refusals.explain(failure, url) if self._refusals else failure
 
     def _look_after_last_page(self) -> None:
-        self._trouble.do(self._check_last_page())
+        self._watch.do(self._check_last_page())
 
     async def _check_last_page(self) -> None:
         """Give the tab up when its last page hangs, which keeps the next one from coming."""
         question = {"expression": "0"}
         try:
             asking = self.line.send("Runtime.evaluate", question)
-            await self._trouble.watch(asking, within(STALL_SECONDS))
+            await self._watch.watch(asking, within(STALL_SECONDS))
         except TimeoutError:
             hangs = PageCrashed("The page that this tab showed before hangs; it was closed.")
-            self._trouble.fail(hangs)
+            self._watch.fail(hangs)
 
     async def status_of(self, url: str, *, seconds: float) -> int | None:
         """Open an address once more for its HTTP status: some answers give no page to ask."""
@@ -200,7 +200,7 @@ class Tab:
 
         self.page.on("response", note)
         try:
-            await self.go(url, seconds=seconds)
+            await self.navigate(url, seconds=seconds)
         except NavigationFailed:
             pass
         finally:
@@ -211,11 +211,13 @@ class Tab:
         """Return the reading of the present document, as JSON text; raises what `call` raises."""
         return await self._call_early(READ, reader_script(), options, seconds_left)
 
-    async def arrive(self, wholly: bool, seconds_left: Callable[[], float]) -> str:
+    async def wait_for_document(self, wholly: bool, seconds_left: Callable[[], float]) -> str:
         """Wait until the present document is parsed, or loaded `wholly`, and return what
         page/arrived.js tells of it, as JSON text; raises what `call` raises.
         """
-        return await self._call_early(ARRIVED, arrived_script(), {"wholly": wholly}, seconds_left)
+        return await self._call_early(
+            DOCUMENT_READY, document_ready_script(), {"wholly": wholly}, seconds_left
+        )
 
     async def _call_early(
         self, name: str, script: str, given: object, seconds_left: Callable[[], float]
@@ -223,7 +225,7 @@ class Tab:
         """Call what documents have from their beginning; one that was there before is sent it."""
         try:
             return str(await self.call(_laid_out(name), given, seconds_left))
-        except ReaderMissing:
+        except ScriptNotInstalled:
             return str(await self.call(script, given, seconds_left))
 
     async def act(self, request: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
@@ -233,8 +235,8 @@ class Tab:
         for _ in range(DOCUMENTS):
             try:
                 return str(await self.call(_laid_out(ACT), request, seconds_left))
-            except ReaderMissing:
-                await self.call(actor_at_hand(), None, seconds_left)
+            except ScriptNotInstalled:
+                await self.call(install_action_script(), None, seconds_left)
         raise ContextLost("the page keeps going on to another document")
 
     async def call(self, function: str, given: object, seconds_left: Callable[[], float]) -> Any:
@@ -250,16 +252,20 @@ class Tab:
             ToolFailed: The page crashed, was closed or flooded its reader.
         """
         try:
-            answer = await self._trouble.watch(self._asked(function, given), seconds_left)
+            answer = await self._watch.watch(self._asked(function, given), seconds_left)
         except TimeoutError:
             raise
         except browser_errors() as error:
             if is_context_lost(error):
                 raise ContextLost(str(error)) from None
-            raise browser_is_gone() from None
+            raise browser_lost() from None
         if "exceptionDetails" in answer:
             told = first_line(answer["exceptionDetails"])
-            raise ReaderMissing if is_missing(told) else RuntimeError(f"page script: {told}")
+            raise (
+                ScriptNotInstalled
+                if is_not_installed(told)
+                else RuntimeError(f"page script: {told}")
+            )
         return answer["result"].get("value")
 
     async def _asked(self, function: str, given: object) -> dict[str, Any]:
@@ -299,7 +305,7 @@ class Tab:
         made = await self.line.send("Page.createIsolatedWorld", where)
         return int(made["executionContextId"])
 
-    async def handle(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
+    async def perform(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
         """Do something with the page's mouse or keyboard.
 
         Raises:
@@ -307,17 +313,17 @@ class Tab:
             ToolFailed: The page is lost.
         """
         try:
-            return await self._trouble.watch(work, within(seconds))
+            return await self._watch.watch(work, within(seconds))
         except TimeoutError:
             raise
         except browser_errors():
-            raise browser_is_gone() from None
+            raise browser_lost() from None
 
-    async def interrupt(self) -> None:
+    async def terminate_script(self) -> None:
         """End the script that hangs in the page, if one does, so that the page can be read."""
         ending = self.line.send("Runtime.terminateExecution")
         with contextlib.suppress(*browser_errors()):
-            await self._trouble.watch(ending, within(2.0))
+            await self._watch.watch(ending, within(2.0))
 
     async def screenshot(
         self, *, seconds: float, picture: Picture = "jpeg", height: float | None = None
@@ -334,13 +340,13 @@ class Tab:
             how["captureBeyondViewport"] = True
             how["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         painting = self.line.send("Page.captureScreenshot", how)
-        answer = await self.handle(painting, seconds=seconds)
+        answer = await self.perform(painting, seconds=seconds)
         return base64.b64decode(answer["data"])
 
     async def stop_loading(self) -> None:
         """Stop what the page still loads; when it obeys, the tab can be used again."""
         try:
-            await self._trouble.watch(self.line.send("Page.stopLoading"), within(1.0))
+            await self._watch.watch(self.line.send("Page.stopLoading"), within(1.0))
             await self.call("() => 1", None, within(1.0))
         except browser_errors():
             return
@@ -348,7 +354,7 @@ class Tab:
             return
         self._is_dirty = False
 
-    async def blocked(self) -> list[str]:
+    async def blocked_warnings(self) -> list[str]:
         """Return what the page was refused since its lease began, a sentence a host.
 
         Raises:
@@ -356,13 +362,13 @@ class Tab:
         """
         if self._refusals is None:
             return []
-        return await self._trouble.watch(self._refusals.warnings(), within(BLOCKED_SECONDS))
+        return await self._watch.watch(self._refusals.warnings(), within(BLOCKED_SECONDS))
 
-    def forget_parsed(self) -> None:
+    def reset_parsed(self) -> None:
         """Await another document: the page went on to one by itself."""
         self.parsed_at = None
 
-    def settle(self) -> None:
+    def mark_settled(self) -> None:
         """Declare the navigation over: the tab may be leased again."""
         self._is_dirty = False
 
@@ -377,13 +383,13 @@ class Tab:
             return
         if self.is_leaving and not is_leaving and self._asked_for:
             where = f"{self._asked_for} gave no page: a file to keep, perhaps, or nothing."
-            self._trouble.note(f"The page was sent on, and {where}")
+            self._watch.note(f"The page was sent on, and {where}")
         self._asked_for = told.get("url", self._asked_for)[:500] if is_leaving else ""
         self.is_leaving = is_leaving
 
     def _note_window(self, told: dict[str, Any]) -> None:
         where = f" on {told['url'][:500]}" if told.get("url", "").startswith("http") else ""
-        self._trouble.note(f"The page opened a window of its own{where}, which was closed.")
+        self._watch.note(f"The page opened a window of its own{where}, which was closed.")
 
     def _note_document(self, told: dict[str, Any]) -> None:
         if told.get("frame", {}).get("id") == self._frame_id:

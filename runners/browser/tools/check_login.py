@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
-from runners.browser.errors import browser_is_gone
-from runners.browser.interaction.screenshot import keep_picture
+from runners.browser.errors import browser_lost
+from runners.browser.interaction.screenshot import save_screenshot
+from runners.browser.parameters import WaitCondition
 from runners.browser.tools.wait_for import WaitFor, wait_for
-from runners.browser.vocabulary import WaitCondition
 from runners.errors import LoginNotConfirmed
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -34,7 +34,7 @@ async def check_login(args: CheckLogin, ctx: ToolContext) -> Mapping[str, Any]:
     warnings. An indicator that does not come true fails, with a screenshot as an artifact.
     """
     if ctx.browser is None:
-        raise browser_is_gone()
+        raise browser_lost()
     seen = await wait_for.function(WaitFor(condition=args.indicator), ctx)
     if seen["met"] is False and args.indicator is not None:
         raise await _not_confirmed(args.indicator, seen, ctx)
@@ -61,7 +61,7 @@ async def _not_confirmed(
         "httpStatus": seen["httpStatus"],
         "refusedFields": refused,
     }
-    picture = await keep_picture(ctx)
+    picture = await save_screenshot(ctx)
     if picture is not None:
         details["screenshotArtifactId"] = picture
     return LoginNotConfirmed(

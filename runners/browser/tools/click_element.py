@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from runners.browser.interaction.run_tab import hand_on, own_tab
-from runners.browser.session.crashes import answered_no
-from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
+from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.session.crashes import dismissed_dialog_notice
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -30,11 +30,11 @@ async def click_element(args: ClickElement, ctx: ToolContext) -> Mapping[str, An
     matched, equals} as soon as it is pressed; read_current_page and wait_for wait for what comes
     of it.
     """
-    async with own_tab(ctx) as tab:
-        aimed = await hand_on(tab, ctx, timeout_ms=args.timeout_ms).press(args.locator)
-        return {"match": aimed.match, "warnings": said_no(tab.dialogs)}
+    async with lease_run_tab(ctx) as tab:
+        aimed = await interactor_for(tab, ctx, timeout_ms=args.timeout_ms).press(args.locator)
+        return {"match": aimed.match, "warnings": dialog_warnings(tab.dialogs)}
 
 
-def said_no(dialogs: list[str]) -> list[str]:
+def dialog_warnings(dialogs: list[str]) -> list[str]:
     """Return a warning for each question that the page asked in a dialog."""
-    return [answered_no(asked) for asked in dialogs[:5]]
+    return [dismissed_dialog_notice(asked) for asked in dialogs[:5]]

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field, StrictStr, model_validator
 
-from runners.browser.interaction.run_tab import hand_on, own_tab
-from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
+from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
 from runners.errors import InvalidTarget
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -47,8 +47,8 @@ async def fill_field(args: FillField, ctx: ToolContext) -> Mapping[str, Any]:
     the field or the value is secret), and warnings where the page made something else of it.
     """
     value, is_secret = _value_of(args, ctx)
-    async with own_tab(ctx) as tab:
-        hand = hand_on(tab, ctx, timeout_ms=args.timeout_ms)
+    async with lease_run_tab(ctx) as tab:
+        hand = interactor_for(tab, ctx, timeout_ms=args.timeout_ms)
         aimed, warnings = await hand.fill(args.locator, value, is_secret=is_secret)
     shown = MASK if is_secret or aimed.is_secret else value[:SHOWN_LENGTH]
     return {"match": aimed.match, "value": shown, "warnings": warnings}

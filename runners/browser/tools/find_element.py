@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import Field, StrictBool
 
 from runners.browser.interaction.locator import aim
-from runners.browser.interaction.run_tab import own_tab
-from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator, Purpose
+from runners.browser.interaction.run_tab import lease_run_tab
+from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator, Purpose
 from runners.errors import ElementNotFound
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -36,7 +36,7 @@ async def find_element(args: FindElement, ctx: ToolContext) -> Mapping[str, Any]
     Returns match {type, label, score, by, matched, equals} and secret: whether it is a field whose
     value is kept out of sight. Fails with ELEMENT_NOT_FOUND and the best candidates in details.
     """
-    async with own_tab(ctx) as tab:
+    async with lease_run_tab(ctx) as tab:
         until = time.monotonic() + ctx.seconds_left(args.timeout_ms / 1000)
         try:
             aimed = await aim(tab, args.locator, args.purpose, until=until)

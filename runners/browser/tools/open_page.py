@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field, StrictStr
 
-from runners.browser.interaction.navigation import Reading
-from runners.browser.interaction.run_tab import own_tab
-from runners.browser.vocabulary import ExtractOptions, WaitCondition
+from runners.browser.interaction.page_reader import PageReader
+from runners.browser.interaction.run_tab import lease_run_tab
+from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -35,8 +35,8 @@ async def open_page(args: OpenPage, ctx: ToolContext) -> Mapping[str, Any]:
     same and named in `warnings`.
     """
     url = check_address(args.url, ctx.trust)
-    async with own_tab(ctx, fresh=True) as tab:
-        page = await Reading(TITLE_ALONE, args.wait_for, ctx.deadline).of(tab, url)
+    async with lease_run_tab(ctx, fresh=True) as tab:
+        page = await PageReader(TITLE_ALONE, args.wait_for, ctx.deadline).of(tab, url)
         if ctx.trust != "local":
             check_address(page["url"], ctx.trust)
         return {key: page[key] for key in TOLD}

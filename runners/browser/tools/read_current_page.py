@@ -11,10 +11,10 @@ from pydantic import Field, StrictStr
 
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import ask
-from runners.browser.interaction.navigation import Reading, next_document
-from runners.browser.interaction.run_tab import own_tab
+from runners.browser.interaction.page_reader import PageReader, wait_for_next_document
+from runners.browser.interaction.run_tab import lease_run_tab
+from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
-from runners.browser.vocabulary import ExtractOptions, WaitCondition
 from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -44,10 +44,10 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
     not arrive, or when `waitFor` does not come true. `fingerprint` is the same for a page that says
     the same and leads to the same places.
     """
-    async with own_tab(ctx) as tab:
+    async with lease_run_tab(ctx) as tab:
         if args.unlike is not None:
             await _change(tab, args.unlike)
-        page = await Reading(args.extract, args.wait_for, ctx.deadline).of_present(tab)
+        page = await PageReader(args.extract, args.wait_for, ctx.deadline).of_present(tab)
         page["fingerprint"] = await _fingerprint(tab)
         if ctx.trust != "local":
             check_address(page["url"], ctx.trust)
@@ -56,7 +56,7 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
 
 async def _change(tab: Tab, fingerprint: str) -> None:
     end = time.monotonic() + CHANGE_SECONDS
-    await next_document(tab, end + CHANGE_SECONDS * 6)
+    await wait_for_next_document(tab, end + CHANGE_SECONDS * 6)
     while time.monotonic() < end and await _fingerprint(tab) == fingerprint:
         await asyncio.sleep(0.1)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import Field, StrictBool, StrictStr
 
-from runners.browser.errors import ContextLost, browser_is_gone
-from runners.browser.interaction.navigation import Reading
-from runners.browser.interaction.screenshot import picture_of
+from runners.browser.errors import ContextLost, browser_lost
+from runners.browser.interaction.page_reader import PageReader
+from runners.browser.interaction.screenshot import take_screenshot
+from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
-from runners.browser.vocabulary import ExtractOptions, WaitCondition
 from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -42,9 +42,9 @@ async def read_page(args: ReadPage, ctx: ToolContext) -> Mapping[str, Any]:
     """
     url = check_address(args.url, ctx.trust)
     if ctx.browser is None:
-        raise browser_is_gone()
+        raise browser_lost()
     async with ctx.browser.tab() as tab:
-        reading = Reading(args.extract, args.wait_for, ctx.deadline)
+        reading = PageReader(args.extract, args.wait_for, ctx.deadline)
         page = await reading.of(tab, url)
         if ctx.trust != "local":
             # A redirect may have led elsewhere: what came from there is not handed out.
@@ -57,7 +57,7 @@ async def read_page(args: ReadPage, ctx: ToolContext) -> Mapping[str, Any]:
 async def _keep_picture(tab: Tab, ctx: ToolContext, warnings: list[str]) -> dict[str, str]:
     """Save a screenshot as an artifact; a page that does not paint is read without one."""
     try:
-        data = await picture_of(tab, seconds=ctx.seconds_left(SCREENSHOT_SECONDS))
+        data = await take_screenshot(tab, seconds=ctx.seconds_left(SCREENSHOT_SECONDS))
     except (ContextLost, TimeoutError):
         warnings.append("No screenshot could be taken: the page did not hold still.")
         return {}

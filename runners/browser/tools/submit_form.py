@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from runners.browser.interaction.run_tab import hand_on, own_tab
-from runners.browser.tools.click_element import said_no
-from runners.browser.vocabulary import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
+from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.tools.click_element import dialog_warnings
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -33,6 +33,6 @@ async def submit_form(args: SubmitForm, ctx: ToolContext) -> Mapping[str, Any]:
     read_current_page and wait_for wait for what comes of it. A failure tells in details.effect
     whether the form may have been sent: `none` or `unknown`.
     """
-    async with own_tab(ctx) as tab:
-        aimed = await hand_on(tab, ctx, timeout_ms=args.timeout_ms).press(args.locator)
-        return {"match": aimed.match, "warnings": said_no(tab.dialogs)}
+    async with lease_run_tab(ctx) as tab:
+        aimed = await interactor_for(tab, ctx, timeout_ms=args.timeout_ms).press(args.locator)
+        return {"match": aimed.match, "warnings": dialog_warnings(tab.dialogs)}

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.browser.interaction.locator import ask
-from runners.browser.interaction.navigation import Reading
-from runners.browser.interaction.run_tab import own_tab
+from runners.browser.interaction.page_reader import PageReader
+from runners.browser.interaction.run_tab import lease_run_tab
+from runners.browser.parameters import WaitCondition
 from runners.browser.tools.open_page import TITLE_ALONE, TOLD
-from runners.browser.vocabulary import WaitCondition
 from runners.errors import NavigationTimeout
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -29,14 +29,14 @@ async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
     without a condition), url, title, pageType, httpStatus, warnings, and refusedFields[] {field,
     says}: fields that the page marks as wrong.
     """
-    async with own_tab(ctx) as tab:
+    async with lease_run_tab(ctx) as tab:
         met = None if args.condition is None else True
         try:
-            page = await Reading(TITLE_ALONE, args.condition, ctx.deadline).of_present(tab)
+            page = await PageReader(TITLE_ALONE, args.condition, ctx.deadline).of_present(tab)
         except NavigationTimeout as late:
             if "waitFor" not in late.details:
                 raise
             met = False
-            page = await Reading(TITLE_ALONE, None, ctx.deadline).of_present(tab)
+            page = await PageReader(TITLE_ALONE, None, ctx.deadline).of_present(tab)
         refused = (await ask(tab, "refusedFields", seconds=ctx.seconds_left(5.0)))["refused"]
         return {"met": met, **{key: page[key] for key in TOLD}, "refusedFields": refused}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from runners.tools.base import ToolContext
 
 
-async def keep_trace(ctx: ToolContext, told: str) -> str | None:
+async def save_trace(ctx: ToolContext, told: str) -> str | None:
     """Save a trace of the run's pages as an artifact and return its id; None where there is none,
     or the run has opened no page.
     """
-    if ctx.browser is None or not (tabs := ctx.browser.own_tabs()):
+    if ctx.browser is None or not (tabs := ctx.browser.tabs_of_run()):
         return None
     page = next((tab.page for tab in tabs if tab.is_usable), None)
     data = await ctx.browser.tracer.take(page, told)

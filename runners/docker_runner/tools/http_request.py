@@ -28,7 +28,7 @@ from runners.docker_runner.tool import (
 )
 from runners.errors import AddressNotAllowed, InvalidTarget
 from runners.network.address import DEFAULT_PORTS, check_address
-from runners.network.egress import Egress, NameUnknown, NotPublic
+from runners.network.egress import EgressDenied, EgressPolicy, NameNotResolved
 from runners.tools.base import Effect
 
 MAX_HEADERS = 64
@@ -109,14 +109,14 @@ async def _prepare(args: HttpRequest, deadline: float) -> _Exchange:
         raise WrongArguments(error.message) from None
     except AddressNotAllowed as error:
         raise NetworkClosed(error.message, details=error.details) from None
-    place, rule = urlsplit(url), Egress()
+    place, rule = urlsplit(url), EgressPolicy()
     host, port = str(place.hostname), place.port or DEFAULT_PORTS[place.scheme]
     try:
         addresses = await rule.addresses_of(host)
         rule.check(host, port, addresses)
-    except NotPublic:
-        raise NetworkClosed(f"{host[:253]} is not {rule.wanted}.") from None
-    except NameUnknown:
+    except EgressDenied:
+        raise NetworkClosed(f"{host[:253]} is not {rule.requirement}.") from None
+    except NameNotResolved:
         raise RequestFailed(f"The name {host[:253]} has no address.") from None
     return _Exchange(args, url, str(addresses[0]), port, deadline)
 

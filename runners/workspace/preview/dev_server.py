@@ -7,9 +7,9 @@ import re
 import time
 
 from runners.browser.session.session import BrowserSession
-from runners.workspace.errors import PreviewFailed, TooSlow, WorkspaceFailed
-from runners.workspace.preview.local_http import NobodyThere, ask
-from runners.workspace.preview.local_page import local_url
+from runners.workspace.errors import PreviewFailed, WorkspaceFailed, WorkspaceTimeout
+from runners.workspace.preview.local_http import NothingListening, http_get
+from runners.workspace.preview.local_page import check_local_url
 from runners.workspace.scripts.package_scripts import find_script
 from runners.workspace.scripts.running_scripts import GRACE_SECONDS, run_script, start_script
 from runners.workspace.scripts.script_output import ScriptOutput
@@ -37,22 +37,24 @@ class DevServer:
         """Whether the script is over."""
         return self._process.has_ended
 
-    async def find_url(self, workspace: Workspace, end_at: float) -> None:
+    async def wait_until_serving(self, workspace: Workspace, deadline: float) -> None:
         """Wait until the script has printed an address of this machine and answers there.
 
         Raises:
-            PreviewFailed, TooSlow: It ended, or did not come so far; details.logs is what it
+            PreviewFailed, WorkspaceTimeout: It ended, or did not come so far; details.logs is what it
                 printed.
             PolicyViolation: The address may not be opened.
         """
-        while not (self.url and await _answers(self.url, end_at)):
+        while not (self.url and await _answers(self.url, deadline)):
             if self.has_ended:
                 raise self._failure(PreviewFailed, "The project's dev script ended.")
-            if time.monotonic() >= end_at:
-                raise self._failure(TooSlow, "The project's dev script serves no page yet.")
+            if time.monotonic() >= deadline:
+                raise self._failure(
+                    WorkspaceTimeout, "The project's dev script serves no page yet."
+                )
             found = _ADDRESS.search("\n".join(self._process.output.lines()))
             if found and not self.url:
-                self.url = local_url(found[0], workspace)
+                self.url = check_local_url(found[0], workspace)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
@@ -63,7 +65,7 @@ class DevServer:
         return kind(message, details={"logs": self._process.output.lines()[-100:]})
 
 
-async def may_serve(workspace: Workspace) -> bool:
+async def can_start_dev_server(workspace: Workspace) -> bool:
     """Tell whether the project has a dev script, and this is a developer who may start it."""
     if not workspace.policy.developer:
         return False
@@ -74,39 +76,41 @@ async def may_serve(workspace: Workspace) -> bool:
     return True
 
 
-async def dev_server(workspace: Workspace, session: BrowserSession, *, seconds: float) -> DevServer:
+async def get_dev_server(
+    workspace: Workspace, session: BrowserSession, *, seconds: float
+) -> DevServer:
     """Return the session's dev server of this project, starting it where none runs.
 
     Raises:
         PolicyViolation: package.json names no dev script, or the address it prints may not be
             opened.
-        PreviewFailed, TooSlow: It does not serve anything.
+        PreviewFailed, WorkspaceTimeout: It does not serve anything.
     """
     key = f"dev server of {workspace.root}"
-    kept = session.belongings.pop(key, None)
+    kept = session.resources.pop(key, None)
     if isinstance(kept, DevServer) and not kept.has_ended:
-        session.belongings[key] = kept
+        session.resources[key] = kept
         return kept
     if kept is not None:
         await kept.close()
-    made = DevServer(await _start(workspace, end_at := time.monotonic() + seconds))
+    made = DevServer(await _start(workspace, deadline := time.monotonic() + seconds))
     try:
-        await made.find_url(workspace, end_at)
+        await made.wait_until_serving(workspace, deadline)
     except BaseException:
         await made.close()
         raise
-    session.belongings[key] = made
+    session.resources[key] = made
     return made
 
 
-async def _start(workspace: Workspace, end_at: float) -> ScriptProcess:
+async def _start(workspace: Workspace, deadline: float) -> ScriptProcess:
     """Run what goes before the dev script, and start it."""
     output = ScriptOutput()
     for script in await asyncio.to_thread(find_script, workspace, SCRIPT):
         if script.event == SCRIPT:
             return await start_script(script, [], workspace, output)
         try:
-            status = await run_script(script, [], workspace, output, end_at)
+            status = await run_script(script, [], workspace, output, deadline)
         except TimeoutError:
             status = -1
         if status != 0:
@@ -116,9 +120,9 @@ async def _start(workspace: Workspace, end_at: float) -> ScriptProcess:
     raise AssertionError("the script that was asked for is among those found")
 
 
-async def _answers(url: str, end_at: float) -> bool:
+async def _answers(url: str, deadline: float) -> bool:
     try:
-        await ask(url, seconds=max(0.1, end_at - time.monotonic()))
-    except NobodyThere:
+        await http_get(url, seconds=max(0.1, deadline - time.monotonic()))
+    except NothingListening:
         return False
     return True

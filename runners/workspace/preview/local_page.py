@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from runners.browser.interaction.navigation import Reading
+from runners.browser.interaction.page_reader import PageReader
+from runners.browser.parameters import RESERVE_SECONDS, ExtractOptions
 from runners.browser.session.session import BrowserSession
 from runners.browser.session.tab import Tab
-from runners.browser.vocabulary import RESERVE_SECONDS, ExtractOptions
 from runners.errors import (
     AddressNotAllowed,
     ElementNotFound,
@@ -31,26 +31,26 @@ from runners.workspace.errors import (
     NotSupported,
     PolicyViolation,
     PreviewFailed,
-    TooSlow,
     WorkspaceFailed,
+    WorkspaceTimeout,
 )
-from runners.workspace.hint_language import hint
+from runners.workspace.hints import localized_hint
 from runners.workspace.workspace import Workspace
 
 LOCAL_URL = r"^https?://(localhost|127\.0\.0\.1)(:[0-9]+)?(/.*)?$"
 NO_PAGE = "about:blank"
-TITLE_ALONE = ExtractOptions.model_validate({"pageInfo": False, "content": False})
+TITLE_ONLY = ExtractOptions.model_validate({"pageInfo": False, "content": False})
 _ANY_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f]*")
 _FAILURES: tuple[tuple[type[ToolFailed], type[WorkspaceFailed]], ...] = (
-    (ElementNotFound, TooSlow),  # it was waited for
-    (NavigationTimeout, TooSlow),
-    (ToolTimeout, TooSlow),
+    (ElementNotFound, WorkspaceTimeout),  # it was waited for
+    (NavigationTimeout, WorkspaceTimeout),
+    (ToolTimeout, WorkspaceTimeout),
     (InvalidTarget, BadArguments),
     (ToolFailed, PreviewFailed),
 )
 
 
-def local_url(url: str, workspace: Workspace) -> str:
+def check_local_url(url: str, workspace: Workspace) -> str:
     """Return an address as it will be opened.
 
     Raises:
@@ -81,34 +81,34 @@ async def local_tab(ctx: ToolContext, workspace: Workspace) -> AsyncIterator[Tab
 
     Raises:
         NotSupported: The call has no browser.
-        PreviewFailed, TooSlow, PolicyViolation, BadArguments: As the page does.
+        PreviewFailed, WorkspaceTimeout, PolicyViolation, BadArguments: As the page does.
     """
     if ctx.browser is None:
         raise NotSupported("This call has no browser; call the tool as a step of a run.")
     session = _session(ctx.browser, workspace)
     with _page_failures(workspace):
-        async with session.kept_tab(fresh=True) as tab:
+        async with session.run_tab(fresh=True) as tab:
             yield tab
 
 
-async def open_in(tab: Tab, url: str, *, seconds: float) -> Mapping[str, Any]:
+async def open_address(tab: Tab, url: str, *, seconds: float) -> Mapping[str, Any]:
     """Open an address and wait until its page has loaded; return its url, httpStatus and warnings.
 
     It is loaded anew also where it is shown already.
     """
     end = time.monotonic() + seconds
     if tab.page.url.partition("#")[0] == url.partition("#")[0]:
-        await tab.go(NO_PAGE, seconds=seconds)
-    return await Reading(TITLE_ALONE, None, end + RESERVE_SECONDS).of(tab, url)
+        await tab.navigate(NO_PAGE, seconds=seconds)
+    return await PageReader(TITLE_ONLY, None, end + RESERVE_SECONDS).of(tab, url)
 
 
-async def look_again(tab: Tab, *, seconds: float) -> Mapping[str, Any]:
+async def reread_page(tab: Tab, *, seconds: float) -> Mapping[str, Any]:
     """Wait until what was done to the open page has had its effect; return what `open_in` does."""
     end = time.monotonic() + seconds
-    return await Reading(TITLE_ALONE, None, end + RESERVE_SECONDS).of_present(tab)
+    return await PageReader(TITLE_ONLY, None, end + RESERVE_SECONDS).of_present(tab)
 
 
-def shown_page(tab: Tab, workspace: Workspace) -> None:
+def require_local_page(tab: Tab, workspace: Workspace) -> None:
     """Make sure that the tab shows a page of this machine.
 
     Raises:
@@ -118,13 +118,13 @@ def shown_page(tab: Tab, workspace: Workspace) -> None:
     if not tab.page.url.startswith(("http://", "https://")):
         raise PreviewFailed(
             "No page is open.",
-            hint=hint(
+            hint=localized_hint(
                 workspace,
                 zh="请先用 action=open 打开页面。",
                 en="Open a page first, with action open.",
             ),
         )
-    local_url(tab.page.url, workspace)
+    check_local_url(tab.page.url, workspace)
 
 
 def _session(outer: BrowserSession, workspace: Workspace) -> BrowserSession:
@@ -132,9 +132,9 @@ def _session(outer: BrowserSession, workspace: Workspace) -> BrowserSession:
     policy = workspace.policy
     rule = LoopbackOnly(hosts=policy.allowed_hosts, closed_ports=policy.own_ports)
     key = f"pages of {workspace.root} with {rule}"
-    kept = outer.belongings.get(key)
+    kept = outer.resources.get(key)
     if not isinstance(kept, BrowserSession):
-        kept = outer.belongings[key] = outer.another(rule)
+        kept = outer.resources[key] = outer.isolated_session(rule)
     return kept
 
 
@@ -156,7 +156,7 @@ def _not_local(workspace: Workspace, host: str = "") -> PolicyViolation:
     what = f"{host[:253]} is not a place" if host else "This address is not a place"
     return PolicyViolation(
         f"{what} on this machine that pages here may reach.",
-        hint=hint(
+        hint=localized_hint(
             workspace,
             zh=f"只允许 http(s)://{{{hosts}}}，且不得是本服务自身的端口。",
             en=f"Pages on {hosts} alone are opened, and not on this service's own ports.",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 from runners.browser.session.tab import Tab
-from runners.workspace.errors import TooSlow
+from runners.workspace.errors import WorkspaceTimeout
 
 if TYPE_CHECKING:
     from playwright.async_api import Page, WebSocketRoute
@@ -54,9 +54,9 @@ class SceneJump:
         if page not in _of_page:
             work = page.route_web_socket(SOCKET, lambda socket: _take(page, socket))
             try:
-                await self._tab.handle(work, seconds=ROUTE_SECONDS)
+                await self._tab.perform(work, seconds=ROUTE_SECONDS)
             except TimeoutError:
-                raise TooSlow("The page that was shown before hangs.") from None
+                raise WorkspaceTimeout("The page that was shown before hangs.") from None
         _of_page[page] = self
         return self
 
@@ -65,11 +65,11 @@ class SceneJump:
         self._socket = None
 
     @property
-    def is_engine(self) -> bool:
+    def is_engine_connected(self) -> bool:
         """Whether the page connected as the engine does."""
         return self._connected.is_set()
 
-    async def arrive(self, *, seconds: float) -> bool:
+    async def wait_until_shown(self, *, seconds: float) -> bool:
         """Wait until the engine says that it shows the scene; tell whether it did.
 
         Args:
@@ -78,7 +78,9 @@ class SceneJump:
         end = time.monotonic() + min(seconds, ARRIVE_SECONDS)
         await _within(min(CONNECT_SECONDS, seconds), self._connected)
         while (
-            self.is_engine and not self._arrived.is_set() and (left := end - time.monotonic()) > 0
+            self.is_engine_connected
+            and not self._arrived.is_set()
+            and (left := end - time.monotonic()) > 0
         ):
             if not await _within(min(AGAIN_SECONDS, left), self._arrived):
                 self._jump()

@@ -11,26 +11,26 @@ from typing import Any, Literal
 from pydantic import StrictStr, ValidationError
 
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.navigation import next_document
-from runners.browser.interaction.run_tab import hand_on
-from runners.browser.interaction.screenshot import picture_of
+from runners.browser.interaction.page_reader import wait_for_next_document
+from runners.browser.interaction.run_tab import interactor_for
+from runners.browser.interaction.screenshot import take_screenshot
+from runners.browser.parameters import LOCATE_MS, Locator
 from runners.browser.session.tab import Picture, Tab
-from runners.browser.vocabulary import LOCATE_MS, Locator
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.errors import BadArguments, PreviewFailed, TooSlow, WriteConflict
+from runners.workspace.cancellation import run_to_completion
+from runners.workspace.errors import BadArguments, PreviewFailed, WorkspaceTimeout, WriteConflict
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.hint_language import hint
+from runners.workspace.hints import localized_hint
 from runners.workspace.preview.local_page import (
     LOCAL_URL,
+    check_local_url,
     local_tab,
-    local_url,
-    open_in,
-    shown_page,
+    open_address,
+    require_local_page,
 )
-from runners.workspace.preview.picture_mark import is_marked, marked
-from runners.workspace.shielding import unbroken
-from runners.workspace.tools.execute_command import developing
+from runners.workspace.preview.screenshot_mark import add_mark, has_mark
+from runners.workspace.tools.execute_command import require_developer_mode
 from runners.workspace.workspace import Workspace
 
 PICTURES: Mapping[str, Picture] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
@@ -94,7 +94,7 @@ async def browser_action(args: BrowserAction, ctx: ToolContext) -> Mapping[str, 
     machine is reached, whatever the page asks for. A picture replaces none but one taken before.
     Developer mode only.
     """
-    workspace = developing(ctx)
+    workspace = require_developer_mode(ctx)
     needed = {"open": "url", "click": "selector", "screenshot": "path"}[args.action]
     given = getattr(args, needed)
     if given is None:
@@ -109,10 +109,10 @@ async def browser_action(args: BrowserAction, ctx: ToolContext) -> Mapping[str, 
 
 
 async def _open(url: str, workspace: Workspace, ctx: ToolContext) -> None:
-    checked = local_url(url, workspace)
+    checked = check_local_url(url, workspace)
     async with local_tab(ctx, workspace) as tab:
-        await open_in(tab, checked, seconds=_seconds(workspace, ctx))
-        shown_page(tab, workspace)
+        await open_address(tab, checked, seconds=_seconds(workspace, ctx))
+        require_local_page(tab, workspace)
 
 
 async def _click(selector: str, workspace: Workspace, ctx: ToolContext) -> None:
@@ -121,33 +121,35 @@ async def _click(selector: str, workspace: Workspace, ctx: ToolContext) -> None:
     except ValidationError:
         raise BadArguments("selector is empty, or longer than 2000 characters.") from None
     async with local_tab(ctx, workspace) as tab:
-        shown_page(tab, workspace)
+        require_local_page(tab, workspace)
         seconds = _seconds(workspace, ctx)
         end = time.monotonic() + seconds
         looking_ms = min(LOCATE_MS, round(seconds * 1000))
-        await hand_on(tab, ctx, timeout_ms=looking_ms).press(locator)
-        await next_document(tab, end)
-        await tab.blocked()  # raises when the press led elsewhere
-        shown_page(tab, workspace)
+        await interactor_for(tab, ctx, timeout_ms=looking_ms).press(locator)
+        await wait_for_next_document(tab, end)
+        await tab.blocked_warnings()  # raises when the press led elsewhere
+        require_local_page(tab, workspace)
 
 
 async def _keep_picture(path: str, workspace: Workspace, ctx: ToolContext) -> None:
     picture = await asyncio.to_thread(_kind_for, path, workspace)
     async with local_tab(ctx, workspace) as tab:
-        shown_page(tab, workspace)
-        data = marked(await _picture(tab, picture, _seconds(workspace, ctx)))
-    await unbroken(asyncio.to_thread(_write, path, data, workspace))
+        require_local_page(tab, workspace)
+        data = add_mark(await _picture(tab, picture, _seconds(workspace, ctx)))
+    await run_to_completion(asyncio.to_thread(_write, path, data, workspace))
     name = PurePosixPath(path).name
     await ctx.save_artifact(data, name=name, mime_type=f"image/{picture}", kind="screenshot")
 
 
 async def _picture(tab: Tab, picture: Picture, seconds: float) -> bytes:
     try:
-        return await picture_of(tab, seconds=seconds, picture=picture)
+        return await take_screenshot(tab, seconds=seconds, picture=picture)
     except ContextLost:
         raise PreviewFailed("The page went on to another one meanwhile; try again.") from None
     except TimeoutError:
-        raise TooSlow(f"The page did not paint within {round(seconds * 1000)} ms.") from None
+        raise WorkspaceTimeout(
+            f"The page did not paint within {round(seconds * 1000)} ms."
+        ) from None
 
 
 def _kind_for(path: str, workspace: Workspace) -> Picture:
@@ -173,10 +175,10 @@ def _write(path: str, data: bytes, workspace: Workspace) -> None:
 def _replaced(sandbox: Sandbox, path: str, workspace: Workspace) -> bytes:
     """Return the picture of ours that a new one takes the place of."""
     before = sandbox.read(path, limit=MAX_PICTURE_BYTES)
-    if not is_marked(before):
+    if not has_mark(before):
         raise WriteConflict(
             "There is a file of that name which this tool did not make.",
-            hint=hint(workspace, zh="请换一个文件名。", en="Choose another name."),
+            hint=localized_hint(workspace, zh="请换一个文件名。", en="Choose another name."),
             details={"path": path[:500]},
         )
     return before

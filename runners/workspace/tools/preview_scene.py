@@ -20,23 +20,21 @@ from runners.workspace.errors import (
     WorkspaceFailed,
 )
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.hint_language import hint
-from runners.workspace.preview.dev_server import dev_server, may_serve
-from runners.workspace.preview.local_http import NobodyThere
+from runners.workspace.hints import READ_HINTS, add_hints, localized_hint
+from runners.workspace.preview.dev_server import can_start_dev_server, get_dev_server
+from runners.workspace.preview.local_http import NothingListening
 from runners.workspace.preview.local_page import (
     LOCAL_URL,
+    check_local_url,
     local_tab,
-    local_url,
-    look_again,
-    open_in,
-    shown_page,
+    open_address,
+    require_local_page,
+    reread_page,
 )
 from runners.workspace.preview.page_log import PageLog
-from runners.workspace.preview.preview_server import ScenePage, preview_page
+from runners.workspace.preview.preview_server import ScenePage, find_scene_page
 from runners.workspace.preview.scene_jump import SceneJump
-from runners.workspace.read_hints import READ_HINTS
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
 
 START = "start"  # what the engine begins with: game/scene/start.txt
 SCENES = "game/scene/"
@@ -104,16 +102,16 @@ async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, An
     async with local_tab(ctx, workspace) as tab:
         with PageLog(tab.page, ctx.mask) as log:
             async with SceneJump(tab, scene) as jump:
-                answer = await open_in(tab, url, seconds=_seconds(workspace, ctx))
+                answer = await open_address(tab, url, seconds=_seconds(workspace, ctx))
                 _need_page(answer, url, log)
-                is_there = await jump.arrive(seconds=_seconds(workspace, ctx))
+                is_there = await jump.wait_until_shown(seconds=_seconds(workspace, ctx))
                 if is_there:
-                    answer = await look_again(tab, seconds=_seconds(workspace, ctx))
-        shown_page(tab, workspace)
+                    answer = await reread_page(tab, seconds=_seconds(workspace, ctx))
+        require_local_page(tab, workspace)
         doubts = () if is_there else _doubts(page, scene, jump)
         for warning in (*answer["warnings"], *doubts):
-            log.note("warning", warning)
-    told: dict[str, Any] = {"url": url, "logs": log.told()}
+            log.add("warning", warning)
+    told: dict[str, Any] = {"url": url, "logs": log.lines()}
     return told if log.first_error_line is None else told | {"firstErrorLine": log.first_error_line}
 
 
@@ -121,18 +119,18 @@ def _need_page(answer: Mapping[str, Any], url: str, log: PageLog) -> None:
     if (answer["httpStatus"] or 200) >= 400:
         raise PreviewFailed(
             f"The preview answers with HTTP status {answer['httpStatus']}.",
-            details={"url": url, "logs": log.told()},
+            details={"url": url, "logs": log.lines()},
         )
 
 
 def _doubts(page: ScenePage, scene: str, jump: SceneJump) -> Iterator[str]:
     """Yield why a page that did not say that it shows the scene may show something else."""
-    if page.is_any:
+    if page.is_catch_all:
         yield (
             "The server shows this page at any address, so it may be its own and not the game's."
             " Put the project among WebGAL Terre's games to see it there."
         )
-    if jump.is_engine:
+    if jump.is_engine_connected:
         yield f"The page did not say in time that it shows the scene {scene}."
     elif scene != START:
         yield (
@@ -146,17 +144,17 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
     if path is None:
         return START
     with (
-        hinting(workspace, READ_HINTS),
+        add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
     ):
         is_file = stat.S_ISREG(sandbox.stat(path).st_mode)
-        _, found, name = f"/{sandbox.name_of(path)}".rpartition(f"/{SCENES}")
+        _, found, name = f"/{sandbox.normalize_path(path)}".rpartition(f"/{SCENES}")
     scene = name.removesuffix(".txt")
     if not (is_file and found and scene != name and scene):
         raise BadArguments(
             f"scenePath names no scene: it is a .txt file in {SCENES}.",
             details={"scenePath": path[:500]},
-            hint=hint(
+            hint=localized_hint(
                 workspace,
                 zh=f"请用 list_files 查看 {SCENES} 下的场景文件。",
                 en=f"See with list_files which scenes {SCENES} has.",
@@ -168,17 +166,17 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
 async def _preview_page(workspace: Workspace, ctx: ToolContext) -> ScenePage:
     """Return the page that shows scenes, which answers."""
     try:
-        base = local_url(workspace.policy.preview_url, workspace).rstrip("/")
+        base = check_local_url(workspace.policy.preview_url, workspace).rstrip("/")
     except BadArguments:
         raise PolicyViolation("The configured preview address is none.") from None
     try:
-        return await preview_page(base, workspace, seconds=_seconds(workspace, ctx))
-    except NobodyThere as nobody:
-        if ctx.browser is None or not await may_serve(workspace):
+        return await find_scene_page(base, workspace, seconds=_seconds(workspace, ctx))
+    except NothingListening as nobody:
+        if ctx.browser is None or not await can_start_dev_server(workspace):
             raise _nobody_there(workspace, nobody.message) from None
     limit = workspace.policy.command_timeout_ms / 1000
     seconds = min(limit, ctx.seconds_left() - RESERVE_SECONDS)
-    return ScenePage((await dev_server(workspace, ctx.browser, seconds=seconds)).url)
+    return ScenePage((await get_dev_server(workspace, ctx.browser, seconds=seconds)).url)
 
 
 def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
@@ -189,7 +187,7 @@ def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
 def _nobody_there(workspace: Workspace, message: str) -> WorkspaceFailed:
     return PreviewFailed(
         message,
-        hint=hint(
+        hint=localized_hint(
             workspace,
             zh="请先启动 WebGAL Terre 或项目的 dev 服务，再预览。",
             en="Start WebGAL Terre, or the project's dev server, and preview again.",

@@ -24,7 +24,7 @@ from runners.errors import ToolFailed
 from runs.installation.home import redis_server
 from runs.installation.home.errors import PortTaken
 from runs.installation.home.listen import FIRST_PORT, listen
-from runs.installation.home.paths import places
+from runs.installation.home.paths import home_paths
 from runs.installation.home.prepare import unapplied_migrations
 from runs.installation.home.safety import KEY_LENGTH_MIN
 from runs.installation.home.state import live_info
@@ -38,16 +38,16 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+) \\?$")
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What a check found; `way_out` is there when it is not ok."""
 
     verdict: Verdict
     name: str
     what: str
-    way_out: str = ""
+    recovery: str = ""
 
 
-def check_parts() -> Iterator[Finding]:
+def check_parts() -> Iterator[CheckResult]:
     """Yield a finding for every part but the browser, each as soon as it is known."""
     yield check_python()
     yield check_packages()
@@ -63,46 +63,46 @@ def check_parts() -> Iterator[Finding]:
     yield check_llm()
 
 
-def check_python() -> Finding:
+def check_python() -> CheckResult:
     """Python itself."""
-    return Finding("ok", "python", f"{sys.version.split()[0]} ({sys.executable})")
+    return CheckResult("ok", "python", f"{sys.version.split()[0]} ({sys.executable})")
 
 
-def check_packages() -> Finding:
+def check_packages() -> CheckResult:
     """The installed packages against the pinned ones."""
     lock = Path(settings.BASE_DIR) / "requirements.lock"
     try:
         lines = lock.read_text().splitlines()
     except OSError:
-        return Finding("note", "packages", "requirements.lock is absent, so nothing was compared")
+        return CheckResult("note", "packages", "requirements.lock is absent, so nothing was compared")
     pins = [match.groups() for line in lines if (match := _PIN.match(line))]
     wrong = [name for name, version in pins if _installed(name) != version]
     if wrong:
         what = f"{len(wrong)} of {len(pins)} are not as pinned: {', '.join(wrong[:5])}"
-        return Finding("bad", "packages", what, "Run `make setup`.")
-    return Finding("ok", "packages", f"{len(pins)} as pinned")
+        return CheckResult("bad", "packages", what, "Run `make setup`.")
+    return CheckResult("ok", "packages", f"{len(pins)} as pinned")
 
 
-def check_home() -> Finding:
+def check_home() -> CheckResult:
     """CONTINUITY_HOME: private, writable, with room."""
     home: Path = settings.CONTINUITY_HOME
     free = shutil.disk_usage(home).free
     what = f"{home}, {free // MEGABYTE} MB free"
     if not os.access(home, os.W_OK | os.X_OK):
-        way_out = "Set CONTINUITY_HOME to a folder of yours."
-        return Finding("bad", "home", f"{home} cannot be written", way_out)
+        recovery = "Set CONTINUITY_HOME to a folder of yours."
+        return CheckResult("bad", "home", f"{home} cannot be written", recovery)
     if free < FREE_BYTES_NEEDED:
-        return Finding("bad", "home", what, "Free some space, or set CONTINUITY_HOME elsewhere.")
+        return CheckResult("bad", "home", what, "Free some space, or set CONTINUITY_HOME elsewhere.")
     if free < FREE_BYTES_WANTED:
-        return Finding("note", "home", what, "Artifacts and screenshots will fill it soon.")
-    return Finding("ok", "home", what)
+        return CheckResult("note", "home", what, "Artifacts and screenshots will fill it soon.")
+    return CheckResult("ok", "home", what)
 
 
-def check_keys() -> Finding:
+def check_keys() -> CheckResult:
     """The keys that seal secrets and sign sessions."""
     keys: list[str] = settings.CONTINUITY_SECRET_KEYS
     if min(map(len, keys)) < KEY_LENGTH_MIN:
-        return Finding(
+        return CheckResult(
             "bad",
             "keys",
             "one is too short to be safe",
@@ -110,11 +110,11 @@ def check_keys() -> Finding:
         )
     file = settings.CONTINUITY_HOME / "keys"
     if file.exists() and file.stat().st_mode & 0o077:
-        return Finding("bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`.")
-    return Finding("ok", "keys", f"{len(keys)}, from {_key_source(file)}")
+        return CheckResult("bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`.")
+    return CheckResult("ok", "keys", f"{len(keys)}, from {_key_source(file)}")
 
 
-def check_database() -> Finding:
+def check_database() -> CheckResult:
     """The database, its speed of answering aside: reachable, and as new as the code."""
     kind = "SQLite" if connection.vendor == "sqlite" else "PostgreSQL"
     where = connection.settings_dict["HOST"] or connection.settings_dict["NAME"]
@@ -122,44 +122,44 @@ def check_database() -> Finding:
         missing = unapplied_migrations()
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
-        return Finding("bad", "database", f"{kind}: {reason}", "Start it, or correct DATABASE_URL.")
+        return CheckResult("bad", "database", f"{kind}: {reason}", "Start it, or correct DATABASE_URL.")
     if missing:
         what = f"{kind} {where} lacks {len(missing)} migrations"
-        return Finding("bad", "database", what, "Run `manage.py migrate`.")
-    return Finding("ok", "database", f"{kind} {where}, schema up to date")
+        return CheckResult("bad", "database", what, "Run `manage.py migrate`.")
+    return CheckResult("ok", "database", f"{kind} {where}, schema up to date")
 
 
-def check_totals() -> Finding:
+def check_totals() -> CheckResult:
     """How many runs there are, as the lists of runs tell it, against the rows themselves."""
     try:
         astray, lacking = totals_astray(), len(missing_triggers())
     except DatabaseError:
-        return Finding("note", "totals", "not checked: see the database")
+        return CheckResult("note", "totals", "not checked: see the database")
     if astray or lacking:
         what = f"{astray} totals of runs are wrong, {lacking} triggers are missing"
-        return Finding("bad", "totals", what, "Run `manage.py recount_runs`.")
-    return Finding("ok", "totals", "the lists of runs count what is there")
+        return CheckResult("bad", "totals", what, "Run `manage.py recount_runs`.")
+    return CheckResult("ok", "totals", "the lists of runs count what is there")
 
 
-def check_redis() -> Finding:
+def check_redis() -> CheckResult:
     """Redis: the private one or, where REDIS_URL names one, that."""
     if settings.REDIS_SOCKET is None:
         return _check_shared_redis()
     path = Path(settings.REDIS_SOCKET)
-    if redis_server.answers(path):
-        return Finding("ok", "redis", f"answers on {path}")
+    if redis_server.is_responding(path):
+        return CheckResult("ok", "redis", f"answers on {path}")
     binary = redis_server.find_binary()
     if binary is None:
-        return Finding(
+        return CheckResult(
             "bad",
             "redis",
             "no redis-server or valkey-server was found",
             "Install one (Debian: `apt-get install redis-server`), or set REDIS_URL.",
         )
-    return Finding("ok", "redis", f"not running; `manage.py up` starts {binary}")
+    return CheckResult("ok", "redis", f"not running; `manage.py up` starts {binary}")
 
 
-def check_artifacts() -> Finding:
+def check_artifacts() -> CheckResult:
     """The artifact storage: what is written there comes back."""
     storage, probe = storages["artifacts"], uuid.uuid4().hex.encode()
     name = f"doctor/{probe.decode()}"
@@ -171,80 +171,80 @@ def check_artifacts() -> Finding:
         storage.delete(kept)
     except (OSError, SuspiciousFileOperation) as error:
         what = f"{kind}: {type(error).__name__}: {str(error)[:200]}"
-        return Finding("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
+        return CheckResult("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
     if not same:
-        return Finding("bad", "artifacts", f"{kind} gave other bytes back", "Check the storage.")
+        return CheckResult("bad", "artifacts", f"{kind} gave other bytes back", "Check the storage.")
     if not settings.EMBEDDED and isinstance(storage, FileSystemStorage):
         what = f"{storage.location}, written and read back: is it the same on every machine?"
-        way_out = "Else name a bucket, or a folder that all share: CONTINUITY_ARTIFACT_STORAGE."
-        return Finding("note", "artifacts", what, way_out)
-    return Finding("ok", "artifacts", f"{kind}, written and read back")
+        recovery = "Else name a bucket, or a folder that all share: CONTINUITY_ARTIFACT_STORAGE."
+        return CheckResult("note", "artifacts", what, recovery)
+    return CheckResult("ok", "artifacts", f"{kind}, written and read back")
 
 
-def check_port() -> Finding:
+def check_port() -> CheckResult:
     """The web part's usual port."""
     try:
         listen(FIRST_PORT).close()
     except PortTaken:
         info = live_info()
         if info is not None and info.url.endswith(f":{FIRST_PORT}"):
-            return Finding("ok", "port", f"{FIRST_PORT}, ours")
+            return CheckResult("ok", "port", f"{FIRST_PORT}, ours")
         what = f"{FIRST_PORT} is in use by another program"
-        return Finding("note", "port", what, "`manage.py up` takes the next free one, and says so.")
-    return Finding("ok", "port", f"{FIRST_PORT} is free")
+        return CheckResult("note", "port", what, "`manage.py up` takes the next free one, and says so.")
+    return CheckResult("ok", "port", f"{FIRST_PORT} is free")
 
 
-def check_stack() -> Finding:
+def check_stack() -> CheckResult:
     """What is up."""
-    info = live_info(places())
+    info = live_info(home_paths())
     if info is None:
-        return Finding("ok", "stack", "not up; `manage.py up` starts it")
+        return CheckResult("ok", "stack", "not up; `manage.py up` starts it")
     ill = [part.name for part in info.parts if part.state != "ready"]
     if ill:
-        way_out = f"See {places().log(ill[0])}."
-        return Finding("bad", "stack", f"{info.url}; not ready: {', '.join(ill)}", way_out)
-    return Finding("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
+        recovery = f"See {home_paths().log(ill[0])}."
+        return CheckResult("bad", "stack", f"{info.url}; not ready: {', '.join(ill)}", recovery)
+    return CheckResult("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
 
 
-def check_egress() -> Finding:
+def check_egress() -> CheckResult:
     """How far remote callers reach."""
     opened = settings.CONTINUITY_EGRESS_ALLOW
     if not opened:
-        return Finding("ok", "egress", "remote callers reach public addresses only")
+        return CheckResult("ok", "egress", "remote callers reach public addresses only")
     what = f"remote callers also reach {', '.join(map(str, opened))}"
     if any(place.includes_loopback for place in opened):
-        way_out = "That is this machine itself; name single ports in CONTINUITY_EGRESS_ALLOW."
-        return Finding("note", "egress", what, way_out)
-    return Finding("ok", "egress", what)
+        recovery = "That is this machine itself; name single ports in CONTINUITY_EGRESS_ALLOW."
+        return CheckResult("note", "egress", what, recovery)
+    return CheckResult("ok", "egress", what)
 
 
-def check_llm() -> Finding:
+def check_llm() -> CheckResult:
     """The model that agent runs use, asked for a word; nothing else needs one."""
-    info = live_info(places())
-    if info is not None and info.model not in (None, settings.LLM.named):
+    info = live_info(home_paths())
+    if info is not None and info.model not in (None, settings.LLM.label):
         return _other_model(info.model or "")
     if not settings.LLM.model:
-        way_out = "For agents, set CONTINUITY_LLM_MODEL and what it needs (docs/agents.md)."
-        return Finding("note", "llm", "no model is set; only agents need one", way_out)
+        recovery = "For agents, set CONTINUITY_LLM_MODEL and what it needs (docs/agents.md)."
+        return CheckResult("note", "llm", "no model is set; only agents need one", recovery)
     # Here alone: a model's library is a second that the other commands do not need.
-    from runners.llm.probe import ask_for_a_word
+    from runners.llm.probe import probe_model
 
     try:
-        told = asyncio.run(ask_for_a_word(settings.LLM))
+        told = asyncio.run(probe_model(settings.LLM))
     except ToolFailed as failed:
-        way_out = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
-        return Finding("bad", "llm", failed.message, way_out)
-    return Finding("ok", "llm", told)
+        recovery = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
+        return CheckResult("bad", "llm", failed.message, recovery)
+    return CheckResult("ok", "llm", told)
 
 
-def _other_model(of_stack: str) -> Finding:
+def _other_model(of_stack: str) -> CheckResult:
     """What agents have is what the stack was started with, whatever is set here."""
     if not settings.LLM.model:
         told = f"the stack that is up has {of_stack}; none is set here, so it was not asked"
-        return Finding("note", "llm", told, "Set CONTINUITY_LLM_… here as well to have it asked.")
-    told = f"{settings.LLM.named} is set here, but the stack that is up has {of_stack or 'none'}"
-    way_out = "It keeps what it was started with: end it, and start it anew from here."
-    return Finding("note", "llm", told, way_out)
+        return CheckResult("note", "llm", told, "Set CONTINUITY_LLM_… here as well to have it asked.")
+    told = f"{settings.LLM.label} is set here, but the stack that is up has {of_stack or 'none'}"
+    recovery = "It keeps what it was started with: end it, and start it anew from here."
+    return CheckResult("note", "llm", told, recovery)
 
 
 def _installed(name: str) -> str | None:
@@ -258,7 +258,7 @@ def _key_source(file: Path) -> str:
     return "CONTINUITY_SECRET_KEYS" if os.environ.get("CONTINUITY_SECRET_KEYS") else str(file)
 
 
-def _check_shared_redis() -> Finding:
+def _check_shared_redis() -> CheckResult:
     import redis  # a third of a second that the other commands do not need
 
     address = re.sub(r"//[^@/]*@", "//…@", settings.REDIS_URL)
@@ -266,5 +266,5 @@ def _check_shared_redis() -> Finding:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3) as client:
             version = client.info("server").get("redis_version")
     except redis.RedisError as error:
-        return Finding("bad", "redis", f"{address}: {error}", "Start it, or correct REDIS_URL.")
-    return Finding("ok", "redis", f"{version} on {address}")
+        return CheckResult("bad", "redis", f"{address}: {error}", "Start it, or correct REDIS_URL.")
+    return CheckResult("ok", "redis", f"{version} on {address}")

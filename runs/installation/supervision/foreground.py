@@ -12,23 +12,27 @@ from types import FrameType
 
 from django.conf import settings
 
-from runs.installation.home.errors import StackProblem
+from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.locks import Membership, try_lock
-from runs.installation.home.paths import Places
+from runs.installation.home.paths import HomePaths
 from runs.installation.home.safety import refuse_unsafe_start
 from runs.installation.home.state import StackInfo, is_up, live_info, stack_info
-from runs.installation.supervision.census import is_work_left
+from runs.installation.supervision.active_runs import is_work_left
 from runs.installation.supervision.idle import IdleRule
-from runs.installation.supervision.lineup import forget_socket_folder, line_up, part_environment
-from runs.installation.supervision.liveness import WorkerVitals
+from runs.installation.supervision.liveness import WorkerProbe
+from runs.installation.supervision.service_definitions import (
+    define_services,
+    remove_socket_folder,
+    service_environment,
+)
 from runs.installation.supervision.supervisor import Report, Supervisor
 
 _LOOK_EVERY_S = 0.2
 _JOIN_TIMEOUT_S = 90.0
 
 
-class StopAsked(KeyboardInterrupt):
+class StopRequested(KeyboardInterrupt):
     """A signal asked for the end; raised in the main thread, wherever that is."""
 
     def __init__(self, number: int) -> None:
@@ -37,7 +41,7 @@ class StopAsked(KeyboardInterrupt):
 
 
 @dataclass(frozen=True)
-class Wish:
+class UpOptions:
     """What `manage.py up` was asked for; `job` gets the address of the stack once that is ready."""
 
     port: int | None = None
@@ -55,14 +59,14 @@ class Wish:
         return None
 
 
-def stay_up(at: Places, wish: Wish, say: Report) -> bool:
+def supervise_or_attach(at: HomePaths, wish: UpOptions, say: Report) -> bool:
     """Supervise the stack of this home, or attach to the one that lives, until asked to end.
 
     When the one that it is attached to ends with another terminal, it takes over. Returns how the
     job went when nothing else was asked for, else True.
 
     Raises:
-        StackProblem: The stack cannot be started; what had been started is stopped.
+        StackError: The stack cannot be started; what had been started is stopped.
     """
     _on_signals(_raise_stop)
     try:
@@ -77,11 +81,11 @@ def stay_up(at: Places, wish: Wish, say: Report) -> bool:
         return not wish.once
 
 
-def _supervise(at: Places, lock_fd: int, wish: Wish, say: Report) -> bool:
+def _supervise(at: HomePaths, lock_fd: int, wish: UpOptions, say: Report) -> bool:
     with contextlib.ExitStack() as held:
         held.callback(os.close, lock_fd)
         refuse_unsafe_start("127.0.0.1")
-        held.callback(forget_socket_folder, at)
+        held.callback(remove_socket_folder, at)
         listener = held.enter_context(listen(wish.port))
         host, port = listener.getsockname()[:2]
         url = f"http://{host}:{port}"
@@ -92,21 +96,21 @@ def _supervise(at: Places, lock_fd: int, wish: Wish, say: Report) -> bool:
             held.enter_context(Membership(at))
         supervisor = Supervisor(
             at,
-            line_up(at, listener, WorkerVitals()),
+            define_services(at, listener, WorkerProbe()),
             lock_fd=lock_fd,
             url=url,
             background=wish.background,
             report=say,
-            env=part_environment(listener),
-            model=settings.LLM.named,
-            is_over=rule.is_over if wish.background else None,
+            env=service_environment(listener),
+            model=settings.LLM.label,
+            should_stop=rule.should_stop if wish.background else None,
         )
         with _started(supervisor, say):
             answer = wish.do_job(url, say)
             if answer is None:
                 supervisor.ended.wait()
                 if not supervisor.is_idle:
-                    raise StackProblem(
+                    raise StackError(
                         "The supervisor itself failed, which is a defect; see above."
                     )
                 say("Nobody needed it for a while.")
@@ -122,7 +126,7 @@ def _started(supervisor: Supervisor, say: Report) -> Iterator[None]:
         supervisor.start()
         say(f"Ready on {supervisor.url} after {time.monotonic() - began:.1f} s. Ctrl-C stops it.")
         yield
-    except StopAsked as stop:
+    except StopRequested as stop:
         final = stop.number == signal.SIGTERM
         say("")  # the terminal has shown ^C on this line
         raise
@@ -134,7 +138,7 @@ def _started(supervisor: Supervisor, say: Report) -> Iterator[None]:
         say(f"Stopped, nothing is left running ({time.monotonic() - began:.1f} s).")
 
 
-def _attach(at: Places, wish: Wish, say: Report) -> bool | None:
+def _attach(at: HomePaths, wish: UpOptions, say: Report) -> bool | None:
     """Be a member of somebody else's stack until it ends or we do; None when there is none."""
     with Membership(at):
         info = _await_ready(at)
@@ -154,7 +158,7 @@ def _attach(at: Places, wish: Wish, say: Report) -> bool | None:
     return None
 
 
-def _attached_words(info: StackInfo, wish: Wish) -> str:
+def _attached_words(info: StackInfo, wish: UpOptions) -> str:
     end = "Ctrl-C leaves it running." if info.background else "It ends with that terminal."
     words = (
         f"A stack of this home is up already: {info.url} ({info.mode}, process {info.pid}).\n"
@@ -165,12 +169,12 @@ def _attached_words(info: StackInfo, wish: Wish) -> str:
     return words
 
 
-def _await_other(at: Places) -> bool | None:
+def _await_other(at: HomePaths) -> bool | None:
     """Leave the field to another supervisor that gets ready; None when it went instead."""
     return None if _await_ready(at) is None else True
 
 
-def _await_ready(at: Places) -> StackInfo | None:
+def _await_ready(at: HomePaths) -> StackInfo | None:
     """Wait for a stack that is coming; None as soon as nobody holds the stack's lock."""
     deadline = time.monotonic() + _JOIN_TIMEOUT_S
     while is_up(at):
@@ -178,7 +182,7 @@ def _await_ready(at: Places) -> StackInfo | None:
         if info is not None:
             return info
         if time.monotonic() > deadline:
-            raise StackProblem(
+            raise StackError(
                 f"Something of a stack holds {at.stack_lock}, but does not get ready."
                 " `manage.py down` ends it."
             )
@@ -192,4 +196,4 @@ def _on_signals(handler: Callable[[int, FrameType | None], object]) -> None:
 
 
 def _raise_stop(number: int, frame: FrameType | None) -> None:
-    raise StopAsked(number)
+    raise StopRequested(number)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 # The browser's own words for each: behind a proxy it says nothing but that there was no tunnel.
-Outcome = Literal[
+ConnectFailure = Literal[
     "forbidden",
     "ERR_NAME_NOT_RESOLVED",
     "ERR_CONNECTION_REFUSED",
@@ -22,36 +22,36 @@ MAX_KEPT = 1000
 
 @dataclass(slots=True)
 class _Place:
-    outcome: Outcome
+    outcome: ConnectFailure
     at: float
 
 
-class Outcomes:
+class FailedConnections:
     """The failed connections of one session by host and port, the last thousand places.
 
     Attributes:
         wanted: what a place must be so as not to be forbidden, in words.
     """
 
-    def __init__(self, wanted: str = "a public address") -> None:
-        self.wanted = wanted
+    def __init__(self, requirement: str = "a public address") -> None:
+        self.requirement = requirement
         self._places: OrderedDict[tuple[str, int], _Place] = OrderedDict()
         self._told: set[str] = set()
         self._named: dict[str, float] = {}
 
-    def note(self, host: str, port: int, outcome: Outcome) -> None:
+    def note(self, host: str, port: int, outcome: ConnectFailure) -> None:
         """Keep what became of a connection."""
         self._places[host, port] = _Place(outcome, time.monotonic())
         self._places.move_to_end((host, port))
         if len(self._places) > MAX_KEPT:
             self._places.popitem(last=False)
 
-    def of(self, host: str, port: int) -> Outcome | None:
+    def of(self, host: str, port: int) -> ConnectFailure | None:
         """Return what became of the last failed connection to a place, or None."""
         place = self._places.get((host, port))
         return place.outcome if place else None
 
-    def claim(self, host: str) -> None:
+    def attribute_to_page(self, host: str) -> None:
         """Note that a page is known to have asked for this forbidden host."""
         if len(self._told) < MAX_KEPT:
             self._told.add(host)
@@ -62,7 +62,7 @@ class Outcomes:
             if len(self._named) < MAX_KEPT or host in self._named:
                 self._named[host] = time.monotonic()
 
-    def unnamed(self, since: float) -> list[str]:
+    def unreported(self, since: float) -> list[str]:
         """Return the forbidden hosts asked for since a `time.monotonic()` that nobody was told of
         since then.
         """
@@ -73,7 +73,7 @@ class Outcomes:
         )
         return [host for host in dict.fromkeys(hosts) if self._named.get(host, -1.0) < since]
 
-    def unclaimed(self, since: float) -> list[str]:
+    def unattributed(self, since: float) -> list[str]:
         """Return the forbidden hosts asked for since a `time.monotonic()` by no page that is known:
         by a worker, a popup, or a page whose word has yet to come.
         """

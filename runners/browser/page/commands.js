@@ -141,11 +141,12 @@ const fingerprint = () => {
   return { fingerprint: `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${said.length}` };
 };
 
-const DEEDS = {
+const COMMANDS = {
   index, markup, domClick, domWrite, domEnter, fingerprint, aim, pressed: () => ({ press: pressed() }), focus, setValue, choose, mustPress, reachTarget, shownValue, refusedFields,
 };
 // What is done to the element that was aimed at; in another document than that was in there is none.
 const TO_TARGET = new Set([
   "domClick", "domWrite", "domEnter", "focus", "setValue", "choose", "mustPress", "reachTarget", "shownValue",
 ]);
-const handle = async ({ deed, given }) => TO_TARGET.has(deed) && !target() ? '{"isAnother":true}' : JSON.stringify(await DEEDS[deed](given)).replace(/\\u0000/g, "");
+const runCommand = async ({ command, args }) =>
+  TO_TARGET.has(command) && !target() ? '{"isStale":true}' : JSON.stringify(await COMMANDS[command](args)).replace(/\\u0000/g, "");

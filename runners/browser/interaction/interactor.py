@@ -11,11 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.input_device import Fingers, PageFingers, PageLeft, Stays
-from runners.browser.interaction.locator import Aimed, Meant, aim, ask
-from runners.browser.interaction.navigation import next_document
+from runners.browser.interaction.input_device import (
+    DocumentCheck,
+    InputDevice,
+    NavigatedAway,
+    PlaywrightInput,
+)
+from runners.browser.interaction.locator import ElementLocator, LocatedElement, aim, ask
+from runners.browser.interaction.page_reader import wait_for_next_document
+from runners.browser.parameters import Purpose
 from runners.browser.session.tab import Tab
-from runners.browser.vocabulary import Purpose
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
 
 PRESS_SECONDS = 10.0
@@ -26,7 +31,7 @@ MASK = "***"
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class Interactor:
     """Works on one tab until a `time.monotonic()` value; `patience` is when looking ends.
 
     `fingers` are Playwright's mouse and keyboard unless others are given. `permit` raises where a
@@ -35,12 +40,12 @@ class Hand:
     """
 
     tab: Tab
-    patience: float
+    locate_until: float
     deadline: float
-    fingers: Fingers | None = None
-    permit: Callable[[str], None] = lambda url: None
+    device: InputDevice | None = None
+    check_url: Callable[[str], None] = lambda url: None
 
-    async def press(self, locator: Meant | None) -> Aimed:
+    async def press(self, locator: ElementLocator | None) -> LocatedElement:
         """Press the element once, or the submit button of the form that was filled last.
 
         Raises:
@@ -53,7 +58,7 @@ class Hand:
             if aimed.key:
                 with _effect_unknown():
                     await self._ask("focus")
-                await self.strike(aimed.key, aimed)
+                await self.press_key(aimed.key, aimed)
                 return aimed
             met = await self._press_at(aimed)
             if met == "left":
@@ -63,8 +68,8 @@ class Hand:
         raise _moves(aimed)
 
     async def fill(
-        self, locator: Meant, value: str, *, is_secret: bool = False
-    ) -> tuple[Aimed, list[str]]:
+        self, locator: ElementLocator, value: str, *, is_secret: bool = False
+    ) -> tuple[LocatedElement, list[str]]:
         """Put the value into the field in place of what it has; return what it was put into, and
         warnings.
 
@@ -92,47 +97,47 @@ class Hand:
             raise _went_on("unknown") from None
         return aimed, []
 
-    async def strike(self, key: str, aimed: Aimed) -> None:
+    async def press_key(self, key: str, aimed: LocatedElement) -> None:
         """Press a key in the field that has the focus; the field that was filled last has it.
 
         Raises:
             NavigationTimeout, PageCrashed: as `press`.
         """
         with _effect_unknown():
-            striking = self._fingers.strike(key, self._stays(aimed))
+            striking = self._fingers.press_key(key, self._stays(aimed))
             try:
-                await self.tab.handle(striking, seconds=self._left(PRESS_SECONDS))
-            except PageLeft:
+                await self.tab.perform(striking, seconds=self._left(PRESS_SECONDS))
+            except NavigatedAway:
                 raise _went_on("unknown") from None
 
     async def _aim(
-        self, locator: Meant | None, purpose: Purpose, *, will_press: bool = False
-    ) -> Aimed:
+        self, locator: ElementLocator | None, purpose: Purpose, *, will_press: bool = False
+    ) -> LocatedElement:
         try:
             aimed = await aim(
                 self.tab,
                 locator,
                 purpose,
-                until=self.patience,
+                until=self.locate_until,
                 will_press=will_press,
                 answer_by=self.deadline,
             )
         except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:
             failure.details.setdefault("effect", "none")
             raise
-        self.permit(aimed.url)
+        self.check_url(aimed.url)
         return aimed
 
-    def _stays(self, aimed: Aimed) -> Stays:
+    def _stays(self, aimed: LocatedElement) -> DocumentCheck:
         """Return what tells whether the page still shows, and keeps, the document of an element."""
 
         def stays() -> bool:
-            self.permit(aimed.url)
+            self.check_url(aimed.url)
             return self.tab.documents == aimed.documents and not self.tab.is_leaving
 
         return stays
 
-    async def _press_at(self, aimed: Aimed) -> str:
+    async def _press_at(self, aimed: LocatedElement) -> str:
         """Press and let go; return `hit`, `unseen`, or where nothing was pressed `missed` or, for
         the page goes on to another document, `left`.
         """
@@ -140,14 +145,14 @@ class Hand:
         with _effect_unknown():
             pressing = self._fingers.press(x, y, self._stays(aimed))
             try:
-                await self.tab.handle(pressing, seconds=self._left(PRESS_SECONDS))
-            except PageLeft:
+                await self.tab.perform(pressing, seconds=self._left(PRESS_SECONDS))
+            except NavigatedAway:
                 return "left"
             return await self._what_was_hit()
 
     async def _await_next_document(self) -> None:
         try:
-            await next_document(self.tab, self.patience, grace=0.0)
+            await wait_for_next_document(self.tab, self.locate_until, grace=0.0)
         except (NavigationTimeout, PageCrashed) as failure:
             failure.details["effect"] = "none"
             raise
@@ -168,7 +173,7 @@ class Hand:
                 return "hit"
             raise
 
-    async def _switch(self, aimed: Aimed, value: str) -> list[str]:
+    async def _switch(self, aimed: LocatedElement, value: str) -> list[str]:
         wanted = await self._ask("mustPress", value)
         _chosen(wanted, aimed)
         if not wanted["press"]:
@@ -187,7 +192,7 @@ class Hand:
                 return await self._what_became(aimed, wanted["was"])
         raise _moves(aimed)
 
-    async def _what_became(self, aimed: Aimed, before: str) -> list[str]:
+    async def _what_became(self, aimed: LocatedElement, before: str) -> list[str]:
         """Return a warning where a box that was pressed is what it was before."""
         try:
             is_same = (await self._ask("shownValue"))["value"] == before
@@ -195,7 +200,7 @@ class Hand:
             return []
         return [f"“{aimed.match['label']}” was pressed, and stayed as it was."] if is_same else []
 
-    async def _set(self, aimed: Aimed, value: str) -> None:
+    async def _set(self, aimed: LocatedElement, value: str) -> None:
         shown = (await self._ask("setValue", value))["value"]
         if value and not shown:
             raise InvalidTarget(
@@ -204,24 +209,26 @@ class Hand:
                 details={"field": aimed.match["label"], "type": aimed.match["type"]},
             )
 
-    async def _write(self, aimed: Aimed, value: str, *, is_secret: bool) -> list[str]:
+    async def _write(self, aimed: LocatedElement, value: str, *, is_secret: bool) -> list[str]:
         try:
             await self._ask("focus")
         except ContextLost:
             raise _went_on("none") from None
-        stays, fingers = self._stays(aimed), self._fingers
-        writing = fingers.write(value, stays) if value else fingers.strike("Delete", stays)
+        stays, device = self._stays(aimed), self._fingers
+        writing = device.write(value, stays) if value else device.press_key("Delete", stays)
         try:
-            await self.tab.handle(writing, seconds=self._left(TYPE_SECONDS))
+            await self.tab.perform(writing, seconds=self._left(TYPE_SECONDS))
         except TimeoutError:
             raise _hangs(effect="unknown") from None
-        except PageLeft as left:
+        except NavigatedAway as left:
             raise _went_on("unknown" if left.begun else "none") from None
         shown = (await self._ask("shownValue"))["value"]
         return self._differences(aimed, value, shown, is_secret=is_secret or aimed.is_secret)
 
     @staticmethod
-    def _differences(aimed: Aimed, value: str, shown: str, *, is_secret: bool) -> list[str]:
+    def _differences(
+        aimed: LocatedElement, value: str, shown: str, *, is_secret: bool
+    ) -> list[str]:
         if "".join(shown.split()) == "".join(value.split()):
             return []
         label = aimed.match["label"]
@@ -234,8 +241,8 @@ class Hand:
         return [f"The field “{label}” made something else of the value: {told}"]
 
     @property
-    def _fingers(self) -> Fingers:
-        return self.fingers or PageFingers(self.tab.page)
+    def _fingers(self) -> InputDevice:
+        return self.device or PlaywrightInput(self.tab.page)
 
     async def _ask(self, deed: str, given: object = None) -> dict[str, Any]:
         return await ask(self.tab, deed, given, seconds=self._left(PRESS_SECONDS))
@@ -244,7 +251,7 @@ class Hand:
         return max(0.1, min(at_most, self.deadline - time.monotonic()))
 
 
-def _chosen(answer: dict[str, Any], aimed: Aimed) -> None:
+def _chosen(answer: dict[str, Any], aimed: LocatedElement) -> None:
     """Raise what an answer without the wanted option means."""
     if "missing" not in answer:
         return
@@ -259,7 +266,7 @@ def _chosen(answer: dict[str, Any], aimed: Aimed) -> None:
     )
 
 
-def _moves(aimed: Aimed) -> ElementNotFound:
+def _moves(aimed: LocatedElement) -> ElementNotFound:
     return ElementNotFound(
         "The element moved away under the mouse each time.",
         details={"reason": "moving", "candidates": [dict(aimed.match)], "effect": "none"},

@@ -1,7 +1,7 @@
 // Wait until a document is parsed, or has loaded with all that belongs to it. By itself, for it is asked of every page
 // that an agent opens; names of a page's fields shadow what a document has, hence the prototype.
 const ofDocument = (name) => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
-const arrived = async ({ wholly }) => {
+const documentReady = async ({ wholly }) => {
   const listenTo = EventTarget.prototype.addEventListener;
   const isThere = () => ofDocument("readyState") === "complete" || (!wholly && ofDocument("readyState") !== "loading");
   if (!isThere()) {

@@ -83,7 +83,7 @@ class Locator(Closed):
         return f"the selector {self.selector}" if self.selector else f"the words “{self.query}”"
 
 
-class Pointed(Closed):
+class ElementReference(Closed):
     """Which element is meant: by the number that an index gave it, else by an XPath; by neither,
     the field that has the focus.
     """

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from runners.browser.errors import ContextLost, is_unreadable
+from runners.browser.errors import ContextLost, unreadable_document
+from runners.browser.parameters import RESERVE_SECONDS, ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
-from runners.browser.vocabulary import RESERVE_SECONDS, ExtractOptions, WaitCondition
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, ToolFailed
 
 PARSE_SECONDS = 30.0
@@ -29,7 +29,7 @@ _UNSETTLED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PageReader:
     """What to read, and until when.
 
     Attributes:
@@ -53,7 +53,7 @@ class Reading:
         began = time.monotonic()
         parse_by = min(began + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
         try:
-            await tab.go(url, seconds=parse_by - began)
+            await tab.navigate(url, seconds=parse_by - began)
         except NavigationFailed as failure:
             if failure.details.get("netError") != "ERR_HTTP_RESPONSE_CODE_FAILURE":
                 raise
@@ -69,12 +69,12 @@ class Reading:
             PageCrashed, InvalidTarget, ToolFailed: as `of`.
         """
         parse_by = min(time.monotonic() + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
-        await next_document(tab, parse_by, grace=self.grace)
+        await wait_for_next_document(tab, parse_by, grace=self.grace)
         documents = tab.documents
         page = await self._read_on(tab, tab.page.url, parse_by, stays=not tab.is_leaving)
         if tab.is_leaving and tab.documents == documents:
             # A script sent the page on while it was waited for.
-            await next_document(tab, parse_by)
+            await wait_for_next_document(tab, parse_by)
             page = await self._read_on(tab, tab.page.url, parse_by)
         return page
 
@@ -86,8 +86,8 @@ class Reading:
         except NavigationTimeout:
             await tab.stop_loading()
             raise
-        blocked = await tab.blocked()
-        tab.settle()
+        blocked = await tab.blocked_warnings()
+        tab.mark_settled()
         page = self._page_of(answer, url)
         status = page["httpStatus"] or 200
         said = [f"The server answered with HTTP status {status}."] if status >= 400 else []
@@ -110,7 +110,7 @@ class Reading:
                 answer = await self._ask(tab, options, parse_by, met_by)
                 return answer if is_patient else {**answer, "settled": "moving"}
             except ContextLost:
-                tab.forget_parsed()
+                tab.reset_parsed()
             except TimeoutError:
                 return await self._ask_hanging(tab, options)
         raise NavigationFailed(
@@ -139,7 +139,7 @@ class Reading:
         """End the script that hangs in a page which did not answer, and ask again, at once."""
         if tab.parsed_at is None:
             raise _too_late("The page was not loaded in time.", tab)
-        await tab.interrupt()
+        await tab.terminate_script()
         at_once = {**options, "waitFor": None, "settle": {"parseMs": 0, "idleMs": 0}}
         end = min(time.monotonic() + ANSWER_SECONDS / 2, self.deadline)
         try:
@@ -177,7 +177,7 @@ class Reading:
         if outcome == "bad_selector":
             failure = InvalidTarget("waitFor.value is not a CSS selector.", details={"url": url})
         elif outcome == "unreadable":
-            failure = is_unreadable(answer["contentType"], url)
+            failure = unreadable_document(answer["contentType"], url)
         elif outcome == "unmet" and self.wait_for is not None:
             failure = NavigationTimeout(
                 "What was waited for did not come true in its time.",
@@ -186,7 +186,7 @@ class Reading:
         raise failure
 
 
-async def next_document(tab: Tab, until: float, *, grace: float = GRACE_SECONDS) -> None:
+async def wait_for_next_document(tab: Tab, until: float, *, grace: float = GRACE_SECONDS) -> None:
     """Wait while a document is on its way that a press or a key asked for.
 
     Raises:

@@ -19,7 +19,7 @@ const shownIn = (root) => {
 };
 
 // Empty those of the fields told before, by number, and tell anew.
-const showing = (emptied) => {
+const visibleText = (emptied) => {
   for (const at of emptied) empty(FIELDS_SHOWN[at]);
   const roots = openRoots(document);
   FIELDS_SHOWN.splice(0, Infinity, ...roots.flatMap((root) => [...all(root, SHOWING)]));
