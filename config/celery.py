@@ -41,10 +41,10 @@ def ring(queue: str, run_id: str) -> None:
     """Ring once, unless a bell is under way already; raises what the broker
     raises, and the sweeper rings again for what was not heard.
     """
-    if not wakeup_dedup.is_first(queue):
+    if not wakeup_dedup.should_send(queue):
         return
     try:
         app.send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
     except BaseException:
-        wakeup_dedup.heard()  # or others would count on it
+        wakeup_dedup.mark_received()  # or others would count on it
         raise

@@ -12,7 +12,7 @@ from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from runs.queue import outbox, wakeup_dedup
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 
 DRAIN_S = 6.0
 _consumers: list[Any] = []  # Celery's own, once it is up
@@ -24,7 +24,7 @@ def _listen_to(worker_id: str) -> None:
         consumer.call_soon(consumer.add_task_queue, outbox.worker_queue(worker_id))
 
 
-_place = WorkerPlace(os.environ.get("CONTINUITY_WORKER_ID"), renamed=_listen_to)
+_place = WorkerProcess(os.environ.get("CONTINUITY_WORKER_ID"), renamed=_listen_to)
 
 
 @shared_task(name="runs.work")
@@ -33,9 +33,9 @@ def work(run_id: str = "", **ignored: Any) -> None:
     arguments.
     """
     _place.open()
-    wakeup_dedup.heard()
+    wakeup_dedup.mark_received()
     if _place.draining:
-        outbox.ring(wakeup_dedup.SHARED_QUEUE, run_id)  # nobody looks here: whoever hears it does
+        outbox.send_wakeup(wakeup_dedup.SHARED_QUEUE, run_id)  # nobody looks here: whoever hears it does
     _place.work()
 
 

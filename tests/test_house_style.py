@@ -26,7 +26,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "mcp_server/server.py": "a tool call's last line: log, answer an error id, live on",
     "runners/browser/pool/runtime.py": "whatever it is, the browser did not answer",
     "runners/docker_runner/app.py": "a call's last line: log, answer an error id, serve on",
-    "runs/journal/first_steps.py": "raised again under the lease, where it fails this run alone",
+    "runs/journal/claimed_steps.py": "raised again under the lease, where it fails this run alone",
     "runs/streaming/sse.py": "a stream that has begun can only be ended and logged",
     "runs/live/broadcaster.py": "a page closes by its last line: log it, close the others",
     "runs/queue/outbox.py": "any broker trouble: the row stays and rings again",

@@ -22,7 +22,7 @@ from decisions.admin.secret_creation import MakingAdmin
 from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, Principal, admin_principal, ensure_workspace
 from decisions.presentation.html import code, link_to, moment, pill
-from runs.models import UNDER_WAY, DeliveryStatus, Webhook, WebhookDelivery
+from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 
 AT_ONCE = 100  # rows that one list action takes
@@ -252,7 +252,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         """Return when it is tried next, while it is."""
         if row.status != DeliveryStatus.PENDING:
             return "–"
-        return "now" if row.next_try_at == UNDER_WAY else moment(row.next_try_at)
+        return "now" if row.next_try_at == BEING_SENT else moment(row.next_try_at)
 
     @admin.display(description="Made")
     def made(self, row: WebhookDelivery) -> SafeString:

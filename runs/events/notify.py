@@ -22,7 +22,7 @@ AT_ONCE = 100  # messages
 log = logging.getLogger(__name__)
 
 
-class _Bell:
+class _Publisher:
     """Sends from a thread of its own over one kept connection, together what came together: a
     commit waits for no server, and a busy worker pays for one sending, not for each.
 
@@ -75,7 +75,7 @@ class _Bell:
         return messages
 
 
-_bell = _Bell()
+_publisher = _Publisher()
 
 
 def announce(run_id: str, seq: int, types: Iterable[str]) -> None:
@@ -83,4 +83,4 @@ def announce(run_id: str, seq: int, types: Iterable[str]) -> None:
     `seq` now, by events of these types.
     """
     message = json.dumps({"runId": run_id, "seq": seq, "types": list(set(types))})
-    transaction.on_commit(lambda: _bell.publish(message), robust=True)
+    transaction.on_commit(lambda: _publisher.publish(message), robust=True)

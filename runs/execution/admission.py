@@ -20,18 +20,18 @@ from runners.targets.runner_endpoint import find_runner, runner_of
 from runners.targets.workspaces import check_may_use, find_target, open_target
 from runners.tools.registry import get_tool
 from runners.workspace.workspace import Workspace
-from runs.execution.authorization import caller_of, record_refusal, rule_on_call
+from runs.execution.authorization import authorize_call, caller_of, record_refusal
 from runs.lifecycle import call_records
-from runs.lifecycle.call_records import MadeCall
-from runs.lifecycle.in_flight_calls import open_call_of_run
+from runs.lifecycle.call_records import CallRecord
+from runs.lifecycle.in_flight_calls import start_run_call
 from runs.models import DEVELOPER_TARGET, Run, TaskStatus
 from runs.queue.leases import LeaseLost
 
 Place = Workspace | RunnerTarget
 
 
-def begin_call(
-    run: Run, *, use: ToolUse, call: MadeCall, may_begin: bool, opened: list[str]
+def admit_call(
+    run: Run, *, use: ToolUse, call: CallRecord, may_begin: bool, opened: list[str]
 ) -> tuple[Authorization | Refused | None, Place | ToolFailed | Refused | None]:
     """Return what becomes of a step's call, as `rule_on_call` does, and where it works: a folder, a
     runner, why there is neither for it, or None where it needs no place or does not begin; on the
@@ -45,7 +45,7 @@ def begin_call(
     """
     if may_begin and (begun := _begin_by_heart(run, use, call, opened=opened)) is not None:
         return begun
-    ruling = rule_on_call(run, use)
+    ruling = authorize_call(run, use)
     is_allowed = isinstance(ruling, Authorization) and ruling.decision == "allow"
     if not (is_allowed and may_begin and _needs_place(use)):
         return ruling, None
@@ -53,23 +53,23 @@ def begin_call(
 
 
 def _begin_by_heart(
-    run: Run, use: ToolUse, call: MadeCall, *, opened: list[str]
+    run: Run, use: ToolUse, call: CallRecord, *, opened: list[str]
 ) -> tuple[Authorization, Place | None] | None:
     """Begin a call by what this process knows of policy and of the target, in one statement that
     tests both; None where they have to be asked anew: nothing was written.
     """
-    if (way := known_way(run, use)) is None:
+    if (way := cached_admission(run, use)) is None:
         return None
     ruling, place, still = way
     if place is None:
         return (ruling, None) if holds(still) else None
-    if not open_call_of_run(call.call_id, begun(run, use, call), run, if_still=still):
+    if not start_run_call(call.call_id, begun(run, use, call), run, if_still=still):
         return None
     opened.append(call.call_id)
     return ruling, place
 
 
-def known_way(run: Run, use: ToolUse) -> tuple[Authorization, Place | None, list[StillSo]] | None:
+def cached_admission(run: Run, use: ToolUse) -> tuple[Authorization, Place | None, list[StillSo]] | None:
     """Return the ruling on a call and where it works, as far as this process knows without a query,
     and what has to be so still as it begins; None where policy or the target has to be asked.
     """
@@ -117,7 +117,7 @@ def _needs_place(use: ToolUse) -> bool:
 
 
 def _begin(
-    run: Run, use: ToolUse, call: MadeCall, *, opened: list[str]
+    run: Run, use: ToolUse, call: CallRecord, *, opened: list[str]
 ) -> Place | ToolFailed | Refused:
     caller, find = caller_of(run), find_target if use.is_own else find_runner
     try:
@@ -129,7 +129,7 @@ def _begin(
     except (ToolFailed, TargetNotFound) as failed:
         return failed
     keep_by_heart(caller, target)
-    if not open_call_of_run(call.call_id, begun(run, use, call), run):
+    if not start_run_call(call.call_id, begun(run, use, call), run):
         raise LeaseLost(run.id)
     opened.append(call.call_id)
     return place
@@ -153,6 +153,6 @@ def _place_on(run: Run, use: ToolUse, target: ExecutionTarget) -> Place:
     return place
 
 
-def begun(run: Run, use: ToolUse, call: MadeCall) -> AuditEvent:
+def begun(run: Run, use: ToolUse, call: CallRecord) -> AuditEvent:
     """Return the audit row of a step's call that is about to be made."""
     return call_records.begun(run, use.step_index or 0, call)

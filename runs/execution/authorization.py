@@ -23,7 +23,7 @@ from runs.models import APPROVED, Run, Task
 Place = Workspace | RunnerTarget
 
 
-def use_of_step(
+def tool_use_of_step(
     run: Run,
     *,
     index: int,
@@ -51,7 +51,7 @@ def use_of_step(
     )
 
 
-def remembered(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict[str, Any] | None:
+def replayed_call(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict[str, Any] | None:
     """Return what this call answered before the step stopped for a person, if it was made.
 
     Raises:
@@ -69,7 +69,7 @@ def remembered(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict
     return call
 
 
-def rule_on_call(run: Run, use: ToolUse) -> Authorization | Refused | None:
+def authorize_call(run: Run, use: ToolUse) -> Authorization | Refused | None:
     """Return what becomes of a step's call, on the run's database thread; an approval is used up
     here. Refused: it is denied, or the runner that it names is not there; nobody is asked about
     such a one. None: a person has the page of the run's task, and nothing is called meanwhile.
@@ -108,7 +108,7 @@ def _without_runner(run: Run, use: ToolUse) -> Refused | None:
     return None
 
 
-def page_lost(use: ToolUse) -> PageLost:
+def page_lost_error(use: ToolUse) -> PageLost:
     """Return the failure of a call about which a person was asked on a page that is gone (runs.md,
     "Concurrency").
     """

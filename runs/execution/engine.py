@@ -21,23 +21,30 @@ from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
 from runners.tools.base import Effect
 from runs.execution.event_buffer import EventBuffer, stored_bytes
-from runs.execution.first_call import FirstCall, first_call, planned_call, told_at_start
+from runs.execution.first_call import FirstCall, first_call, planned_call, start_events
 from runs.execution.resources import RunResources
 from runs.execution.running_steps import (
-    Inbox,
-    StepEnded,
     DatabaseRequest,
+    Inbox,
     Reason,
     RunningSteps,
+    StepEnded,
     Stopped,
     TimedOut,
 )
 from runs.execution.suspension import pause
 from runs.failpoints import hit
 from runs.journal import step_records, writer
-from runs.journal.first_steps import ms_left
+from runs.journal.claimed_steps import ms_left
 from runs.journal.interruptions import NeedsAnswer, NeedsPerson, TakenOver
-from runs.journal.outcome import ending_of, fail_over_defect, failed, now_ms, out_of_time, timed_out
+from runs.journal.outcome import (
+    ending_of,
+    fail_with_internal_error,
+    failed,
+    now_ms,
+    timed_out,
+    timeout_error,
+)
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.lifecycle.slots import release_slot
@@ -64,9 +71,9 @@ class Execution:
         self.inbox: Inbox = queue.SimpleQueue()
         self.resources = RunResources(lease)
         self.running = RunningSteps(lease.run, template, self.inbox, self.resources)
-        self.steps = {row.index: row for row in lease.opening.steps}
-        first = {change.index for change in lease.opening.started}
-        waiting = (row.index for row in lease.opening.steps if row.status == StepStatus.PENDING)
+        self.steps = {row.index: row for row in lease.claimed.steps}
+        first = {change.index for change in lease.claimed.started}
+        waiting = (row.index for row in lease.claimed.steps if row.status == StepStatus.PENDING)
         self.todo = deque(index for index in waiting if index not in first)
         self.appended: dict[int, RunStep] = {}  # steps that the run's row does not know yet
         self.first: dict[int, FirstCall] = {}  # calls that begin with the steps that start now
@@ -126,15 +133,15 @@ class Execution:
     def fail(self, error: Exception) -> None:
         """End the run over a defect of ours, with what its steps left."""
         left = self.unwritten, self.told.events()
-        fail_over_defect(self.lease, error, active_ms=self.active_ms, left=left)
+        fail_with_internal_error(self.lease, error, active_ms=self.active_ms, left=left)
 
     def _fail_lost_steps(self) -> None:
         """Fail `once` steps whose worker was lost under way: their effect is unknown."""
-        if lost := step_records.lost(self.steps.values(), self.lease.opening.started):
+        if lost := step_records.lost(self.steps.values(), self.lease.claimed.started):
             self._write(lost)
 
     def _work(self) -> None:
-        starting = [self.steps[change.index] for change in self.lease.opening.started]
+        starting = [self.steps[change.index] for change in self.lease.claimed.started]
         while True:
             if starting:
                 hit("step_started")
@@ -165,7 +172,7 @@ class Execution:
         line = replace(step_records.started(row), new=self.appended.pop(row.index, None))
         if (planned := planned_call(self.run, row, self.template)) is None:
             return line
-        told = [self.resources.event(event) for event in told_at_start(row, planned)]
+        told = [self.resources.event(event) for event in start_events(row, planned)]
         line = replace(line, events=[*line.events, *told])
         first = first_call(self.run, row, planned, self.template, self.resources.masker)
         if first is None:
@@ -293,7 +300,7 @@ class Execution:
             return []  # canceled meanwhile
         ran, mask, template_id = over.step_run, self.resources.masker.value, self.run.template_id
         row, duration_ms = self.steps[ran.index], int(seconds * 1000)
-        if (asked := step_records.person_needed(over.future)) is not None:
+        if (asked := step_records.wait_reason(over.future)) is not None:
             self.asking.append(asked)
             taken_over = isinstance(asked, TakenOver)
             return [self.running.paused(row, ran, taken_over=taken_over)]
@@ -316,7 +323,7 @@ class Execution:
 
     def _time_out(self) -> None:
         done = sum(row.status == StepStatus.SUCCEEDED for row in self.steps.values())
-        error = out_of_time(self.run.timeout_ms, done=done, total=len(self.steps))
+        error = timeout_error(self.run.timeout_ms, done=done, total=len(self.steps))
         running = self.running.indexes()  # or the step whose time was up said so already
         cut = running or [line.index for line in self.unwritten if line.error is not None]
         if cut:
@@ -328,7 +335,7 @@ class Execution:
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:
         """End a run that cannot begin: what started with its claim failed, and so did all of it."""
-        started = [self.steps[change.index] for change in self.lease.opening.started]
+        started = [self.steps[change.index] for change in self.lease.claimed.started]
         self._write([step_records.failed(row, error) for row in started], failed(error))
 
     def _stop(self, reason: Reason) -> None:

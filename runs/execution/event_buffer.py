@@ -3,7 +3,7 @@
 
 A model's words and a tool's updates come by the hundred a second. The first is written at once;
 those that follow wait for 100 ms or 1 KiB, and the pieces of one text become one event. A run keeps
-MAX_TOLD_BYTES of them; the last that is kept says that there was more.
+MAX_STREAMED_BYTES of them; the last that is kept says that there was more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runs.models import RunEvent
 
 JOIN_FOR_S = 0.1
 JOIN_BYTES = 1024
-MAX_TOLD_BYTES = 1024 * 1024  # of a run, as JSON
+MAX_STREAMED_BYTES = 1024 * 1024  # of a run, as JSON
 MANY = 256  # events that wait: time to write, whatever else there is to hear
 
 
@@ -46,7 +46,7 @@ class _Waiting:
         return True
 
 
-class PendingEvents:
+class EventBuffer:
     """Of one lease of one run; used on the run's thread alone.
 
     Args:
@@ -105,12 +105,12 @@ class PendingEvents:
     def _add_piece(self, one: _Waiting, piece: str) -> None:
         if self._told is None:
             self._told = self._told_before()
-        if self._told >= MAX_TOLD_BYTES:
+        if self._told >= MAX_STREAMED_BYTES:
             return
         size = size_of(one.data)
-        if self._told + size > MAX_TOLD_BYTES:
-            one.data = _cut(one.data, piece, MAX_TOLD_BYTES - self._told)
-            size = MAX_TOLD_BYTES
+        if self._told + size > MAX_STREAMED_BYTES:
+            one.data = _cut(one.data, piece, MAX_STREAMED_BYTES - self._told)
+            size = MAX_STREAMED_BYTES
         text = one.data.get(piece)
         one.size = len(text.encode()) if isinstance(text, str) else 0
         calls = self._last.setdefault(str(one.data.get("step")), {})
@@ -129,12 +129,12 @@ class PendingEvents:
             self._due_at = -math.inf
 
 
-def told_bytes(run_id: str) -> int:
+def stored_bytes(run_id: str) -> int:
     """Return how much the run's log has of what is joined and capped; where it was cut, all."""
     rows = RunEvent.objects.filter(run_id=run_id, type__in=PIECES)
     told: list[Mapping[str, Any]] = list(rows.values_list("data", flat=True))
     if any("truncated" in data for data in told):
-        return MAX_TOLD_BYTES
+        return MAX_STREAMED_BYTES
     return sum(map(size_of, told))
 
 

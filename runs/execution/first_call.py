@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decisions.authorization.authorize import Authorization, ToolUse
 from decisions.security.masking import Masker
 from runners.invocation.step_call import StepCall
-from runs.execution.admission import Place, begun, known_way
-from runs.execution.authorization import use_of_step
+from runs.execution.admission import Place, begun, cached_admission
+from runs.execution.authorization import tool_use_of_step
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
 from runs.lifecycle.in_flight_calls import CallStart
@@ -34,7 +34,7 @@ def planned_call(run: Run, row: RunStep, template: TaskTemplate) -> StepCall | N
     return template.first_call(row.input, run.inputs) if row.paused is None else None
 
 
-def told_at_start(row: RunStep, planned: StepCall) -> list[NewEvent]:
+def start_events(row: RunStep, planned: StepCall) -> list[NewEvent]:
     """Return what is told of a step's call together with its start."""
     if planned.event is None:
         return []
@@ -50,8 +50,8 @@ def first_call(
     """
     if run.shared or template.needs_browser(row.input):
         return None
-    use = use_of_step(run, index=row.index, call=planned, masker=masker)
-    if (way := known_way(run, use)) is None:
+    use = tool_use_of_step(run, index=row.index, call=planned, masker=masker)
+    if (way := cached_admission(run, use)) is None:
         return None
     ruling, place, still = way
     if place is None:

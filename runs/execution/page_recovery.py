@@ -14,7 +14,7 @@ from runs.lifecycle.changes import NewEvent
 from runs.task_templates.base import StepPlan, StepView, TaskTemplate
 
 
-async def bring_page_back(template: TaskTemplate, plan: StepPlan, step_run: StepRun) -> None:
+async def restore_page(template: TaskTemplate, plan: StepPlan, step_run: StepRun) -> None:
     """Do the steps again that came before, where they left a page that is gone and this one works
     on it; their results stay as they were.
 

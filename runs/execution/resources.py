@@ -11,8 +11,8 @@ from django.conf import settings
 from decisions.security.masking import Masker
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
-from runs.models import UNDONE, Run
-from runs.queue.leases import Claim
+from runs.models import UNFINISHED, Run
+from runs.queue.leases import Lease
 from runs.sessions.named import NamedSession
 from runs.submission.secret_inputs import Secrets, read_secrets
 
@@ -20,7 +20,7 @@ AGENT = "agent_task"
 LEAST_KEY = 16  # characters of a model's key: shorter ones stand in for none, and are words
 
 
-class Belongings:
+class RunResources:
     """Of one lease of one run; used on the run's own thread.
 
     Attributes:
@@ -29,10 +29,10 @@ class Belongings:
         session: the named session; None where the run has one of its own.
     """
 
-    def __init__(self, held: Claim) -> None:
-        self._run, self._opened = held.run, held.opened
+    def __init__(self, lease: Lease) -> None:
+        self._run, self._opened = lease.run, lease.opened
         self.secrets, self.masker = Secrets(), Masker()
-        self.session = None if held.run.owns_session else NamedSession(held.run, held.worker_id)
+        self.session = None if lease.run.owns_session else NamedSession(lease.run, lease.worker_id)
 
     def take(self) -> None:
         """Read what is kept of them.
@@ -52,7 +52,7 @@ class Belongings:
     def spends_secrets(self, changes: Iterable[StepChange]) -> bool:
         """Tell whether with these journal lines the last step that needs the secrets is over."""
         return any(
-            change.index == self.secrets.last_step and change.status not in UNDONE
+            change.index == self.secrets.last_step and change.status not in UNFINISHED
             for change in changes
         )
 

@@ -24,12 +24,12 @@ from runs.journal.interruptions import NeedsAnswer, NeedsPerson, TakenOver
 from runs.lifecycle.changes import NewEvent, Plus, StepChange
 from runs.lifecycle.transition import apply
 from runs.models import ANSWER, Run
-from runs.queue.leases import Claim, LeaseLost
+from runs.queue.leases import Lease, LeaseLost
 from runs.submission.resume import TAKEOVER, go_on_if_given_back
 
 
 def pause(
-    held: Claim,
+    lease: Lease,
     asked: NeedsPerson | NeedsAnswer,
     left: tuple[Sequence[StepChange], Sequence[NewEvent]],
     *,
@@ -46,14 +46,14 @@ def pause(
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
     """
-    written = writer.lines(held, left[0], active_ms=active_ms, events=left[1])
+    written = writer.lines(lease, left[0], active_ms=active_ms, events=left[1])
     hit("before_waiting")
     with transaction.atomic():
-        waiting_for = _waiting_for(held.run, asked)
+        waiting_for = _waiting_for(lease.run, asked)
         data = {**waiting_for, **_about(asked)}
-        place = held.run.tenant_id, held.run.workspace_id
+        place = lease.run.tenant_id, lease.run.workspace_id
         deed = AuditEvent(
-            "run.waiting", f"worker:{held.worker_id}", "run", held.run.id, *place, data
+            "run.waiting", f"worker:{lease.worker_id}", "run", lease.run.id, *place, data
         )
         values = {
             **written.values,
@@ -61,21 +61,21 @@ def pause(
             "lease_owner": None,
             "epoch": Plus(1),
             "waiting_for": waiting_for,
-            "pinned_worker": held.worker_id if keeps_page else None,
+            "pinned_worker": lease.worker_id if keeps_page else None,
         }
-        values |= _without_answer(held.run)
+        values |= _without_answer(lease.run)
         waiting = replace(
             written,
             values=values,
             free_slot=True,
-            deeds=[*written.deeds, deed],
+            audit_events=[*written.audit_events, deed],
             events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
             forget_secrets=forget_secrets,
         )
         if apply(waiting) is None:
-            raise LeaseLost(held.run.id)
+            raise LeaseLost(lease.run.id)
         if isinstance(asked, TakenOver):
-            go_on_if_given_back(held.run.id)
+            go_on_if_given_back(lease.run.id)
     hit("after_waiting")
 
 

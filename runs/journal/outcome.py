@@ -60,7 +60,7 @@ def error_object(
     }
 
 
-def out_of_time(timeout_ms: int, *, done: int, total: int) -> dict[str, Any]:
+def timeout_error(timeout_ms: int, *, done: int, total: int) -> dict[str, Any]:
     """Return the error of a run whose time is over."""
     return error_object(
         "RUN_TIMEOUT",
@@ -160,7 +160,7 @@ def timed_out(
     return replace(ending, next_actions=storable([*actions, *kept]))
 
 
-def fail_over_defect(
+def fail_with_internal_error(
     lease: Lease,
     error: Exception,
     *,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from decisions.errors import Refused
 from decisions.infra.ids import new_id
 from decisions.validation.storable import storable
-from runners.browser.vocabulary import RESERVE_SECONDS
+from runners.browser.parameters import RESERVE_SECONDS
 from runners.errors import NavigationTimeout, ToolBroken, ToolFailed
 from runners.tools.base import Effect
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson
@@ -137,7 +137,7 @@ def failed(
     )
 
 
-def person_needed(future: Future[Mapping[str, Any]]) -> NeedsPerson | NeedsAnswer | None:
+def wait_reason(future: Future[Mapping[str, Any]]) -> NeedsPerson | NeedsAnswer | None:
     """Return what a step stopped for that needs a person, or None where it just ended."""
     error = None if future.cancelled() else future.exception()
     return error if isinstance(error, NeedsPerson | NeedsAnswer) else None

@@ -15,8 +15,8 @@ from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
 from runs.lifecycle.status import InvalidTransition, move
 from runs.lifecycle.transition import apply
-from runs.models import UNDONE, Run, RunStatus
-from runs.queue.leases import Claim, LeaseLost
+from runs.models import UNFINISHED, Run, RunStatus
+from runs.queue.leases import Lease, LeaseLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Ending:
 
 
 def write(
-    held: Claim,
+    lease: Lease,
     changes: Sequence[StepChange],
     *,
     active_ms: int,
@@ -48,21 +48,21 @@ def write(
     Raises:
         LeaseLost: The run is not ours any more; nothing was written.
     """
-    cuts = "" if ending is None else _cuts(held, changes, ending)
-    written = lines(held, changes, active_ms=active_ms, events=events, cut_later=bool(cuts))
+    abort_code = "" if ending is None else _cuts(lease, changes, ending)
+    written = lines(lease, changes, active_ms=active_ms, events=events, cut_later=bool(abort_code))
     written = replace(written, forget_secrets=forget_secrets)
     if ending is None:
         if apply(written) is None:
-            raise LeaseLost(held.run.id)
-        held.opened[:] = [call_id for call_id in held.opened if call_id not in written.closes]
+            raise LeaseLost(lease.run.id)
+        lease.opened[:] = [call_id for call_id in lease.opened if call_id not in written.finished_calls]
         begun = [change.opens for change in changes if change.opens is not None]
-        held.opened.extend(call.row.id for call in begun if call.is_open)
+        lease.opened.extend(call.row.id for call in begun if call.is_open)
     else:
-        _end(ending, written, cuts=cuts)
+        _end(ending, written, abort_code=abort_code)
 
 
 def lines(
-    held: Claim,
+    lease: Lease,
     changes: Sequence[StepChange],
     *,
     active_ms: int,
@@ -76,43 +76,43 @@ def lines(
     told, blobs = [*events], [(blob, change.index) for change in changes for blob in change.blobs]
     for change in changes:
         told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
-    finished = sum(change.status not in UNDONE for change in changes)
+    finished = sum(change.status not in UNFINISHED for change in changes)
     appended = sum(change.new is not None for change in changes)
-    values: dict[str, Any] = {} if held.is_helper else {"active_ms": active_ms}
+    values: dict[str, Any] = {} if lease.is_helper else {"active_ms": active_ms}
     if finished:
         values["done_steps"] = Plus(finished)
     if appended:
         values["total_steps"] = Plus(appended)
     return Transition(
-        held.run,
-        held.guard,
+        lease.run,
+        lease.guard,
         values,
         events=told,
         steps=changes,
         blobs=blobs,
-        deeds=_calls(held.run, changes, cut_later=cut_later),
-        closes=[
+        audit_events=_calls(lease.run, changes, cut_later=cut_later),
+        finished_calls=[
             call.call_id
             for change in changes
             for call in change.calls
-            if call.call_id and not (cut_later and call.is_cut)
+            if call.call_id and not (cut_later and call.is_aborted)
         ],
-        worker_id=held.worker_id,
-        epoch=held.epoch,
+        worker_id=lease.worker_id,
+        epoch=lease.epoch,
     )
 
 
-def _cuts(held: Claim, changes: Sequence[StepChange], ending: Ending) -> str:
+def _cuts(lease: Lease, changes: Sequence[StepChange], ending: Ending) -> str:
     """Return what is told of calls that the end of the run cuts off; nothing where every call that
     began is over.
     """
-    over = {call.call_id for change in changes for call in change.calls if not call.is_cut}
-    if over.issuperset(held.opened):
+    over = {call.call_id for change in changes for call in change.calls if not call.is_aborted}
+    if over.issuperset(lease.opened):
         return ""
     return str(ending.error["errorCode"]) if ending.error is not None else INTERRUPTED
 
 
-def _end(ending: Ending, written: Transition, *, cuts: str) -> None:
+def _end(ending: Ending, written: Transition, *, abort_code: str) -> None:
     values = {
         **written.values,
         "result": ending.result,
@@ -130,7 +130,7 @@ def _end(ending: Ending, written: Transition, *, cuts: str) -> None:
         events=[*written.events, *(_artifact_created(blob, None) for blob in ending.blobs)],
         blobs=[*written.blobs, *((blob, None) for blob in ending.blobs)],
         free_slot=True,
-        cuts=cuts,
+        abort_code=abort_code,
     )
     try:
         move(last, ending.status, actor=f"worker:{written.worker_id}", data=data)
@@ -151,19 +151,19 @@ def _artifact_created(blob: StoredBlob, step_index: int | None) -> NewEvent:
 
 def _calls(run: Run, changes: Sequence[StepChange], *, cut_later: bool) -> list[AuditEvent]:
     """Return the audit rows of the tool calls that are over."""
-    deeds: list[AuditEvent] = []
+    audit_events: list[AuditEvent] = []
     for change in changes:
         for call in change.calls:
-            if call.call_id and call.is_cut and cut_later:
+            if call.call_id and call.is_aborted and cut_later:
                 continue
-            deeds.append(call_records.over(run, change.index, call))
-            deeds += call_records.refused_address(run, change.index, call)
-    return deeds
+            audit_events.append(call_records.over(run, change.index, call))
+            audit_events += call_records.refused_address(run, change.index, call)
+    return audit_events
 
 
-def save_active_ms(held: Claim, active_ms: int) -> bool:
+def save_active_ms(lease: Lease, active_ms: int) -> bool:
     """Keep a long step's clock in the row with the heartbeat; tell whether the lease is ours."""
     rows = Run.objects.filter(
-        id=held.run.id, epoch=held.epoch, lease_owner=held.worker_id, status=RunStatus.RUNNING
+        id=lease.run.id, epoch=lease.epoch, lease_owner=lease.worker_id, status=RunStatus.RUNNING
     )
     return rows.update(active_ms=active_ms) == 1

@@ -20,12 +20,12 @@ from runners.errors import AddressNotAllowed
 from runners.tools.base import ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.errors import PolicyViolation
-from runs.lifecycle.in_flight_calls import INTERRUPTED, cut_off
+from runs.lifecycle.in_flight_calls import INTERRUPTED, aborted_call_data
 from runs.models import Run
 
 
 @dataclass(slots=True)
-class MadeCall:
+class CallRecord:
     """One call that a step made.
 
     Attributes:
@@ -45,7 +45,7 @@ class MadeCall:
     refused_host: str | None = None
 
     @classmethod
-    def of(cls, use: ToolUse) -> MadeCall:
+    def of(cls, use: ToolUse) -> CallRecord:
         """Return a call that is about to be made."""
         args = use.args if use.shown is None else use.shown
         tool = get_tool(use.tool) if use.is_own else None
@@ -62,7 +62,7 @@ class MadeCall:
         return cls(use.tool, use.digest, about, call_id=new_id("call_"))
 
     @property
-    def is_cut(self) -> bool:
+    def is_aborted(self) -> bool:
         """Whether it never came to its end."""
         return self.failed_code == INTERRUPTED
 
@@ -86,26 +86,26 @@ def _refused_host(error: Mapping[str, Any]) -> str | None:
     return str(host) if is_address and host is not None else None
 
 
-def begun(run: Run, step: int, call: MadeCall) -> AuditEvent:
+def begun(run: Run, step: int, call: CallRecord) -> AuditEvent:
     """Return the audit row of a call that is about to be made."""
     return _deed("tool.called", run, _about(step, call))
 
 
-def over(run: Run, step: int, call: MadeCall) -> AuditEvent:
+def over(run: Run, step: int, call: CallRecord) -> AuditEvent:
     """Return the audit row of a call that is over."""
     told = _about(step, call) | {"ok": not call.failed_code}
     if not call.call_id:
         failed = {"errorCode": call.failed_code} if call.failed_code else {}
         return _deed("tool.called", run, told | failed)
-    if call.is_cut:
-        return _deed("tool.failed", run, told | cut_off(INTERRUPTED, call.tool, told))
+    if call.is_aborted:
+        return _deed("tool.failed", run, told | aborted_call_data(INTERRUPTED, call.tool, told))
     if call.failed_code:
         return _deed("tool.failed", run, told | {"code": call.failed_code})
     kept = {"snapshotId": call.snapshot_id} if call.snapshot_id else {}
     return _deed("tool.succeeded", run, told | kept)
 
 
-def refused_address(run: Run, step: int, call: MadeCall) -> list[AuditEvent]:
+def refused_address(run: Run, step: int, call: CallRecord) -> list[AuditEvent]:
     """Return the audit row of a document that was refused for its address: the host, no more."""
     if call.refused_host is None:
         return []
@@ -113,7 +113,7 @@ def refused_address(run: Run, step: int, call: MadeCall) -> list[AuditEvent]:
     return [_deed("address.refused", run, told)]
 
 
-def _about(step: int, call: MadeCall) -> dict[str, Any]:
+def _about(step: int, call: CallRecord) -> dict[str, Any]:
     named = {"callId": call.call_id} if call.call_id else {}
     return {"tool": call.tool, "step": step, "argsDigest": call.args_digest, **named, **call.about}
 

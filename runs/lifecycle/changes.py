@@ -10,8 +10,8 @@ from typing import Any
 
 from artifacts.services import StoredBlob
 from decisions.audit.record import AuditEvent
-from runs.lifecycle.call_records import MadeCall
-from runs.lifecycle.in_flight_calls import CallToOpen
+from runs.lifecycle.call_records import CallRecord
+from runs.lifecycle.in_flight_calls import CallStart
 from runs.models import Run, RunStep, StepStatus
 
 
@@ -48,10 +48,10 @@ class StepChange:
     output: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     blobs: Sequence[StoredBlob] = ()
-    calls: Sequence[MadeCall] = ()
+    calls: Sequence[CallRecord] = ()
     paused: Mapping[str, Any] | None = None
     new: RunStep | None = None
-    opens: CallToOpen | None = None
+    opens: CallStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ class Transition:
     events: Sequence[NewEvent] = ()
     steps: Sequence[StepChange] = ()
     blobs: Sequence[tuple[StoredBlob, int | None]] = ()
-    deeds: Sequence[AuditEvent] = ()
+    audit_events: Sequence[AuditEvent] = ()
     worker_id: str = ""
     epoch: int = 0
     take_slot: bool = False
     free_slot: bool = False
     ended: bool = False
-    unring: bool = False
+    cancel_wakeup: bool = False
     forget_secrets: bool = False
-    closes: Sequence[str] = ()
-    cuts: str = ""
+    finished_calls: Sequence[str] = ()
+    abort_code: str = ""

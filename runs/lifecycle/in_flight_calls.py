@@ -50,11 +50,11 @@ class CarriedCall:
     def begin_with(self, run_id: str) -> None:
         """Tell that it begins, and which run carries it, in the caller's transaction."""
         told = {**self.opening.metadata, "runId": run_id}
-        open_call(self.call_id, replace(self.opening, metadata=told))
+        start_direct_call(self.call_id, replace(self.opening, metadata=told))
 
 
 @dataclass(slots=True)
-class CallToOpen:
+class CallStart:
     """A call that begins with the start of its step, in one statement of PostgreSQL; where what was
     known is not so any more, the step starts without it.
 
@@ -71,13 +71,13 @@ class CallToOpen:
     @classmethod
     def of_run(
         cls, call_id: str, opening: AuditEvent, run: Run, *, if_still: Sequence[StillSo]
-    ) -> CallToOpen:
+    ) -> CallStart:
         """Return a call of a run's step."""
         row = _open_call(call_id, opening, run_id=run.id, epoch=run.epoch)
         return cls(row, entry_for(opening), if_still)
 
 
-def cut_off(code: str, tool: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def aborted_call_data(code: str, tool: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is told of a call of a tool that nobody saw the end of; `about` is what was told
     of it before.
     """
@@ -86,13 +86,13 @@ def cut_off(code: str, tool: str, about: Mapping[str, Any]) -> dict[str, Any]:
     return {"ok": False, "code": code, **effect}
 
 
-def open_call(call_id: str, opening: AuditEvent) -> None:
+def start_direct_call(call_id: str, opening: AuditEvent) -> None:
     """Tell that a direct call begins, in the caller's transaction."""
     _open_call(call_id, opening).save(force_insert=True)
     record(opening)
 
 
-def open_call_of_run(
+def start_run_call(
     call_id: str, opening: AuditEvent, run: Run, *, if_still: Sequence[StillSo] = ()
 ) -> bool:
     """Tell that a call of a run's step begins; commits.
@@ -131,7 +131,7 @@ def _open_in_one_statement(
     return statement.run("SELECT id FROM r") is not None
 
 
-def close_call(call_id: str, closing: AuditEvent) -> bool:
+def finish_direct_call(call_id: str, closing: AuditEvent) -> bool:
     """Tell what came of a direct call, unless it was given up before; in the caller's
     transaction.
     """
@@ -141,21 +141,21 @@ def close_call(call_id: str, closing: AuditEvent) -> bool:
     return True
 
 
-def forget_calls(call_ids: Sequence[str]) -> None:
+def delete_finished_calls(call_ids: Sequence[str]) -> None:
     """Note that these calls of a run are closed: their closing is written by the caller, in the
     same transaction and under the run's lease.
     """
     OpenCall.objects.filter(id__in=call_ids).delete()
 
 
-def cut_calls(run_id: str, code: str) -> None:
+def abort_calls(run_id: str, code: str) -> None:
     """Close every call of a run that is still open, in the transaction that ends its lease, and
     after the guarded change of the run's row: from there on none begins.
     """
     _cut(OpenCall.objects.filter(run_id=run_id), code)
 
 
-def close_left_calls() -> int:
+def abort_stale_calls() -> int:
     """Close what nobody else will: direct calls whose process is gone, or that are an hour old, and
     calls of runs that are not under the lease in which they began. Return how many.
     """
@@ -199,7 +199,7 @@ def _take(call: QuerySet[OpenCall]) -> bool:
 def _closing(opening: Mapping[str, Any], code: str) -> AuditEvent:
     begun = AuditEvent(**opening)
     tool = str(begun.metadata.get("tool", begun.resource_id))  # a direct call is about its tool
-    told = {**begun.metadata, **cut_off(code, tool, begun.metadata)}
+    told = {**begun.metadata, **aborted_call_data(code, tool, begun.metadata)}
     return replace(begun, action="tool.failed", metadata=told)
 
 

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
-from runs.lifecycle.session_lease import hold
+from runs.lifecycle.session_lease import acquire_session
 from runs.lifecycle.transition import apply
 from runs.models import TERMINAL, Run, RunStatus
 
@@ -62,16 +62,16 @@ def move(
         change,
         values=values,
         events=[*change.events, event],
-        deeds=[*change.deeds, deed],
+        audit_events=[*change.audit_events, deed],
         ended=ends,
-        unring=ends,
+        cancel_wakeup=ends,
         forget_secrets=ends and run.holds_secrets,
     )
     if apply(moved) is None:
         raise InvalidTransition(f"{run.id} is not {only_from} under that lease")
 
 
-def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
+def lease_run(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
     """Give an unclaimed run, a free slot and the run's named session to a worker under a new epoch;
     False: somebody was first, or no slot is free.
 
@@ -93,18 +93,18 @@ def lease(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool
         values,
         events=told,
         steps=steps,
-        deeds=[AuditEvent(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
+        audit_events=[AuditEvent(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
         worker_id=worker_id,
         epoch=run.epoch + 1,
         take_slot=True,
-        unring=True,
+        cancel_wakeup=True,
     )
     return apply(change) is not None if run.owns_session else _lease_with_session(change)
 
 
 def _lease_with_session(change: Transition) -> bool:
     with transaction.atomic():
-        leased = hold(change.run, change.worker_id) and apply(change) is not None
+        leased = acquire_session(change.run, change.worker_id) and apply(change) is not None
         if not leased:
             transaction.set_rollback(True)
     return leased

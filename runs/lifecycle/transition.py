@@ -22,9 +22,9 @@ from decisions.models import AuditEntry
 from runs.events.notify import announce
 from runs.lifecycle import slots, transition_sql
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
-from runs.lifecycle.in_flight_calls import cut_calls, forget_calls
-from runs.lifecycle.returning import not_before, update_returning
+from runs.lifecycle.in_flight_calls import abort_calls, delete_finished_calls
 from runs.lifecycle.step_rows import new_rows
+from runs.lifecycle.update_returning import not_before, update_returning
 from runs.models import (
     OutboxEntry,
     Run,
@@ -51,7 +51,7 @@ def apply(change: Transition) -> int | None:
     was written.
     """
     in_one = connection.vendor == "postgresql"  # closes are part of the statement
-    if change.cuts or (change.closes and not in_one) or change.run.task_id:
+    if change.abort_code or (change.finished_calls and not in_one) or change.run.task_id:
         with transaction.atomic():
             last_seq = _write(change)
             if last_seq is not None:
@@ -77,29 +77,29 @@ def _write(change: Transition) -> int | None:
 
 
 def _settle_calls(change: Transition, *, closed: bool) -> None:
-    if change.closes and not closed:
-        forget_calls(change.closes)
-    if change.cuts:
-        cut_calls(change.run.id, change.cuts)
+    if change.finished_calls and not closed:
+        delete_finished_calls(change.finished_calls)
+    if change.abort_code:
+        abort_calls(change.run.id, change.abort_code)
 
 
 def insert_run(
-    run: Run, steps: list[RunStep], event: NewEvent, deed: AuditEvent, bell: OutboxEntry | None
+    run: Run, steps: list[RunStep], event: NewEvent, deed: AuditEvent, wakeup: OutboxEntry | None
 ) -> None:
     """Write a new run with its steps, its first event, its audit row and, if it may be claimed, its
     doorbell, in the caller's transaction or one of its own; on PostgreSQL as one statement.
     """
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
     if connection.vendor == "postgresql":
-        transition_sql.insert_run(run, steps, first, entry_for(deed), bell)
+        transition_sql.insert_run(run, steps, first, entry_for(deed), wakeup)
     else:
         with transaction.atomic():
             run.save(force_insert=True)
             RunStep.objects.bulk_create(steps)
             first.save(force_insert=True)
             entry_for(deed).save(force_insert=True)
-            if bell is not None:
-                bell.save(force_insert=True)
+            if wakeup is not None:
+                wakeup.save(force_insert=True)
     # Nobody can be listening yet: the run's id is not known outside this transaction.
 
 
@@ -144,7 +144,7 @@ def _apply(change: Transition, now: datetime) -> int | None:
             ended_at=now if change.ended else None,
         )
     )
-    AuditEntry.objects.bulk_create(entry_for(deed) for deed in change.deeds)
+    AuditEntry.objects.bulk_create(entry_for(deed) for deed in change.audit_events)
     return last_seq
 
 
@@ -161,7 +161,7 @@ def _belongings(change: Transition) -> None:
             raise _NoSlot
     if change.free_slot:
         slots.release_slot(run.id, epoch=change.epoch)
-    if change.unring:
+    if change.cancel_wakeup:
         OutboxEntry.objects.filter(run_id=run.id).delete()
     if change.forget_secrets:
         RunSecret.objects.filter(run_id=run.id).delete()

@@ -17,9 +17,9 @@ from decisions.audit.record import entry_for
 from decisions.infra.prepared_statements import Statement
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import Plus, Transition
-from runs.lifecycle.in_flight_calls import CallToOpen
+from runs.lifecycle.in_flight_calls import CallStart
 from runs.lifecycle.step_rows import new_rows
-from runs.models import UNDONE, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.models import UNFINISHED, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
 
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
 
@@ -41,11 +41,11 @@ def apply(change: Transition, now: datetime) -> int | None:
     _artifacts(statement, change, now)
     if change.ended:
         _webhooks(statement, now)
-    if change.closes:
+    if change.finished_calls:
         closed = "DELETE FROM runs_opencall o USING r WHERE o.run_id = r.id AND o.id = ANY(%s)"
-        statement.add("closed", closed, list(change.closes))
+        statement.add("closed", closed, list(change.finished_calls))
     opens = _opening(statement, change)
-    _audit(statement, [entry_for(deed) for deed in change.deeds], opens)
+    _audit(statement, [entry_for(deed) for deed in change.audit_events], opens)
     is_open = "EXISTS (SELECT 1 FROM may)" if opens is not None else "false"
     row = statement.run(f"SELECT last_seq, {is_open} FROM r")  # noqa: S608
     if row is None:
@@ -100,7 +100,7 @@ def _belongings(statement: Statement, change: Transition) -> None:
             " FROM r WHERE s.run_id = r.id AND s.epoch = %s",
             change.epoch,
         )
-    if change.unring:
+    if change.cancel_wakeup:
         statement.add("unrung", "DELETE FROM runs_outboxentry o USING r WHERE o.run_id = r.id")
     if change.forget_secrets:
         statement.add("forgot", "DELETE FROM runs_runsecret s USING r WHERE s.run_id = r.id")
@@ -128,7 +128,7 @@ def _steps(statement: Statement, change: Transition, now: datetime) -> None:
     over = [
         {"i": step.index, "status": step.status, "output": step.output, "error": step.error}
         for step in known
-        if step.status not in UNDONE
+        if step.status not in UNFINISHED
     ]
     stopped = [step for step in known if step.status == StepStatus.PENDING]
     paused = [{"i": step.index, "paused": step.paused} for step in stopped]
@@ -204,7 +204,7 @@ def _webhooks(statement: Statement, now: datetime) -> None:
     )
 
 
-def _opening(statement: Statement, change: Transition) -> CallToOpen | None:
+def _opening(statement: Statement, change: Transition) -> CallStart | None:
     """Open the call that begins with a step of this change, where what was known still is so."""
     opens = next((step.opens for step in change.steps if step.opens is not None), None)
     if opens is not None:
@@ -215,19 +215,19 @@ def _opening(statement: Statement, change: Transition) -> CallToOpen | None:
     return opens
 
 
-def _audit(statement: Statement, entries: list[AuditEntry], opens: CallToOpen | None) -> None:
+def _audit(statement: Statement, entries: list[AuditEntry], opens: CallStart | None) -> None:
     if entries or opens is not None:
         statement.insert("audited", entries, last=opens.entry if opens is not None else None)
 
 
 def insert_run(
-    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, bell: OutboxEntry | None
+    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, wakeup: OutboxEntry | None
 ) -> None:
     """Insert a new run with all that belongs to it."""
     statement = Statement()
     statement.insert("r", [run], source="(SELECT 1) one")
     statement.parts[0] = statement.parts[0].removesuffix(")") + " RETURNING id)"
-    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [bell] if bell else [])):
+    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [wakeup] if wakeup else [])):
         if rows:
             statement.insert(name, list(rows))
     statement.run("SELECT id FROM r")

@@ -8,7 +8,7 @@ from runs.models.conversations import (
     TaskStatus,
     TaskTicket,
 )
-from runs.models.journal import UNDONE, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
+from runs.models.journal import UNFINISHED, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.queue import KeyedCall, OutboxEntry, RunKey, Slot, Worker
 from runs.models.run import (
     ACTIVE,
@@ -23,7 +23,7 @@ from runs.models.run import (
 )
 from runs.models.totals import RunTotal, RunTotalChange
 from runs.models.webhooks import (
-    UNDER_WAY,
+    BEING_SENT,
     DeliveryStatus,
     Webhook,
     WebhookDelivery,
@@ -38,8 +38,8 @@ __all__ = [
     "RETRIABLE",
     "TERMINAL",
     "TRACE",
-    "UNDER_WAY",
-    "UNDONE",
+    "BEING_SENT",
+    "UNFINISHED",
     "DeliveryStatus",
     "KeyedCall",
     "MessageRole",

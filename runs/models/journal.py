@@ -19,7 +19,7 @@ class StepStatus(models.TextChoices):
 
 
 # Not over: nothing of the run is counted as done by it.
-UNDONE = frozenset({StepStatus.PENDING, StepStatus.STARTED})
+UNFINISHED = frozenset({StepStatus.PENDING, StepStatus.STARTED})
 
 
 class RunStep(models.Model):
@@ -99,7 +99,7 @@ class OpenCall(models.Model):
     opened_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["run_id"], name="open_call_of_run")]
+        indexes = [models.Index(fields=["run_id"], name="start_run_call")]
 
     def __str__(self) -> str:
         return self.id

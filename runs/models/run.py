@@ -140,7 +140,7 @@ class Run(models.Model):
                 name="run_of_task",
                 condition=Q(task_id__isnull=False),
             ),
-            # For whose turn it is (runs/queue/order.py): the first of each workspace is one probe.
+            # For whose turn it is (runs/queue/dispatch_order.py): the first of each workspace is one probe.
             models.Index(
                 fields=["workspace_id", "-status", "created_at", "id"],
                 name="run_waiting",
@@ -186,7 +186,7 @@ class Run(models.Model):
         return self.id
 
     @property
-    def asked_options(self) -> dict[str, Any]:
+    def requested_options(self) -> dict[str, Any]:
         """The options that the caller gave: without what a person said of just this run, what
         the command line said of whoever handed it in, and the trace that this was part of.
         """

@@ -47,7 +47,7 @@ class DeliveryStatus(models.TextChoices):
     FAILED = "failed"
 
 
-UNDER_WAY = datetime(9999, 1, 1, tzinfo=UTC)  # due never: somebody is trying
+BEING_SENT = datetime(9999, 1, 1, tzinfo=UTC)  # due never: somebody is trying
 
 
 class WebhookDelivery(models.Model):

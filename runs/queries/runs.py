@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.identity.principals import Principal
 from decisions.next_actions import NextAction, next_action, next_actions_after
-from runs.lifecycle.session_lease import user_of
+from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
 from runs.queries.totals import count_visible
@@ -137,7 +137,7 @@ def _queue(run: Run) -> dict[str, Any]:
 
 
 def _why_queued(run: Run) -> str:
-    user = None if run.owns_session else user_of(run.session_id)
+    user = None if run.owns_session else run_using(run.session_id)
     if user is not None:
         return f"its session {run.session_id} is used by the run {user}"
     return "waiting for a worker" if count_free_slots() else "all slots are taken"

@@ -17,7 +17,7 @@ from runners.models import BrowserSession
 from runs.failpoints import hit
 from runs.lifecycle.slots import count_free_slots
 from runs.models import OutboxEntry, Run
-from runs.queue.wakeup_dedup import SHARED_QUEUE, heard
+from runs.queue.wakeup_dedup import SHARED_QUEUE, mark_received
 
 QUIET_S = 5.0  # after a broker that hung nobody waits for it for this long
 log = logging.getLogger(__name__)
@@ -36,12 +36,12 @@ def queue_of(run: Run) -> str:
     """Return the queue that rings for a run: the own one of the worker that holds its session."""
     worker_id = run.pinned_worker
     if not run.owns_session:
-        held = BrowserSession.objects.filter(id=run.session_id, worker_id__isnull=False)
-        worker_id = held.values_list("worker_id", flat=True).first() or worker_id
+        lease = BrowserSession.objects.filter(id=run.session_id, worker_id__isnull=False)
+        worker_id = lease.values_list("worker_id", flat=True).first() or worker_id
     return worker_queue(worker_id) if worker_id else SHARED_QUEUE
 
 
-def bell(run: Run, queue: str) -> OutboxEntry:
+def outbox_entry(run: Run, queue: str) -> OutboxEntry:
     """Return the unsaved doorbell of a run."""
     return OutboxEntry(run_id=run.id, queue=queue, rung_at=datetime.now(UTC))
 
@@ -50,19 +50,19 @@ def put(run: Run) -> None:
     """Write the doorbell in the caller's transaction and ring it after the commit."""
     queue = queue_of(run)
     OutboxEntry.objects.bulk_create(
-        [bell(run, queue)],
+        [outbox_entry(run, queue)],
         update_conflicts=True,
         unique_fields=["run_id"],
         update_fields=["queue", "rung_at"],
     )
-    ring_after_commit(queue, run.id)
+    send_wakeup_after_commit(queue, run.id)
 
 
-def ring_after_commit(queue: str, run_id: str) -> None:
+def send_wakeup_after_commit(queue: str, run_id: str) -> None:
     """Ring once the caller's transaction has committed; a broker that is down is the sweeper's
     matter.
     """
-    transaction.on_commit(lambda: ring(queue, run_id), robust=True)
+    transaction.on_commit(lambda: send_wakeup(queue, run_id), robust=True)
 
 
 def worker_queue(worker_id: str) -> str:
@@ -70,7 +70,7 @@ def worker_queue(worker_id: str) -> str:
     return f"runs.{worker_id}"
 
 
-def ring(queue: str, run_id: str) -> bool:
+def send_wakeup(queue: str, run_id: str) -> bool:
     """Ring now; tell whether the broker took it."""
     hit("before_ring")
     began = time.monotonic()
@@ -87,7 +87,7 @@ def ring(queue: str, run_id: str) -> bool:
     return True
 
 
-def ring_again() -> int:
+def resend_wakeups() -> int:
     """Ring, on the shared queue, for runs that nobody claimed SWEEP_AFTER_S after the last ring;
     return how many.
 
@@ -99,8 +99,8 @@ def ring_again() -> int:
     unheard = OutboxEntry.objects.exclude(rung_at__range=(now - after, now + after))
     rung = 0
     for entry in unheard.order_by("rung_at")[: count_free_slots()]:
-        heard()  # each of these rings: the bell that was to ring for all of them was not heard
-        if not ring(SHARED_QUEUE, entry.run_id):
+        mark_received()  # each of these rings: the bell that was to ring for all of them was not heard
+        if not send_wakeup(SHARED_QUEUE, entry.run_id):
             break  # a broker that is down is asked again at the next sweep
         OutboxEntry.objects.filter(run_id=entry.run_id).update(queue=SHARED_QUEUE, rung_at=now)
         rung += 1

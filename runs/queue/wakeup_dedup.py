@@ -28,7 +28,7 @@ def _key() -> str:
     return f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}bell"
 
 
-def is_first(queue: str) -> bool:
+def should_send(queue: str) -> bool:
     """Tell whether no bell is under way on this queue, and mark that one is now. True while Redis
     is away, and for a worker's own queue: its bells are rare and meant for nobody else.
     """
@@ -41,6 +41,6 @@ def is_first(queue: str) -> bool:
     return _redis.ask(mark) is not False
 
 
-def heard() -> None:
+def mark_received() -> None:
     """Say that somebody looks for work from now on."""
     _redis.ask(lambda redis: redis.delete(_key()))

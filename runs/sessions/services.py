@@ -15,10 +15,10 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from runners.browser_sessions import NAME_MAX, find_session, new_session
 from runners.models import BrowserSession
-from runs.lifecycle.session_lease import locked_row, user_of, users_of
+from runs.lifecycle.session_lease import lock_session, run_using, runs_using
 from runs.models import ACTIVE, Run, Worker
 
-NAMELESS = "session"
+DEFAULT_NAME = "session"
 
 
 def list_sessions(*, principal: Principal, limit: int = 50, offset: int = 0) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def list_sessions(*, principal: Principal, limit: int = 50, offset: int = 0) -> 
     )
     total = rows.count()
     page = list(rows.order_by("-created_at", "-id").defer("sealed_state")[offset : offset + limit])
-    users = users_of([row.id for row in page])
+    users = runs_using([row.id for row in page])
     alive = _alive({row.worker_id for row in page if row.worker_id})
     more = offset + len(page) < total
     return {
@@ -53,7 +53,7 @@ def get_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
 def session_object(row: BrowserSession) -> dict[str, Any]:
     """Return a session as callers see it; its state never."""
     alive = _alive({row.worker_id} if row.worker_id else set())
-    return _shown(row, user_of(row.id), row.worker_id in alive)
+    return _shown(row, run_using(row.id), row.worker_id in alive)
 
 
 def create_session(*, principal: Principal, name: str | None = None) -> dict[str, Any]:
@@ -64,15 +64,15 @@ def create_session(*, principal: Principal, name: str | None = None) -> dict[str
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     principal.require("sessions:write")
-    row = new_session(principal, _name(name) if name is not None else NAMELESS)
+    row = new_session(principal, _name(name) if name is not None else DEFAULT_NAME)
     approval = admit_call(use_of(principal, "create_session", {"name": row.name}))
     with transaction.atomic():
         begin(approval)
-        write_new(row, actor=principal.id)
+        insert_session(row, actor=principal.id)
     return session_object(row)
 
 
-def write_new(row: BrowserSession, *, actor: str, **about: Any) -> None:
+def insert_session(row: BrowserSession, *, actor: str, **about: Any) -> None:
     """Write a new session's row and its audit row in the caller's transaction."""
     row.save(force_insert=True)
     told = {"name": row.name, **about}
@@ -117,10 +117,10 @@ def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
     approval = admit_call(use_of(principal, "close_session", {"sessionId": row.id}))
     with transaction.atomic():
         begin(approval)
-        locked = locked_row(row.id)
+        locked = lock_session(row.id)
         if locked is None:
             raise _missing(session_id)
-        user = user_of(row.id)
+        user = run_using(row.id)
         if user is not None:
             raise Conflict(
                 f"The run {user} uses this session; cancel it, or wait for its end.",
@@ -159,9 +159,9 @@ def clone_session(
     approval = admit_call(use_of(principal, "clone_session", asked))
     with transaction.atomic():
         begin(approval)
-        if locked_row(row.id) is None:
+        if lock_session(row.id) is None:
             raise _missing(session_id)
-        write_new(clone, actor=principal.id, clonedFrom=row.id)
+        insert_session(clone, actor=principal.id, clonedFrom=row.id)
     return session_object(clone)
 
 
@@ -173,7 +173,7 @@ def expire_sessions(*, limit: int = 200) -> int:
     due = BrowserSession.objects.filter(closed_at__isnull=True, used_at__lte=_idle_since())
     for session_id in due.order_by("used_at").values_list("id", flat=True)[:limit]:
         with transaction.atomic():
-            row = locked_row(session_id)
+            row = lock_session(session_id)
             waiting = Run.objects.filter(session_id=session_id, status__in=ACTIVE)
             if row is not None and row.used_at <= _idle_since() and not waiting.exists():
                 _close(row, "session.expired", "scheduler")

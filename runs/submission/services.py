@@ -39,7 +39,7 @@ from runs.submission.validation import (
     judge_submission,
     use_of_submission,
 )
-from runs.webhooks.services import check_named
+from runs.webhooks.services import check_webhook_option
 
 
 def submit_run(
@@ -76,7 +76,7 @@ def submit_run(
         options=options,
         slot_is_free=asked_auto and count_free_slots() > 0,
     )
-    check_named(principal, options.get("webhookId"))
+    check_webhook_option(principal, options.get("webhookId"))
     first = run_of_key(submission)
     if first is None:  # what was done already is not asked about again
         submission, approval = _admitted(submission, carries, turn.key if turn else "")
@@ -180,12 +180,12 @@ def _write(run: Run, submission: Submission) -> None:
         if submission.makes_session or submission.secrets:
             together.enter_context(transaction.atomic())
         if submission.makes_session and submission.session is not None:
-            sessions.write_new(submission.session, actor=run.principal_id, run_id=run.id)
-        insert_run(run, steps, queued, deed, outbox.bell(run, queue) if run.ready else None)
+            sessions.insert_session(submission.session, actor=run.principal_id, run_id=run.id)
+        insert_run(run, steps, queued, deed, outbox.outbox_entry(run, queue) if run.ready else None)
         if submission.secrets:
             sealed_row(run.id, submission.secrets, submission.plan).save(force_insert=True)
     if run.ready:
-        outbox.ring_after_commit(queue, run.id)
+        outbox.send_wakeup_after_commit(queue, run.id)
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:
@@ -221,7 +221,7 @@ def stop_run(
         # Its epoch too: a worker that comes to ask a person meanwhile raises it, and its question,
         # which was not there to be withdrawn, would stay open.
         guard = {"status": RunStatus(run.status), "epoch": run.epoch}
-        change = Transition(run, guard, values, cuts="RUN_CANCELED")
+        change = Transition(run, guard, values, abort_code="RUN_CANCELED")
         about = {"reason": reason, "actor": by}
         try:
             with transaction.atomic():
@@ -251,7 +251,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     if old is None or (is_past_ttl(old) and not also_past_its_time):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     check_retriable(old)
-    options = {**old.asked_options, "mode": "async"}
+    options = {**old.requested_options, "mode": "async"}
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
     submission = judge_submission(

@@ -24,10 +24,10 @@ from decisions.audit.record import AuditEvent, record
 from decisions.infra.staleness import Watch
 from decisions.security.keys import unseal
 from runners.trust import TrustLevel
-from runs.models import UNDER_WAY, DeliveryStatus, Run, Webhook, WebhookDelivery
+from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
-from runs.webhooks.confirmation_messages import body_of_decision
-from runs.webhooks.transport import Answer
+from runs.webhooks.confirmation_messages import confirmation_message
+from runs.webhooks.transport import WebhookResponse
 
 MAX_TRIES = 8
 FIRST_PAUSE_S = 15.0  # times four after each try: the eighth is 23 hours after the first
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class DeliveryLease:
     """A delivery that is ours to try, with all that the try needs."""
 
     delivery_id: str
@@ -52,7 +52,7 @@ class Claim:
     body: bytes
 
 
-def claim_due(*, limit: int, busy: Collection[str] = ()) -> list[Claim]:
+def claim_due_deliveries(*, limit: int, busy: Collection[str] = ()) -> list[DeliveryLease]:
     """Claim deliveries that are due, the longest due first; none of the `busy` webhooks, and of
     the others one each.
     """
@@ -65,14 +65,14 @@ def claim_due(*, limit: int, busy: Collection[str] = ()) -> list[Claim]:
         .select_related("webhook", "run")
         .order_by("next_try_at", "id")
     )
-    claims: dict[str, Claim | None] = {}
+    claims: dict[str, DeliveryLease | None] = {}
     for row in due[: limit * 4]:
         if len(claims) < limit and row.webhook_id not in claims and _take(row, now):
             claims[row.webhook_id] = _readable(row)
     return [claim for claim in claims.values() if claim is not None]
 
 
-def _readable(row: WebhookDelivery) -> Claim | None:
+def _readable(row: WebhookDelivery) -> DeliveryLease | None:
     """Return the claim of a row, or settle the try of one that cannot be made into a message: it
     must not keep others from theirs.
     """
@@ -80,7 +80,7 @@ def _readable(row: WebhookDelivery) -> Claim | None:
         return _claim_of(row)
     except (ValueError, LookupError, ObjectDoesNotExist):
         log.exception("a delivery cannot be made", extra={"deliveryId": row.id})
-        settle(_about(row), Answer(None, "the webhook's secret or message cannot be read"))
+        settle(_about(row), WebhookResponse(None, "the webhook's secret or message cannot be read"))
         return None
 
 
@@ -91,16 +91,16 @@ def _take(row: WebhookDelivery, now: datetime) -> bool:
             epoch=F("epoch") + 1,
             attempts=F("attempts") + 1,
             tried_at=now,
-            next_try_at=UNDER_WAY,
+            next_try_at=BEING_SENT,
         )
     )
 
 
-def free_lost(watch: Watch) -> int:
+def release_lost(watch: Watch) -> int:
     """Make due what somebody claimed and did not settle for LOST_AFTER_S, as `watch` saw it; return
     how many.
     """
-    claimed = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at=UNDER_WAY)
+    claimed = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at=BEING_SENT)
     seen = dict(claimed.values_list("id", "epoch"))
     watch.look()
     freed = 0
@@ -113,14 +113,14 @@ def free_lost(watch: Watch) -> int:
     return freed
 
 
-def _claim_of(row: WebhookDelivery) -> Claim:
+def _claim_of(row: WebhookDelivery) -> DeliveryLease:
     secret = unseal(bytes(row.webhook.secret)).decode()
     return replace(_about(row), secret=secret, body=_body(row))
 
 
-def _about(row: WebhookDelivery) -> Claim:
+def _about(row: WebhookDelivery) -> DeliveryLease:
     hook = row.webhook
-    return Claim(
+    return DeliveryLease(
         delivery_id=row.id,
         webhook_id=hook.id,
         epoch=row.epoch + 1,
@@ -134,11 +134,11 @@ def _about(row: WebhookDelivery) -> Claim:
 
 def _body(row: WebhookDelivery) -> bytes:
     if row.run is not None:
-        return body_of(row.event, row.run)
-    return body_of_decision(row.event, int(row.decision_id or 0))
+        return run_message(row.event, row.run)
+    return confirmation_message(row.event, int(row.decision_id or 0))
 
 
-def body_of(event: str, run: Run) -> bytes:
+def run_message(event: str, run: Run) -> bytes:
     """Return the message: the run as the API shows it, without its result, which may be large and
     is the API's to give out. A run that has ended does not change, so neither does the message.
     """
@@ -156,7 +156,7 @@ def pause_s(attempt: int) -> float:
     return FIRST_PAUSE_S * 4.0 ** (attempt - 1) * scattered
 
 
-def settle(claim: Claim, answer: Answer) -> bool:
+def settle(claim: DeliveryLease, answer: WebhookResponse) -> bool:
     """Note what came of a try; tell whether the claim was still ours.
 
     2xx is the end of it; 410 ends the webhook too; everything else is tried again, MAX_TRIES times
@@ -184,7 +184,7 @@ def settle(claim: Claim, answer: Answer) -> bool:
     return True
 
 
-def _record(claim: Claim, status: DeliveryStatus, answer: Answer) -> None:
+def _record(claim: DeliveryLease, status: DeliveryStatus, answer: WebhookResponse) -> None:
     hook = Webhook.objects.get(id=claim.webhook_id)
     told: Mapping[str, Any] = {
         "webhookId": hook.id,

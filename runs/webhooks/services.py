@@ -16,7 +16,7 @@ from decisions.infra.ids import new_id
 from decisions.security.keys import seal
 from runners.errors import AddressNotAllowed, InvalidTarget
 from runners.network.address import check_address
-from runs.models import UNDER_WAY, DeliveryStatus, Webhook, WebhookDelivery
+from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.queries.runs import to_ms
 from runs.webhooks import deliveries
 from runs.webhooks.signing import new_secret
@@ -214,7 +214,7 @@ def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) 
     return delivery_object(_deliveries(hook).get(id=delivery_id))
 
 
-def check_named(principal: Principal, webhook_id: str | None) -> None:
+def check_webhook_option(principal: Principal, webhook_id: str | None) -> None:
     """Refuse a submit that names a webhook which could not be told.
 
     Raises:
@@ -277,7 +277,7 @@ def webhook_object(hook: Webhook) -> dict[str, Any]:
 
 def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
     """Return a delivery as every door shows it."""
-    waits = row.status == DeliveryStatus.PENDING and row.next_try_at != UNDER_WAY
+    waits = row.status == DeliveryStatus.PENDING and row.next_try_at != BEING_SENT
     return {
         "deliveryId": row.id,
         "webhookId": row.webhook_id,

@@ -15,36 +15,36 @@ from runs.execution.running_steps import Reason, Stopped, TimedOut
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import StepChange
 from runs.models import RunStep
-from runs.queue.leases import Claim
+from runs.queue.leases import Lease
 from runs.worker import work_sharing
 
 LOOK_S = 0.3  # between two looks at what the others have done
 log = logging.getLogger(__name__)
 
 
-def execution_of(held: Claim) -> Execution:
+def create_execution(lease: Lease) -> Execution:
     """Return what carries out this worker's part in a run."""
-    if held.is_helper:
-        return Helper(held)
-    return SharedExecution(held) if held.run.shared else Execution(held)
+    if lease.is_helper:
+        return Helper(lease)
+    return SharedExecution(lease) if lease.run.shared else Execution(lease)
 
 
 class SharedExecution(Execution):
     """The lease of a shared run: takes steps as helpers do, and alone ends the run."""
 
-    def __init__(self, held: Claim) -> None:
-        super().__init__(held)
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(lease)
         self.todo.clear()  # from here on: only steps of its own that are tried once more
 
     def _go(self) -> None:
-        if len(self.steps) > len(self.held.opening.started):
-            work_sharing.invite(self.held)
+        if len(self.steps) > len(self.lease.claimed.started):
+            work_sharing.notify_helpers(self.lease)
         super()._go()
 
     def _fail_lost_steps(self) -> None:
         super()._fail_lost_steps()
-        if self.held.epoch > 1:
-            work_sharing.reopen_steps(self.held)
+        if self.lease.epoch > 1:
+            work_sharing.reset_steps(self.lease)
 
     def _begin_next(self) -> list[RunStep]:
         starting = self._take_next()
@@ -54,12 +54,12 @@ class SharedExecution(Execution):
         return starting
 
     def _waits_for_others(self, starting: list[RunStep]) -> bool:
-        if starting or self.under_way or self.asking:
+        if starting or self.running or self.asking:
             return False
-        return work_sharing.has_open_steps(self.held)
+        return work_sharing.has_unfinished_steps(self.lease)
 
     def _take_next(self) -> list[RunStep]:
-        with work_sharing.locked(self.held):
+        with work_sharing.locked(self.lease):
             starting = super()._begin_next()
             if (
                 self.unwritten or self.told.is_due
@@ -73,16 +73,16 @@ class SharedExecution(Execution):
         starting = super()._choose()
         if time.monotonic() >= self._deadline:
             raise TimedOut
-        free = self.limiter.current() - len(self.under_way) - len(starting)
-        for row in work_sharing.take_steps(self.held, free):
+        free = self.limiter.current() - len(self.running) - len(starting)
+        for row in work_sharing.take_steps(self.lease, free):
             row.attempts += 1
             self.steps[row.index] = row
             starting.append(row)
         return starting
 
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
-        with work_sharing.locked(self.held):
-            work_sharing.check_ours(self.held, [*self.unwritten, *changes])
+        with work_sharing.locked(self.lease):
+            work_sharing.check_ownership(self.lease, [*self.unwritten, *changes])
             super()._write(changes, ending)
 
     def _look_again_soon(self) -> None:
@@ -105,7 +105,7 @@ class SharedExecution(Execution):
 
     def _reload(self) -> None:
         """Take over what the others have done; what is not written yet is newer here."""
-        ours = {change.index for change in self.unwritten} | set(self.under_way.indexes())
+        ours = {change.index for change in self.unwritten} | set(self.running.indexes())
         for row in RunStep.objects.filter(run_id=self.run.id):
             if row.index not in ours:
                 self.steps[row.index] = row
@@ -140,4 +140,4 @@ class Helper(SharedExecution):
             self._write([])
 
     def _leave(self) -> None:
-        work_sharing.put_back(self.held.worker_id, self.run.id)
+        work_sharing.return_steps(self.lease.worker_id, self.run.id)

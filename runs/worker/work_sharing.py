@@ -19,7 +19,7 @@ from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import outbox
 from runs.queue.eligibility import served_q
-from runs.queue.leases import MAX_TIMES_LOST, Claim, LeaseLost, Opening
+from runs.queue.leases import MAX_TIMES_LOST, ClaimedSteps, Lease, LeaseLost
 
 MOST_HELPERS = 8
 _PENDING = RunStep.objects.filter(run_id=OuterRef("id"), status=StepStatus.PENDING)
@@ -27,16 +27,16 @@ _PENDING = RunStep.objects.filter(run_id=OuterRef("id"), status=StepStatus.PENDI
 _ASKING = _PENDING.filter(paused__isnull=False)
 
 
-def invite(held: Claim) -> None:
+def notify_helpers(lease: Lease) -> None:
     """Ring for other workers; one that is idle comes, one that did not hear it finds the run by
     itself when it next looks for work.
     """
-    others = Worker.objects.filter(lost_at__isnull=True).exclude(id=held.worker_id)
+    others = Worker.objects.filter(lost_at__isnull=True).exclude(id=lease.worker_id)
     for worker_id in others.values_list("id", flat=True)[:MOST_HELPERS]:
-        outbox.ring(outbox.worker_queue(worker_id), held.run.id)
+        outbox.send_wakeup(outbox.worker_queue(worker_id), lease.run.id)
 
 
-def find_share(worker_id: str) -> Claim | None:
+def find_shared_run(worker_id: str) -> Lease | None:
     """Return a part in the oldest shared run that another worker is at and that has pending steps;
     None where there is none.
     """
@@ -45,11 +45,11 @@ def find_share(worker_id: str) -> Claim | None:
     )
     wanted = going.exclude(lease_owner=worker_id).filter(Exists(_PENDING), ~Exists(_ASKING))
     run = wanted.order_by("started_at").first()
-    return None if run is None else Claim(run, worker_id, Opening([], []), is_helper=True)
+    return None if run is None else Lease(run, worker_id, ClaimedSteps([], []), is_helper=True)
 
 
 @contextmanager
-def locked(held: Claim) -> Iterator[None]:
+def locked(lease: Lease) -> Iterator[None]:
     """Hold the run's row, in a transaction: whoever takes, writes or puts back steps of a shared
     run does it one after the other.
 
@@ -57,20 +57,20 @@ def locked(held: Claim) -> Iterator[None]:
         LeaseLost: The run has ended, or went to another lease.
     """
     with transaction.atomic():
-        if not Run.objects.select_for_update().filter(id=held.run.id, **held.guard).exists():
-            raise LeaseLost(held.run.id)
+        if not Run.objects.select_for_update().filter(id=lease.run.id, **lease.guard).exists():
+            raise LeaseLost(lease.run.id)
         yield
 
 
-def take_steps(held: Claim, count: int) -> list[RunStep]:
+def take_steps(lease: Lease, count: int) -> list[RunStep]:
     """Return the first pending steps, at most `count`; under the lock, and to be written as started
     before it ends.
     """
-    pending = RunStep.objects.filter(run_id=held.run.id, status=StepStatus.PENDING)
+    pending = RunStep.objects.filter(run_id=lease.run.id, status=StepStatus.PENDING)
     return list(pending.order_by("index")[: max(0, count)])
 
 
-def check_ours(held: Claim, changes: Sequence[StepChange]) -> None:
+def check_ownership(lease: Lease, changes: Sequence[StepChange]) -> None:
     """Make sure, under the lock, that steps about to be written as over are still this worker's.
 
     Raises:
@@ -78,38 +78,38 @@ def check_ours(held: Claim, changes: Sequence[StepChange]) -> None:
     """
     over = {change.index for change in changes if change.status != StepStatus.STARTED}
     ours = RunStep.objects.filter(
-        run_id=held.run.id, index__in=over, status=StepStatus.STARTED, owner=held.worker_id
+        run_id=lease.run.id, index__in=over, status=StepStatus.STARTED, owner=lease.worker_id
     )
     if ours.count() != len(over):
-        raise LeaseLost(held.run.id)
+        raise LeaseLost(lease.run.id)
 
 
-def has_open_steps(held: Claim) -> bool:
+def has_unfinished_steps(lease: Lease) -> bool:
     """Tell whether any step is pending or under way, here or elsewhere."""
     waiting = Q(status=StepStatus.PENDING) | Q(status=StepStatus.STARTED)
-    return RunStep.objects.filter(waiting, run_id=held.run.id).exists()
+    return RunStep.objects.filter(waiting, run_id=lease.run.id).exists()
 
 
-def reopen_steps(held: Claim) -> None:
+def reset_steps(lease: Lease) -> None:
     """Make the steps of earlier leases pending again; they write nothing any more."""
     earlier = RunStep.objects.filter(
-        run_id=held.run.id, status=StepStatus.STARTED, epoch__lt=held.epoch
+        run_id=lease.run.id, status=StepStatus.STARTED, epoch__lt=lease.epoch
     )
-    with locked(held):
+    with locked(lease):
         earlier.exclude(effect="once").update(status=StepStatus.PENDING)
 
 
-def put_back_of_the_lost() -> int:
+def return_steps_of_lost_helpers() -> int:
     """Make the steps of helpers that are gone pending again; return how many."""
     alive = Worker.objects.filter(lost_at__isnull=True).values("id")
     under_way = RunStep.objects.filter(
         status=StepStatus.STARTED, run__shared=True, run__status=RunStatus.RUNNING
     )
     lost = under_way.exclude(owner__in=alive).values_list("owner", flat=True).distinct()
-    return sum(put_back(owner) for owner in lost if owner)
+    return sum(return_steps(owner) for owner in lost if owner)
 
 
-def put_back(worker_id: str, run_id: str | None = None) -> int:
+def return_steps(worker_id: str, run_id: str | None = None) -> int:
     """Make the steps that a worker took as a helper, of one run or of all, pending again, and
     return how many.
 
@@ -129,9 +129,9 @@ def put_back(worker_id: str, run_id: str | None = None) -> int:
 
 
 def _put_back(run: Run, worker_id: str) -> int:
-    held = Claim(run, worker_id, Opening([], []), is_helper=True)
+    lease = Lease(run, worker_id, ClaimedSteps([], []), is_helper=True)
     try:
-        with locked(held):
+        with locked(lease):
             steps = list(
                 RunStep.objects.filter(
                     run_id=run.id, status=StepStatus.STARTED, owner=worker_id, epoch=run.epoch
@@ -141,13 +141,13 @@ def _put_back(run: Run, worker_id: str) -> int:
             again = [step.id for step in steps if step.attempts < MAX_TIMES_LOST]
             RunStep.objects.filter(id__in=again).update(status=StepStatus.PENDING)
             if doomed:
-                _fail(held, doomed)
+                _fail(lease, doomed)
     except LeaseLost:
         return 0
     return len(steps)
 
 
-def _fail(held: Claim, steps: list[RunStep]) -> None:
+def _fail(lease: Lease, steps: list[RunStep]) -> None:
     error = {
         "errorCode": "STEP_EXECUTION_FAILED",
         "message": f"The step lost its worker {MAX_TIMES_LOST} times and is not tried again.",
@@ -160,12 +160,12 @@ def _fail(held: Claim, steps: list[RunStep]) -> None:
     done = {"done_steps": Plus(len(changes))}
     apply(
         Transition(
-            held.run,
-            held.guard,
+            lease.run,
+            lease.guard,
             done,
             events=told,
             steps=changes,
-            worker_id=held.worker_id,
-            epoch=held.epoch,
+            worker_id=lease.worker_id,
+            epoch=lease.epoch,
         )
     )

@@ -37,7 +37,7 @@ from runners.browser.pool.chromium import find_chromium, launch_args  # noqa: E4
 from runners.invocation.event_loop import get_loop  # noqa: E402
 from runs.queries.runs import get_run  # noqa: E402
 from runs.submission.services import submit_run  # noqa: E402
-from runs.worker.worker import WorkerPlace  # noqa: E402
+from runs.worker.worker import WorkerProcess  # noqa: E402
 from tests.benchmarks.page_server import pages  # noqa: E402
 from tests.benchmarks.rounds import alternate, ratio, report, spread  # noqa: E402
 
@@ -96,7 +96,7 @@ class Raw:
         await context.close()
 
 
-def ours(place: WorkerPlace, urls: list[str], concurrency: int) -> float:
+def ours(place: WorkerProcess, urls: list[str], concurrency: int) -> float:
     """Return pages per second of a run, from its submit to its end."""
     principal = local_principal()
     start = time.perf_counter()
@@ -118,7 +118,7 @@ def main() -> None:
     """Measure and report, for 1 and 4 tabs on fast pages and 5 on pages half a second away."""
     settings.CONTINUITY_DOORBELL = f"{__name__}.be_quiet"
     call_command("migrate", verbosity=0)
-    place, raw = WorkerPlace(), Raw()
+    place, raw = WorkerProcess(), Raw()
     place.open()
 
     def by_hand(urls: list[str], concurrency: int, read: Read) -> float:

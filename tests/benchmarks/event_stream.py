@@ -108,13 +108,13 @@ def our_side(url: str) -> Side:
     ).run_id
     run = Run.objects.get(id=run_id)
     went_out: list[float] = []
-    publish = notify._bell.publish
+    publish = notify._publisher.publish
 
     def noting(message: str) -> None:
         went_out.append(time.perf_counter())
         publish(message)
 
-    notify._bell.publish = noting  # type: ignore[method-assign]
+    notify._publisher.publish = noting  # type: ignore[method-assign]
 
     def tell() -> float:
         event = NewEvent("tool.update", {"text": TEXT})

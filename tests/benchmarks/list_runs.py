@@ -157,7 +157,7 @@ def one_whole_run() -> None:
         inputs={"urls": ["https://pages.example/1"]},
         options={"mode": "async"},
     )
-    held = leases.claim("wrk_bench", lambda run: leases.Opening(leases.read_journal(run), []))
+    held = leases.claim_run("wrk_bench", lambda run: leases.ClaimedSteps(leases.read_journal(run), []))
     assert held is not None
     step = StepChange(0, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"index": 0})], {})
     guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": held.epoch}

@@ -10,7 +10,7 @@ from django.db import connection, connections
 
 from decisions.identity.principals import Principal, create_token
 from decisions.infra import threads
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import Host, OpenDoor, StdioHost
 from tests.contract.mcp_web_host import SseHost, WebHost
 
@@ -71,7 +71,7 @@ def _host(request: pytest.FixtureRequest, principal: Principal) -> Host:
 @pytest.fixture
 def worker(principal: Principal) -> Iterator[None]:
     """A worker of this process, with its browser; it takes what is submitted."""
-    place, over = WorkerPlace(), threading.Event()
+    place, over = WorkerProcess(), threading.Event()
 
     def work() -> None:
         while not over.wait(0.02):

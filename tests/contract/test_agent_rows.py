@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.contract.bad_inputs import Row, rows
 from tests.support.agent_goals import results
 from tests.support.canaries import every_file, every_row, seen
@@ -58,7 +58,7 @@ def test_what_a_model_says_gets_its_code_and_does_no_harm(
     row: Row,
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerPlace,
+    place: WorkerProcess,
     project: Path,
     agent_settings: Any,
 ) -> None:

@@ -13,7 +13,7 @@ from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import place  # noqa: F401  (a fixture)
 from tests.support.rest import refusal, told
 
@@ -45,7 +45,7 @@ def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
 
 def test_a_task_says_why_its_last_run_failed_until_another_goes_well(
     api: httpx.Client,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task = begin(api, "fail")
     place.work()
@@ -62,7 +62,7 @@ def test_a_task_says_why_its_last_run_failed_until_another_goes_well(
 
 def test_a_task_begins_with_its_message_and_is_shown_with_its_answer(
     api: httpx.Client,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     made = api.post(TASKS, json={"message": "say hi"})
     task = fits(told(made, 201), contract.TASK)
@@ -122,7 +122,7 @@ def test_take_over_give_back_and_stop(api: httpx.Client) -> None:
 
 def test_the_log_comes_in_pages_and_waits_for_what_is_next(
     api: httpx.Client,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     path = f"{TASKS}/{begin(api)['taskId']}/events"
     first = fits(told(api.get(path, params={"limit": 1})), contract.EVENT_PAGE)
@@ -135,7 +135,7 @@ def test_the_log_comes_in_pages_and_waits_for_what_is_next(
 
 def test_a_stream_goes_on_over_the_end_of_a_run(
     api: httpx.Client,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task = begin(api)
     headers = {"Accept": "text/event-stream", "Last-Event-ID": "2"}

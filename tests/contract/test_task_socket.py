@@ -18,7 +18,7 @@ from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
 from runs.models import Run, Task, TaskMessage, TaskTicket
 from runs.websockets import connection, conversation
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import place  # noqa: F401  (a fixture)
 from tests.support.rest import bearer, told
 from tests.support.sockets import Page, is_event, page
@@ -42,7 +42,7 @@ def test_a_page_sees_how_the_task_is_and_what_happens(
     web: str,
     token: str,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task()
     with page(web, task_id, token=token) as line:

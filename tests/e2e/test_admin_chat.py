@@ -15,7 +15,7 @@ from runs.conversations.log import append
 from runs.conversations.services import take_over_task
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskMessage
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.visiting import Visitor
 
@@ -50,7 +50,7 @@ def show(visitor: Visitor, name: str) -> None:
 def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
 ) -> None:
@@ -79,7 +79,7 @@ def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
 def test_a_page_that_is_opened_later_shows_the_same(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("use browser_click; picture; say the shop is open")
     place.work()
@@ -97,7 +97,7 @@ def test_a_page_that_is_opened_later_shows_the_same(
 def test_a_page_opened_meanwhile_has_what_was_said_before(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
 ) -> None:
@@ -114,7 +114,7 @@ def test_a_page_opened_meanwhile_has_what_was_said_before(
 def test_a_failure_is_told_and_a_second_message_waits_its_turn(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     open_task(visitor, make_task("fail"))
     say(visitor, "say better now")
@@ -175,7 +175,7 @@ def test_what_is_refused_is_told_and_not_lost(visitor: Visitor, make_task: Make)
 def test_words_from_out_there_run_nothing(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     evil = '<img src=x onerror="window.ran=1"></script><svg onload="window.ran=1">'
     task_id = make_task(f"say {evil}; use {evil}; output {evil}", title=evil)
@@ -198,7 +198,7 @@ def test_a_task_is_begun_from_the_list(visitor: Visitor, make_task: Make) -> Non
 def test_a_question_is_asked_once_and_is_there_later(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say well; ask at what time?; say booked")
     open_task(visitor, task_id)
@@ -231,7 +231,7 @@ def test_a_page_without_a_worker_says_so_until_one_begins(
 def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say hi")
     run_id = Run.objects.get().id

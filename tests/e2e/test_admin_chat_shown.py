@@ -9,7 +9,7 @@ from typing import Any
 from runs.conversations.log import append
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.e2e.test_admin_chat import open_task, show
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.visiting import Visitor
@@ -51,7 +51,7 @@ def proses(visitor: Visitor, script: str) -> Any:
 def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say hi")
     run_id = Run.objects.get().id
@@ -80,7 +80,7 @@ def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
 def test_an_answer_of_before_is_shown_like_one_that_just_came(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say it is **open**")
     open_task(visitor, task_id)
@@ -93,7 +93,7 @@ def test_an_answer_of_before_is_shown_like_one_that_just_came(
 def test_an_output_of_before_is_shown_like_one_that_just_came(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("output seven; say counted")
     open_task(visitor, task_id)
@@ -124,7 +124,7 @@ def test_half_written_marks_lose_no_letter(visitor: Visitor, make_task: Make) ->
 def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
 ) -> None:

@@ -12,7 +12,7 @@ from django.apps import apps
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run, Task, TaskEvent
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.live_pages import (
     SECRET,
@@ -82,7 +82,7 @@ def test_a_person_takes_the_page_over_signs_in_and_gives_it_back(
     page_server: PageServer,
     model: ModelServer,
     model_that_signs_in: Signing,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
     task_id = begin(visitor, principal)
@@ -126,7 +126,7 @@ def test_dialogs_new_tabs_and_a_page_left_are_the_persons_to_see(
     page_server: PageServer,
     model: ModelServer,
     model_that_signs_in: Signing,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
     task_id = begin(visitor, principal)

@@ -11,7 +11,7 @@ import pytest
 from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.submission.answer import answer_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.visiting import Visitor
@@ -50,7 +50,7 @@ def answers(run_id: str) -> list[str]:
 
 @pytest.mark.usefixtures("agent_settings", "project")
 def test_questions_are_answered_while_talking_by_a_button_and_in_words(
-    visitor: Visitor, model: ModelServer, place: WorkerPlace
+    visitor: Visitor, model: ModelServer, place: WorkerProcess
 ) -> None:
     model.script = [
         asks("Which colour?", "red", "a <b>bold</b> blue", words="I begin."),
@@ -91,7 +91,7 @@ def test_questions_are_answered_while_talking_by_a_button_and_in_words(
 def test_a_choice_that_comes_late_is_told_so_and_begins_nothing(
     visitor: Visitor,
     model: ModelServer,
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     agent_settings: object,
 ) -> None:
@@ -112,7 +112,7 @@ def test_a_choice_that_comes_late_is_told_so_and_begins_nothing(
 
 
 def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
-    visitor: Visitor, model: ModelServer, place: WorkerPlace, goal: Goal
+    visitor: Visitor, model: ModelServer, place: WorkerProcess, goal: Goal
 ) -> None:
     model.script = [asks("Which colour?", "red", "blue"), asks("Which size?"), complete("Painted.")]
     run_id = goal("Paint it.")

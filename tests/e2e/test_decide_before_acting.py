@@ -13,7 +13,7 @@ from django.test import override_settings
 from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_web_host import WebHost
 from tests.support.pages import PageServer, html
 from tests.support.visiting import Visitor
@@ -47,9 +47,9 @@ def agent(web: str, token: str) -> Iterator[WebHost]:
 
 
 @pytest.fixture
-def worker(principal: Principal) -> Iterator[WorkerPlace]:
+def worker(principal: Principal) -> Iterator[WorkerProcess]:
     """A worker that works when it is told to."""
-    place = WorkerPlace("w1")
+    place = WorkerProcess("w1")
     place.open()
     yield place
     place.close()
@@ -73,7 +73,7 @@ def say_yes(person: Visitor) -> None:
 
 
 def test_from_a_risky_message_to_its_outcome(
-    agent: WebHost, visitor: Visitor, worker: WorkerPlace, page_server: PageServer
+    agent: WebHost, visitor: Visitor, worker: WorkerProcess, page_server: PageServer
 ) -> None:
     make_rule(RuleFields("confirm", tool="read_page", reason="pages of production"), actor="t")
     decided = call(agent, "continuity_chat", **RISKY)

@@ -13,7 +13,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runs.models import Run, Task
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.integration.conftest import in_background  # noqa: F401  (a fixture)
 from tests.support.agent_goals import SCHEMA
@@ -74,7 +74,7 @@ def rests(event: Any) -> bool:
 
 def test_over_mcp_as_a_run_of_the_template(
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
@@ -104,7 +104,7 @@ def test_over_mcp_as_a_run_of_the_template(
 
 def test_over_rest_as_a_message_of_a_task_whose_streams_go_on_where_they_were_left(
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
@@ -134,7 +134,7 @@ def test_over_the_tasks_websocket_from_the_message_to_the_end(
     web: str,
     token: str,
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:

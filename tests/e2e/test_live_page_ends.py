@@ -13,9 +13,9 @@ from decisions.identity.principals import Principal
 from runners.invocation.event_loop import get_loop
 from runs.conversations.maintenance import end_takeovers
 from runs.live import broadcaster
-from runs.live.pages import are_open, session_of
+from runs.live.open_pages import get_page_session, has_open_pages
 from runs.models import Run, Task
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.live_pages import Signing, begin, click_at, give_back, show, take_over
 from tests.support.model_server import ModelServer
@@ -43,7 +43,7 @@ def taken(
     agent_settings: Any,
     model: ModelServer,
     model_that_signs_in: Signing,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> str:
     """A task whose run waits while the visitor, who clicks once, has its page."""
@@ -59,7 +59,7 @@ def taken(
 
 def check_over(task_id: str, status: str) -> None:
     """Make sure that the page is closed, and nobody looks after it."""
-    until(lambda: not are_open())
+    until(lambda: not has_open_pages())
     until(lambda: all(one.done() for one in broadcaster._serving.values()))
     assert Task.objects.get(id=task_id).status == status
 
@@ -90,10 +90,10 @@ def test_a_page_that_was_closed_is_opened_anew_once_it_is_given_back(
     visitor: Visitor,
     taken: str,
     model_that_signs_in: Signing,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
-    session = session_of(taken)
+    session = get_page_session(taken)
     assert session is not None
     tab = session.live_tab()
     assert tab is not None

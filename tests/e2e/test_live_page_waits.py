@@ -15,7 +15,7 @@ from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.identity.principals import Principal
 from runs.models import Run, Task, TaskEvent
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
 from tests.support.live_pages import FORM, INSIDE, Stopping, begin, click_at, show, take_over
 from tests.support.model_server import ModelServer
@@ -44,7 +44,7 @@ def waits(
     agent_settings: Any,
     page_server: PageServer,
     model: ModelServer,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> Wait:
     """Have a run come to wait, and the visitor take its page over and sign in there; return the
     task's id.
@@ -102,7 +102,7 @@ def test_an_answer_given_while_a_person_has_the_page_is_heard_once_it_is_given_b
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = waits(ASK)
     assert Run.objects.get().waiting_for["type"] == "answer"
@@ -126,7 +126,7 @@ def test_a_page_given_back_before_the_answer_is_looked_at_before_the_model_goes_
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = waits(ASK)
     give_back(visitor, "ongoing")
@@ -144,7 +144,7 @@ def test_a_call_that_is_confirmed_while_a_person_had_the_page_is_not_made_on_the
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
-    place: WorkerPlace,  # noqa: F811
+    place: WorkerProcess,  # noqa: F811
     page_server: PageServer,
     is_confirmed_first: bool,
 ) -> None:

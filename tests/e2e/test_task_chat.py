@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run, Task, TaskEvent
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.browsing_model import Browsing, catalogue
 from tests.support.goal_story import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
@@ -33,7 +33,7 @@ def test_the_chat_page_shows_what_is_said_the_tools_and_the_page_as_they_come(
     visitor: Visitor,
     model: ModelServer,
     page_server: PageServer,
-    place: WorkerPlace,
+    place: WorkerProcess,
     tmp_path: Path,
 ) -> None:
     model.answer = Browsing(catalogue(page_server))

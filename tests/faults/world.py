@@ -43,7 +43,7 @@ _bell: list[Celery] = []
 
 def ring(queue: str, run_id: str) -> None:
     """Ring as config.celery does, at the broker of the world that is open."""
-    if wakeup_dedup.is_first(queue):
+    if wakeup_dedup.should_send(queue):
         _bell[-1].send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
 
 

@@ -12,7 +12,7 @@ from django.db import connection
 from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration import odd_template
 from tests.support.rest_server import close_pooled_connections
 
@@ -25,22 +25,22 @@ def no_connection_left(django_db_setup: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def idle_place(principal: Principal) -> Iterator[WorkerPlace]:
+def idle_place(principal: Principal) -> Iterator[WorkerProcess]:
     """A worker's place in this process without threads of its own, which works when it is told
     to.
     """
-    made = WorkerPlace()
+    made = WorkerProcess()
     yield made
     made.close()
 
 
 @pytest.fixture
-def place(principal: Principal, settings: Any) -> Iterator[WorkerPlace]:
+def place(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     """A worker's place in this process, with its heartbeat and its watcher, that beats quickly."""
     before = set(threading.enumerate())
     # By the fixture that every test shares: an override that ends before an older one leaks it.
     settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
-    made = WorkerPlace("w1")
+    made = WorkerProcess("w1")
     made.open()
     yield made
     made.close()
@@ -88,7 +88,7 @@ def in_background() -> Iterator[Callable[[Callable[[], object]], threading.Threa
 
 
 @pytest.fixture
-def ended(place: WorkerPlace) -> Callable[[str], Run]:
+def ended(place: WorkerProcess) -> Callable[[str], Run]:
     """Carry out everything there is and return the run, which then must have ended."""
 
     def work(run_id: str) -> Run:

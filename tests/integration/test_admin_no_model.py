@@ -8,7 +8,7 @@ from django.test import Client
 
 from runners.llm.base import LlmSettings
 from runs.models import Run, Task
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 TOLD = "No model is set"
@@ -21,7 +21,7 @@ def test_it_is_told_before_anything_is_said(boss: Client, settings: Any) -> None
     assert TOLD not in boss.get("/admin/runs/task/").content.decode()
 
 
-def test_a_failure_says_what_to_do(boss: Client, settings: Any, place: WorkerPlace) -> None:
+def test_a_failure_says_what_to_do(boss: Client, settings: Any, place: WorkerProcess) -> None:
     settings.LLM = LlmSettings()
     boss.post("/admin/runs/task/new/", {"content": "Find it."})
     place.work()

@@ -12,7 +12,7 @@ from django.test import Client
 from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.models import AuditEntry
 from runs.models import Run, Task, TaskMessage
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
@@ -121,7 +121,7 @@ def test_an_answer_is_a_post_from_our_own_page(boss: Client, asking: Run) -> Non
 
 @pytest.mark.usefixtures("agent_settings", "project")
 def test_on_a_tasks_page_a_question_is_answered_and_no_other(
-    boss: Client, staff: Staff, model: ModelServer, place: WorkerPlace, make_run: MakeRun
+    boss: Client, staff: Staff, model: ModelServer, place: WorkerProcess, make_run: MakeRun
 ) -> None:
     ask = Call("ask_followup_question", {"question": "Which?", "suggestions": ["red"]})
     model.script = [Turn("", [ask]), complete("Red it is.")]

@@ -15,7 +15,7 @@ from runners.errors import NavigationTimeout
 from runners.tools import registry
 from runners.tools.registry import get_tool
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import Goal, results
 from tests.support.browsing_model import shop
 from tests.support.model_server import Asked, ModelServer
@@ -52,7 +52,7 @@ def scans(model: ModelServer, page_server: PageServer) -> None:
 def test_what_may_pass_is_tried_once_more_and_no_more(
     model: ModelServer,
     goal: Goal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
     failures: int,
     ok: bool,
@@ -78,7 +78,7 @@ def test_what_may_pass_is_tried_once_more_and_no_more(
 
 @pytest.mark.usefixtures("scans")
 def test_a_page_that_stood_open_while_a_person_was_asked_is_looked_at_anew(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     make_rule(RuleFields("confirm", tool=SCAN), actor="t")
     run_id = goal()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ, SCHEMA, Goal, ended, events, results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Turn, complete
@@ -20,7 +20,7 @@ pytest_plugins = [
 
 
 def test_an_answer_of_another_shape_is_mended_once(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [complete("x", output={"count": "many"}), complete("y", output={"count": 3})]
     run_id = goal(options={"outputSchema": SCHEMA})
@@ -32,7 +32,7 @@ def test_an_answer_of_another_shape_is_mended_once(
 
 
 def test_an_answer_that_never_fits_fails_with_what_is_wrong(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [complete("x", output={}), Turn('{"count": "three"}')]
     run = ended(goal(outputSchema=SCHEMA), place)
@@ -44,7 +44,7 @@ def test_an_answer_that_never_fits_fails_with_what_is_wrong(
 
 
 def test_words_that_are_json_fit_a_schema(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn('```json\n{"count": 3}\n```')]
     assert ended(goal(outputSchema=SCHEMA), place).result["output"] == {"count": 3}
@@ -56,7 +56,7 @@ def test_two_output_schemas_are_refused(goal: Goal) -> None:
 
 
 def test_the_last_turn_can_only_complete(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ]), complete("This far.")]
     run = ended(goal(maxSteps=2), place)
@@ -66,7 +66,7 @@ def test_the_last_turn_can_only_complete(
 
 @pytest.mark.parametrize("limit", [{"AGENT_MAX_TOKENS": 500}, {"AGENT_MAX_COST_USD": 0.0005}])
 def test_a_budget_ends_a_run_cleanly(
-    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any, limit: dict[str, Any]
+    model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any, limit: dict[str, Any]
 ) -> None:
     for name, most in limit.items():
         setattr(agent_settings, name, most)

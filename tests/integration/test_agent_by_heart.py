@@ -19,10 +19,10 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import TargetSays, change_target
 from runs.execution.step_context import StepRun
 from runs.journal import writer
-from runs.lifecycle.in_flight_calls import open_call_of_run
+from runs.lifecycle.in_flight_calls import start_run_call
 from runs.models import OpenCall, RunStep
 from runs.submission.services import cancel_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import Goal, ended, results
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
@@ -67,7 +67,7 @@ def codes(model: ModelServer) -> list[Any]:
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
 def test_what_is_known_is_not_asked_for_again(
-    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer, goal: Goal, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_anew(*_: Any) -> Any:
         raise AssertionError("it was asked anew")
@@ -82,7 +82,7 @@ def test_what_is_known_is_not_asked_for_again(
 
 
 def test_a_rule_made_while_the_model_thinks_holds_for_its_next_call(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     says = RuleFields("deny", tool="read_file")
     meanwhile(model, lambda: make_rule(says, actor="test"))
@@ -92,7 +92,7 @@ def test_a_rule_made_while_the_model_thinks_holds_for_its_next_call(
 
 
 def test_a_folder_disabled_while_the_model_thinks_is_not_read(
-    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+    model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
 ) -> None:
     def disable() -> None:
         target = ExecutionTarget.objects.get(name="game")
@@ -109,7 +109,7 @@ def test_a_folder_disabled_while_the_model_thinks_is_not_read(
 def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
     model: ModelServer,
     goal: Goal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -130,15 +130,15 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="told by itself elsewhere")
 def test_a_known_call_is_told_with_the_start_of_its_step(
-    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer, goal: Goal, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin, alone = open_call_of_run, list[str]()
+    begin, alone = start_run_call, list[str]()
 
     def count(call_id: str, *asked: Any, **known: Any) -> bool:
         alone.append(call_id)
         return begin(call_id, *asked, **known)
 
-    monkeypatch.setattr("runs.execution.admission.open_call_of_run", count)
+    monkeypatch.setattr("runs.execution.admission.start_run_call", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
     run = ended(goal(), place)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
@@ -152,7 +152,7 @@ def test_a_known_call_is_told_with_the_start_of_its_step(
 
 
 def test_a_step_that_ends_before_its_call_is_made_tells_that_it_was_cut(
-    model: ModelServer, goal: Goal, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer, goal: Goal, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, made = StepRun._make, list[int]()
 

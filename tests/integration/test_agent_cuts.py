@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from runs.models import Run, RunEvent, RunStep
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Turn, anthropic_stream, complete, openai_stream, write
 
@@ -73,7 +73,7 @@ def test_a_turn_cut_once_makes_each_call_once(
     provider: Provider,
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerPlace,
+    place: WorkerProcess,
     project: Path,
 ) -> None:
     for cut in cuts(provider):
@@ -94,7 +94,7 @@ def test_a_turn_cut_twice_makes_no_call(
     provider: Provider,
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerPlace,
+    place: WorkerProcess,
     project: Path,
 ) -> None:
     for first, second in zip(cuts(provider), cuts(provider)[::-1], strict=True):

@@ -13,7 +13,7 @@ import pytest
 
 from decisions.errors import InvalidInput
 from runs.models import RunEvent, RunStep
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ, SCHEMA, Goal, ended, results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
@@ -27,7 +27,7 @@ HALVES = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}
 
 
 def test_words_that_no_row_can_keep_are_kept_as_far_as_they_can(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], junk=HALVES, says_usage=False), complete()]
     run = ended(goal(), place)
@@ -37,7 +37,7 @@ def test_words_that_no_row_can_keep_are_kept_as_far_as_they_can(
 
 
 def test_an_empty_answer_is_told_so_and_asked_for_again(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn(""), Turn(" \n"), complete("at last")]
     assert ended(goal(), place).result["answer"] == "at last"
@@ -47,7 +47,7 @@ def test_an_empty_answer_is_told_so_and_asked_for_again(
 
 
 def test_a_model_that_never_says_anything_ends_with_its_turns(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.answer = lambda asked: Turn("")
     run = ended(goal(maxSteps=4), place)
@@ -56,7 +56,7 @@ def test_a_model_that_never_says_anything_ends_with_its_turns(
 
 
 def test_a_megabyte_of_words_is_an_answer_whose_end_readers_are_told(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("y" * 1_200_000, piece=20_000)]
     run = ended(goal(), place)
@@ -68,7 +68,7 @@ def test_a_megabyte_of_words_is_an_answer_whose_end_readers_are_told(
 
 
 def test_of_two_hundred_calls_the_first_are_made_and_the_rest_told(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     calls = [Call("read_result", {"artifactId": "art_x"}, f"c{n}") for n in range(200)]
     model.script = [Turn("", calls, piece=99), complete()]
@@ -81,7 +81,7 @@ def test_of_two_hundred_calls_the_first_are_made_and_the_rest_told(
 
 
 def test_a_model_that_can_be_told_little_is_told_little(
-    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path, agent_settings: Any
+    model: ModelServer, goal: Goal, place: WorkerProcess, project: Path, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, context_tokens=8000)
     for number in range(6):
@@ -97,7 +97,7 @@ def test_a_model_that_can_be_told_little_is_told_little(
 
 
 def test_what_a_schema_refers_to_is_found_where_the_model_is_told_it(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -123,7 +123,7 @@ def test_what_a_schema_refers_to_is_found_where_the_model_is_told_it(
 
 
 def test_no_answer_is_mended_when_the_tokens_are_used_up(
-    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any
+    model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.AGENT_MAX_TOKENS = 50
     model.script = [complete(output={"x": 1}), complete(output={"count": 1})]

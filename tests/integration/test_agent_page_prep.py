@@ -11,7 +11,7 @@ import pytest
 from runners.tools import registry
 from runners.tools.registry import get_tool
 from runs.models import Run, RunStep
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import Goal, results
 from tests.support.model_server import Asked, ModelServer
 from tests.support.model_turns import Call, Turn, complete
@@ -39,7 +39,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_page_that_goes_where_nothing_comes_from_ends_the_run(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     page_server.add("/never-there", Answer(delay=60.0))
     button = f'<button onclick="{LEAVES}">Go</button>'
@@ -64,7 +64,7 @@ def test_a_page_that_goes_where_nothing_comes_from_ends_the_run(
 
 
 def test_of_a_page_with_too_much_text_the_model_is_told_the_picture_and_what_is_missing(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     url = page_server.add("/page", f"{HEAD}<title>Page</title>{ENDLESS}")
 

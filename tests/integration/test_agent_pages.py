@@ -8,7 +8,7 @@ import httpx
 
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent, RunStep, Task
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.agent_goals import SCHEMA, Goal, ended, results
 from tests.support.browsing_model import WORD, Browsing, shop
@@ -29,7 +29,7 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
 ) -> None:
     model.answer = Browsing(shop(page_server))
@@ -52,7 +52,7 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
 
 
 def test_the_model_is_told_the_page_after_each_call_that_may_change_it(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.answer = Browsing(shop(page_server))
     run = ended(goal(options={"outputSchema": SCHEMA}), place)
@@ -69,7 +69,7 @@ def test_the_model_is_told_the_page_after_each_call_that_may_change_it(
 
 
 def test_a_tab_that_was_closed_is_opened_anew_once_and_looked_at(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     url = shop(page_server)
 
@@ -98,7 +98,7 @@ def test_a_tab_that_was_closed_is_opened_anew_once_and_looked_at(
 
 
 def test_what_was_said_in_the_task_before_is_told_behind_the_system_message(
-    model: ModelServer, api: httpx.Client, place: WorkerPlace, agent_settings: Any
+    model: ModelServer, api: httpx.Client, place: WorkerProcess, agent_settings: Any
 ) -> None:
     model.script = [Turn("Four."), Turn("Five.")]
     task_id = api.post("/api/v1/tasks", json={"message": "Two and two?"}).json()["taskId"]
@@ -116,7 +116,7 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
     model: ModelServer,
     page_server: PageServer,
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
 ) -> None:
     model.answer = Browsing(shop(page_server))

@@ -18,7 +18,7 @@ from runs.models import Run
 from runs.submission.answer import answer_run
 from runs.submission.resume import look_after_waiting
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ, Goal, ended, events, results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete, write
@@ -32,7 +32,7 @@ pytest_plugins = [
 
 
 def test_a_question_makes_the_run_wait_for_its_answer(
-    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+    model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
 ) -> None:
     ask = [Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"]
     model.script = [*ask, complete()]
@@ -51,7 +51,7 @@ def test_a_question_makes_the_run_wait_for_its_answer(
 
 
 def test_a_question_that_nobody_answers_is_told_as_such(
-    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any
+    model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.CONFIRM_TTL_S = -1
     model.script = [Turn("", [Call("ask_followup_question", {"question": "A?"})]), complete()]
@@ -68,7 +68,7 @@ def test_a_question_that_nobody_answers_is_told_as_such(
 def test_a_call_that_needs_a_person_makes_the_run_wait(
     model: ModelServer,
     goal: Goal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     project: Path,
     agent_settings: Any,
     said: Callable[..., Any],
@@ -88,7 +88,7 @@ def test_a_call_that_needs_a_person_makes_the_run_wait(
 
 
 def test_a_denied_call_is_told_to_the_model(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     make_rule(RuleFields("deny", tool="read_file"), actor="t")
     model.script = [Turn("", [READ]), complete()]
@@ -99,7 +99,7 @@ def test_a_denied_call_is_told_to_the_model(
 
 
 def test_only_wanted_tools_are_offered_and_made(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ]), complete()]
     ended(goal(tools=["list_files"]), place)
@@ -117,7 +117,7 @@ def test_a_caller_who_may_only_read_has_an_agent_that_only_reads(
     model: ModelServer,
     project: Path,
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
 ) -> None:
     caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))

@@ -16,7 +16,7 @@ from decisions.models import AuditEntry
 from runners.targets.targets import delete_target
 from runs.models import RunStep
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.services import free_port
 from tests.support.agent_goals import Goal, ended, events, results
 from tests.support.agent_runners import BASH, MakeTarget, heard, offered
@@ -43,7 +43,7 @@ def rows(action: str) -> list[dict[str, Any]]:
 
 
 def test_a_call_lands_on_the_runner_once_and_is_told_everywhere(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
@@ -62,7 +62,7 @@ def test_a_call_lands_on_the_runner_once_and_is_told_everywhere(
 
 
 def test_the_model_is_told_its_name_schema_and_runner(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, name="builder")
     model.script = [complete()]
@@ -75,7 +75,7 @@ def test_the_model_is_told_its_name_schema_and_runner(
 
 
 def test_what_policy_denies_is_not_offered_and_called_anyway_is_denied(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
     model.script = [Turn("", [Call("deploy", {}, "d")]), complete()]
@@ -89,7 +89,7 @@ def test_what_policy_denies_is_not_offered_and_called_anyway_is_denied(
 
 
 def test_what_is_denied_while_the_run_goes_on_is_offered_no_more(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH)
     model.script = [Turn("", [HELLO]), complete()]
@@ -107,7 +107,7 @@ def test_what_is_denied_while_the_run_goes_on_is_offered_no_more(
 def test_a_call_that_needs_a_person_waits_for_one(
     model: ModelServer,
     goal: Goal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     target_at: MakeTarget,
     runner: StubRunner,
     said: Callable[..., Any],
@@ -125,7 +125,7 @@ def test_a_call_that_needs_a_person_waits_for_one(
 
 
 def test_of_two_runners_with_the_same_tool_the_model_chooses(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "there"})) as second:
         first = target_at(runner.url, BASH, allow=("bash.exec",), name="one")
@@ -146,7 +146,7 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses(
 
 
 def test_a_runner_that_came_later_is_none_of_the_runs(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     run_id = goal()
     target_at(runner.url, BASH, allow=("bash.exec",))
@@ -158,7 +158,7 @@ def test_a_runner_that_came_later_is_none_of_the_runs(
 
 
 def test_a_runner_that_is_gone_is_told_as_gone(
-    model: ModelServer, goal: Goal, place: WorkerPlace, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
@@ -176,7 +176,7 @@ def test_a_runner_that_is_gone_is_told_as_gone(
 def test_a_runners_tool_that_is_called_as_one_of_ours_is_never_taken_for_it(
     model: ModelServer,
     goal: Goal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     target_at: MakeTarget,
     runner: StubRunner,
     own: str,
@@ -201,7 +201,7 @@ def test_a_runners_tool_that_is_called_as_one_of_ours_is_never_taken_for_it(
 def test_our_own_tool_steps_in_only_where_the_agent_has_it(
     model: ModelServer,
     goal: Goal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     target_at: MakeTarget,
     project: Path,
     is_ours_too: bool,
@@ -231,7 +231,7 @@ def test_a_caller_who_may_only_read_has_no_runners(
     model: ModelServer,
     project: Path,
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
     target_at: MakeTarget,
     runner: StubRunner,

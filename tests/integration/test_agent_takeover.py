@@ -14,7 +14,7 @@ import pytest
 from decisions.identity.principals import local_principal
 from runs.models import Run, RunStep, Task
 from runs.submission.answer import answer_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import results
 from tests.support.browsing_model import shop
 from tests.support.model_server import ModelServer
@@ -56,7 +56,7 @@ def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
     post: Post,
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
     post: Post,
 ) -> None:
@@ -122,7 +122,7 @@ def test_a_page_that_a_person_had_while_another_call_waited_is_looked_at_before_
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
     post: Post,
     project: Path,
@@ -179,7 +179,7 @@ def test_a_click_that_is_under_way_ends_and_is_not_made_again(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
     post: Post,
     clicking: Callable[[Callable[[], None]], None],
@@ -202,7 +202,7 @@ def test_a_stop_while_a_click_is_under_way_has_nothing_more_called(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
     post: Post,
     clicking: Callable[[Callable[[], None]], None],

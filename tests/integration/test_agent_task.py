@@ -12,7 +12,7 @@ import pytest
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import cancel_run, retry_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.support.agent_goals import READ, SCHEMA, Goal, ended, events, results
 from tests.support.model_server import Asked, ModelServer
@@ -26,7 +26,7 @@ pytest_plugins = [
 
 
 def test_a_goal_is_reached_in_turns_and_calls(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("I look.", [READ]), complete("It has one line.")]
     run_id = goal("How many lines has the start?", context="It is a game.")
@@ -40,13 +40,13 @@ def test_a_goal_is_reached_in_turns_and_calls(
     assert "changeBg" in str(read["result"])
 
 
-def test_words_alone_are_an_answer(model: ModelServer, goal: Goal, place: WorkerPlace) -> None:
+def test_words_alone_are_an_answer(model: ModelServer, goal: Goal, place: WorkerProcess) -> None:
     model.script = [Turn("Four.")]
     run = ended(goal("What is two and two?"), place)
     assert (run.status, run.result["answer"]) == ("succeeded", "Four.")
 
 
-def test_usage_and_cost_are_summed(model: ModelServer, goal: Goal, place: WorkerPlace) -> None:
+def test_usage_and_cost_are_summed(model: ModelServer, goal: Goal, place: WorkerProcess) -> None:
     model.script = [Turn("", [READ], tokens=(1000, 10)), replace(complete(), tokens=(2000, 20))]
     run = ended(goal(), place)
     usage = run.result["usage"]
@@ -57,7 +57,7 @@ def test_usage_and_cost_are_summed(model: ModelServer, goal: Goal, place: Worker
 
 
 def test_its_events_tell_of_words_tools_and_the_answer(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("I look at it now.", [READ]), complete("ok", output={"count": 1})]
     run_id = goal(options={"outputSchema": SCHEMA})
@@ -76,7 +76,7 @@ def test_its_events_tell_of_words_tools_and_the_answer(
 
 
 def test_without_a_model_a_run_is_taken_and_ends_with_a_clear_error(
-    goal: Goal, place: WorkerPlace, agent_settings: Any
+    goal: Goal, place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, model="")
     run = ended(goal(), place)
@@ -86,7 +86,7 @@ def test_without_a_model_a_run_is_taken_and_ends_with_a_clear_error(
 
 
 def test_a_model_that_is_cut_twice_ends_the_run(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], cut_at=400)] * 2
     run_id = goal()
@@ -98,7 +98,7 @@ def test_a_model_that_is_cut_twice_ends_the_run(
 
 
 def test_a_cut_answer_is_asked_for_again_and_readers_are_told(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("Half of it", cut_at=500), Turn("All of it.")]
     run_id = goal()
@@ -122,7 +122,7 @@ def test_a_cut_answer_is_asked_for_again_and_readers_are_told(
     ],
 )
 def test_a_call_that_cannot_be_made_is_told_to_the_model_and_not_made(
-    model: ModelServer, goal: Goal, place: WorkerPlace, call: Call, told: str
+    model: ModelServer, goal: Goal, place: WorkerProcess, call: Call, told: str
 ) -> None:
     model.script = [Turn("", [call]), complete()]
     run = ended(goal(), place)
@@ -134,7 +134,7 @@ def test_a_call_that_cannot_be_made_is_told_to_the_model_and_not_made(
 
 
 def test_of_two_calls_under_one_id_one_is_made(
-    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path, agent_settings: Any
+    model: ModelServer, goal: Goal, place: WorkerProcess, project: Path, agent_settings: Any
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
@@ -145,7 +145,7 @@ def test_of_two_calls_under_one_id_one_is_made(
 
 
 def test_a_completion_beside_other_calls_waits_for_their_results(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [
         Turn("", [READ, Call("attempt_completion", {"result": "too early"}, "c")]),
@@ -158,7 +158,7 @@ def test_a_completion_beside_other_calls_waits_for_their_results(
 
 
 def test_a_failed_call_is_an_answer_to_the_model(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [Call("read_file", {"path": "../secret"})]), complete()]
     run = ended(goal(), place)
@@ -168,7 +168,7 @@ def test_a_failed_call_is_an_answer_to_the_model(
 
 
 def test_a_long_result_is_shown_in_part_and_read_on(
-    model: ModelServer, goal: Goal, place: WorkerPlace, project: Path
+    model: ModelServer, goal: Goal, place: WorkerProcess, project: Path
 ) -> None:
     (project / "long.txt").write_text("".join(f"line {n}\n" for n in range(8000)), "utf-8")
 
@@ -192,7 +192,7 @@ def test_a_long_result_is_shown_in_part_and_read_on(
 
 
 def test_what_another_run_kept_is_not_read(
-    model: ModelServer, goal: Goal, place: WorkerPlace
+    model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("first")]
     first = ended(goal(), place)
@@ -209,7 +209,7 @@ def test_what_another_run_kept_is_not_read(
 
 
 def test_a_cancel_closes_the_models_connection(
-    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+    model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("abc", stall_at=10)]
     run_id = goal()
@@ -224,7 +224,7 @@ def test_a_cancel_closes_the_models_connection(
 
 
 def test_a_retry_goes_on_behind_the_turns_that_were_whole(
-    model: ModelServer, goal: Goal, place: WorkerPlace, principal: Principal
+    model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("I look.", [READ]), Turn(status=400)]
     first = ended(goal(), place)
@@ -237,7 +237,7 @@ def test_a_retry_goes_on_behind_the_turns_that_were_whole(
 
 
 def test_the_key_is_nowhere_but_in_the_request(
-    model: ModelServer, goal: Goal, place: WorkerPlace, agent_settings: Any
+    model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any
 ) -> None:
     key = agent_settings.LLM.api_key
     model.script = [Turn("", [READ]), Turn(status=401, body=f'{{"error": {{"message": "{key}"}}}}')]

@@ -17,7 +17,7 @@ from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
 from runs.submission.services import cancel_run
 from runs.submission.validation import Submitted
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
 from tests.support.login_site import PASSWORD, USERNAME
@@ -93,7 +93,7 @@ Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
 )
 def test_no_way_of_a_login_leaves_its_credentials_anywhere(
     log_in: LogIn,
-    place: WorkerPlace,
+    place: WorkerProcess,
     everywhere: Everywhere,
     username: str,
     password: str,
@@ -112,7 +112,7 @@ def test_no_way_of_a_login_leaves_its_credentials_anywhere(
 
 
 def test_a_login_that_leaks_and_succeeds_tells_nothing_of_it(
-    log_in: LogIn, place: WorkerPlace, everywhere: Everywhere
+    log_in: LogIn, place: WorkerProcess, everywhere: Everywhere
 ) -> None:
     with overhearing() as said:
         made = log_in(
@@ -128,7 +128,7 @@ def test_a_login_that_leaks_and_succeeds_tells_nothing_of_it(
 
 def test_a_canceled_login_leaves_nothing(
     log_in: LogIn,
-    place: WorkerPlace,
+    place: WorkerProcess,
     everywhere: Everywhere,
     principal: Principal,
     in_background: Callable[..., Any],
@@ -164,7 +164,7 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
 @pytest.mark.parametrize("tool", ["submit_form", "wait_for"])
 def test_a_form_that_a_person_confirmed_and_the_page_echoes_tells_no_flagged_value(
     hand_in: Callable[..., str],
-    place: WorkerPlace,
+    place: WorkerProcess,
     site: Site,
     everywhere: Everywhere,
     tool: str,

@@ -15,7 +15,7 @@ from decisions.models import AuditEntry
 from runners.targets.local_folder import LocalFolder, use_local_folder
 from runs.models import Run
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.pages import Answer, PageServer, serve_pages
 
 pytest_plugins = [
@@ -28,7 +28,7 @@ Ended = Callable[..., Run]
 
 
 @pytest.fixture
-def made(place: WorkerPlace, browser_closed: None, principal: Principal) -> Ended:
+def made(place: WorkerProcess, browser_closed: None, principal: Principal) -> Ended:
     """Make calls as a run that goes on over failed ones, and return it."""
 
     def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:

@@ -14,7 +14,7 @@ from decisions.identity.principals import Principal, authenticate, create_token
 from runs.models import Run, RunStep
 from runs.submission.services import retry_run, submit_run
 from runs.submission.validation import judge_submission
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
 from tests.support.continuity import PATH, SHELL
 from tests.support.people import fresh, say
@@ -110,7 +110,7 @@ def test_the_first_step_that_fails_ends_the_run(
 
 
 def test_a_run_keeps_to_the_version_that_it_was_submitted_with(
-    principal: Principal, site: Site, keep: Keep, place: WorkerPlace
+    principal: Principal, site: Site, keep: Keep, place: WorkerProcess
 ) -> None:
     object_id = keep([{"tool": "read_page", "args": {"url": "http://nowhere.invalid/"}}])
     run_id = submit(principal, objectId=object_id)
@@ -221,7 +221,7 @@ def test_policy_is_asked_before_each_step(carry_out: CarryOut, site: Site, keep:
 
 
 def test_a_step_waits_for_a_person_and_goes_on_where_it_stood(
-    hand_in: Callable[..., str], site: Site, keep: Keep, place: WorkerPlace, browser_closed: None
+    hand_in: Callable[..., str], site: Site, keep: Keep, place: WorkerProcess, browser_closed: None
 ) -> None:
     make_rule(RuleFields("confirm", tool="submit_form", reason="Look first."), actor="test")
     slots = {"url": site.url("/search"), "query": "queues"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run, RunEvent, RunStep
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh
 from tests.support.template_sites import Site, css, words
 
@@ -21,7 +21,7 @@ GoOn = Callable[..., Run]
 
 
 @pytest.fixture
-def go_on(place: WorkerPlace, browser_closed: None) -> GoOn:
+def go_on(place: WorkerProcess, browser_closed: None) -> GoOn:
     """Carry a run on as after a worker that was lost: its steps so far, with what they left."""
 
     def work(run_id: str, *left: tuple[str, dict[str, Any] | None]) -> Run:

@@ -22,7 +22,7 @@ from decisions.identity.principals import Principal
 from runners.browser.pool.runtime import BrowserRuntime, get_runtime
 from runs.models import Run
 from runs.submission.services import retry_run, submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
 from tests.support.browsing import Reader
 from tests.support.pages import Answer, PageServer, html, serve_pages
@@ -243,7 +243,7 @@ def test_a_recording_leaves_no_lines_on_disk_while_another_goes_on(
 
 
 def test_nothing_is_recorded_while_a_run_waits_for_a_person(
-    search: Callable[..., str], settings: Any, place: WorkerPlace
+    search: Callable[..., str], settings: Any, place: WorkerProcess
 ) -> None:
     settings.TRACE = "always"
     make_rule(RuleFields("confirm", tool="submit_form"), actor="test")

@@ -19,7 +19,7 @@ from runs.queries.runs import get_run
 from runs.sessions import held_pages
 from runs.sessions.services import create_session
 from runs.submission.services import cancel_run, submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.people import fresh, say
 from tests.support.template_sites import Site, words
 
@@ -29,7 +29,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture
 def waiting(
-    hand_in: Callable[..., str], place: WorkerPlace, site: Site, browser_closed: None
+    hand_in: Callable[..., str], place: WorkerProcess, site: Site, browser_closed: None
 ) -> Iterator[Run]:
     """A run that has filled its form and waits before it sends it."""
     make_rule(RuleFields("confirm", tool="submit_form"), actor="t")
@@ -43,11 +43,11 @@ def waiting(
     place.work()
     yield Run.objects.get(id=run_id)
     Run.objects.filter(id=run_id).update(epoch=99)
-    held_pages.close_left("w1")
+    held_pages.close_unneeded_pages("w1")
 
 
 def test_the_form_is_sent_once_from_the_page_that_waited(
-    waiting: Run, place: WorkerPlace, site: Site
+    waiting: Run, place: WorkerProcess, site: Site
 ) -> None:
     assert (waiting.status, waiting.ready, waiting.pinned_worker) == ("running", False, "w1")
     assert site.server.forms == []
@@ -60,11 +60,11 @@ def test_the_form_is_sent_once_from_the_page_that_waited(
 
 
 def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
-    waiting: Run, place: WorkerPlace, site: Site, principal: Principal
+    waiting: Run, place: WorkerProcess, site: Site, principal: Principal
 ) -> None:
     place.close()
     say(waiting)
-    other = WorkerPlace("w2")
+    other = WorkerProcess("w2")
     held = held_pages.take(waiting.id)
     assert held is not None
     get_loop().submit(held.close()).result(20)
@@ -76,7 +76,7 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
 
 
 def test_a_refused_form_is_not_sent_and_its_page_is_closed(
-    waiting: Run, place: WorkerPlace, site: Site
+    waiting: Run, place: WorkerProcess, site: Site
 ) -> None:
     say(waiting, refuse)
     place.work()
@@ -86,7 +86,7 @@ def test_a_refused_form_is_not_sent_and_its_page_is_closed(
 
 
 def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
-    waiting: Run, place: WorkerPlace, principal: Principal
+    waiting: Run, place: WorkerProcess, principal: Principal
 ) -> None:
     held = held_pages.take(waiting.id)
     assert held is not None
@@ -100,18 +100,18 @@ def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
 def test_a_page_is_left_to_its_own_worker_between_claim_and_first_step(waiting: Run) -> None:
     run = Run.objects.filter(id=waiting.id)
     run.update(epoch=F("epoch") + 1, lease_owner="w1")
-    held_pages.close_left("w1")
+    held_pages.close_unneeded_pages("w1")
     assert held_pages._parked
     run.update(lease_owner="w2")
-    held_pages.close_left("w1")
+    held_pages.close_unneeded_pages("w1")
     assert not held_pages._parked
     run.update(lease_owner=None)
 
 
 def test_a_page_too_many_makes_no_room_among_those_that_wait(waiting: Run) -> None:
     with override_settings(MAX_WAITING_PAGES=1):
-        assert not held_pages.may_park()
-    assert held_pages.may_park()
+        assert not held_pages.can_hold_page()
+    assert held_pages.can_hold_page()
 
 
 def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal) -> None:
@@ -124,7 +124,7 @@ def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal
 
 
 def test_a_named_session_keeps_its_page_too(
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     site: Site,
     browser_closed: None,

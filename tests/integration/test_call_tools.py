@@ -29,7 +29,7 @@ from runs.queue.leases import LeaseLost
 from runs.submission.services import retry_run, submit_run
 from runs.task_templates.builtin.call_tools import CallTools
 from runs.task_templates.truncation import RESULT_BYTES
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
 
@@ -60,14 +60,14 @@ def hand_in(principal: Principal, project: Path) -> Callable[..., str]:
     return make
 
 
-def ended(run_id: str, idle_place: WorkerPlace) -> Run:
+def ended(run_id: str, idle_place: WorkerProcess) -> Run:
     """Work until nothing is left to do, and return the run."""
     idle_place.work()
     return Run.objects.get(id=run_id)
 
 
 def test_calls_are_made_in_order_on_the_default_target(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
     run = ended(hand_in(PREVIEW, WRITE, call("validate_script", path=SCENE)), idle_place)
     assert run.status == "succeeded", run.error
@@ -78,7 +78,7 @@ def test_calls_are_made_in_order_on_the_default_target(
 
 
 def test_a_failed_call_ends_the_run_with_its_own_code_beneath(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
     run = ended(hand_in(WRITE, PREVIEW), idle_place)  # written without a preview
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
@@ -88,7 +88,7 @@ def test_a_failed_call_ends_the_run_with_its_own_code_beneath(
 
 
 def test_without_stop_on_error_every_call_is_made(
-    hand_in: Callable[..., str], idle_place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
     run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), idle_place)
@@ -120,7 +120,7 @@ def test_a_run_with_a_wrong_call_is_refused_as_a_whole(
 
 
 def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path, principal: Principal
+    hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     asked = call("get_runtime_info"), call("list_files", path="absent")
     use_local_folder(LocalFolder(project, is_named=True, developer=True))
@@ -165,7 +165,7 @@ def test_pages_are_for_who_may_call_their_tools(
 
 
 def test_an_approved_call_is_carried_under_a_newer_key(
-    idle_place: WorkerPlace, project: Path, principal: Principal, settings: Any
+    idle_place: WorkerProcess, project: Path, principal: Principal, settings: Any
 ) -> None:
     make_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
     target_id = ExecutionTarget.objects.get().id
@@ -189,7 +189,7 @@ def test_an_approved_call_is_carried_under_a_newer_key(
 
 
 def test_the_target_stays_the_one_of_the_submit(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path, principal: Principal
+    hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
     first = ExecutionTarget.objects.get()
@@ -209,7 +209,7 @@ def test_the_target_stays_the_one_of_the_submit(
 
 
 def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
     make_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
@@ -224,7 +224,7 @@ def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
 
 
 def test_a_write_whose_worker_was_lost_is_not_made_again(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path
+    hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
     RunStep.objects.filter(run_id=run_id, index=0).update(status="succeeded", output={"ok": True})
@@ -273,7 +273,7 @@ CALLS = ("tool.called", "tool.succeeded", "tool.failed")
 
 
 def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
-    hand_in: Callable[..., str], idle_place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
     run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), idle_place)
@@ -290,7 +290,7 @@ def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
 
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_denied_call_was_not_called(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, stops: bool
+    hand_in: Callable[..., str], idle_place: WorkerProcess, stops: bool
 ) -> None:
     make_rule(RuleFields("deny", tool="write_to_file"), actor="test")
     run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), idle_place)
@@ -300,7 +300,7 @@ def test_a_denied_call_was_not_called(
 
 
 def test_a_write_is_audited_before_and_after(
-    hand_in: Callable[..., str], idle_place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     run = ended(hand_in(PREVIEW, WRITE, WRITE), idle_place)
     rows = audited(run.id, *CALLS)
@@ -320,7 +320,7 @@ def test_a_write_is_audited_before_and_after(
 
 
 def test_a_step_has_the_time_of_its_tool_whatever_that_is(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    hand_in: Callable[..., str], idle_place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for tool in list_tools():
         assert CallTools().step_limit_ms({"tool": tool.name}) > tool.timeout_ms
@@ -329,7 +329,7 @@ def test_a_step_has_the_time_of_its_tool_whatever_that_is(
 
 
 def test_a_reading_call_is_audited_before_and_after(
-    hand_in: Callable[..., str], idle_place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     run = ended(hand_in(call("list_files", path="game/scene")), idle_place)
     begun, over = audited(run.id, *CALLS)
@@ -341,7 +341,7 @@ def test_a_reading_call_is_audited_before_and_after(
 @pytest.mark.parametrize("asked", [PREVIEW, call("read_file", path="game/scene/start.txt")])
 def test_a_call_whose_step_was_never_noted_is_in_the_audit_log(
     hand_in: Callable[..., str],
-    idle_place: WorkerPlace,
+    idle_place: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
     asked: Call,
 ) -> None:
@@ -356,7 +356,7 @@ def test_a_call_whose_step_was_never_noted_is_in_the_audit_log(
 
 
 def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
-    hand_in: Callable[..., str], idle_place: WorkerPlace
+    hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     run_id = hand_in(PREVIEW)
     ExecutionTarget.objects.update(enabled=False)
@@ -366,7 +366,7 @@ def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
 
 
 def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
-    hand_in: Callable[..., str], idle_place: WorkerPlace, project: Path, principal: Principal
+    hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     text = "海:b;\n" * 50_000
     (project / "game/scene/long.txt").write_text(text)
@@ -382,7 +382,7 @@ def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
 
 
 def test_a_success_path_may_have_steps_of_workspace_tools(
-    idle_place: WorkerPlace, project: Path, principal: Principal
+    idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     kept = put_success_path(
         principal=principal,

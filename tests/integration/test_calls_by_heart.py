@@ -24,7 +24,7 @@ from runners.targets.targets import (
 )
 from runs.models import OpenCall, Run
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.stub_runner import StubRunner, saying, stub_runner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
@@ -34,9 +34,9 @@ HELLO = saying({"ok": True, "output": "hello"})
 
 
 @pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerPlace]:
+def place(principal: Principal) -> Iterator[WorkerProcess]:
     """A worker that works when it is told to."""
-    place = WorkerPlace()
+    place = WorkerProcess()
     yield place
     place.close()
 
@@ -57,7 +57,7 @@ def says(principal: Principal, runner: StubRunner) -> TargetSays:
 
 
 @pytest.fixture
-def target(place: WorkerPlace, principal: Principal, says: TargetSays) -> ExecutionTarget:
+def target(place: WorkerProcess, principal: Principal, says: TargetSays) -> ExecutionTarget:
     """A runner's target on which a call was made, and `echo` is allowed."""
     target = make_target(says, actor="test", target_id="target_known")
     allow_on_target(target, ["echo"], actor="test")
@@ -76,7 +76,7 @@ def handed_in(principal: Principal, calls: int = 1) -> str:
     ).run_id
 
 
-def worked(place: WorkerPlace, run_id: str) -> Run:
+def worked(place: WorkerProcess, run_id: str) -> Run:
     """Return a run once the worker is done with it."""
     place.work()
     return Run.objects.get(id=run_id)
@@ -85,7 +85,7 @@ def worked(place: WorkerPlace, run_id: str) -> Run:
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
 def test_the_next_call_reads_neither_rules_nor_target(
     target: ExecutionTarget,
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,7 +100,7 @@ def test_the_next_call_reads_neither_rules_nor_target(
 
 
 def test_each_call_is_told_as_it_begins_and_once_it_is_over(
-    target: ExecutionTarget, place: WorkerPlace, principal: Principal
+    target: ExecutionTarget, place: WorkerProcess, principal: Principal
 ) -> None:
     run = worked(place, handed_in(principal, calls=2))
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
@@ -116,7 +116,7 @@ def test_each_call_is_told_as_it_begins_and_once_it_is_over(
 
 
 def test_a_rule_that_denies_holds_for_the_next_call(
-    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner
+    target: ExecutionTarget, place: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = handed_in(principal)
     make_rule(RuleFields("deny", tool="echo"), actor="test")
@@ -126,7 +126,7 @@ def test_a_rule_that_denies_holds_for_the_next_call(
 
 
 def test_a_rule_that_was_retired_allows_nothing_any_more(
-    target: ExecutionTarget, place: WorkerPlace, principal: Principal, runner: StubRunner
+    target: ExecutionTarget, place: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = handed_in(principal)
     retire_rule(PolicyRule.objects.get(tool="echo").key, actor="test")
@@ -136,7 +136,7 @@ def test_a_rule_that_was_retired_allows_nothing_any_more(
 
 def test_a_target_that_was_disabled_is_not_called(
     target: ExecutionTarget,
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     says: TargetSays,
@@ -149,7 +149,7 @@ def test_a_target_that_was_disabled_is_not_called(
 
 def test_a_target_that_moved_is_called_where_it_is_now(
     target: ExecutionTarget,
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     says: TargetSays,
@@ -164,7 +164,7 @@ def test_a_target_that_moved_is_called_where_it_is_now(
 
 def test_another_target_under_the_same_id_is_another(
     target: ExecutionTarget,
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     says: TargetSays,

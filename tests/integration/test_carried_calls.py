@@ -26,7 +26,7 @@ from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import Answered, AskedCall
 from runs.models import OpenCall, Run, RunStep
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
 
@@ -52,7 +52,7 @@ def worker(principal: Principal) -> Iterator[None]:
     over = threading.Event()
 
     def work() -> None:
-        place = WorkerPlace()
+        place = WorkerProcess()
         try:
             while not over.wait(0.05):
                 place.work()
@@ -100,7 +100,7 @@ async def handed_in(principal: Principal) -> asyncio.Task[Answered]:
 
 def ask_and_work() -> None:
     make_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
-    place = WorkerPlace()
+    place = WorkerProcess()
     place.work()
     place.close()
 
@@ -154,7 +154,7 @@ def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
         inputs={"calls": calls},
         options={"mode": "async"},
     )
-    place = WorkerPlace()
+    place = WorkerProcess()
     place.work()
     place.close()
     assert left[1] <= 5 < left[0]

@@ -19,7 +19,7 @@ from decisions.models import Confirmation
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.submission.validation import Submitted
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.people import fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.rest_fixtures"]
@@ -52,7 +52,7 @@ def test_a_token_stays_good_until_its_key_goes(principal: Principal) -> None:
 
 
 def test_a_waiting_run_goes_on_under_its_approval(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a,risk:b", effect="once")
     place.work()

@@ -17,9 +17,9 @@ from decisions.identity.principals import Principal
 from runs.lifecycle.slots import ensure_slots
 from runs.lifecycle.status import lease
 from runs.models import OutboxEntry, Run, RunEvent, Slot, Worker
+from runs.queue import dispatch_order as queue_order
 from runs.queue import leases
-from runs.queue import order as queue_order
-from runs.queue.leases import Claim
+from runs.queue.leases import Lease
 from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
 from tests.integration.workers import register, take
@@ -193,7 +193,7 @@ def test_cancel_against_claim_leaves_one_winner(
         assert run.status == "canceled"  # a cancel beats a claim, before it or after it
         assert canceled["success"]
         types = list(RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "seq"))
-        started = [("run.started", 1)] if isinstance(held, Claim) else []
+        started = [("run.started", 1)] if isinstance(held, Lease) else []
         assert types == [*started, ("run.canceled", len(started) + 1)]
         Slot.objects.update(run_id=None, worker_id=None, workspace_id=None)
 
@@ -215,7 +215,7 @@ def test_a_workspace_that_floods_does_not_keep_another_waiting(
     for n in range(200):
         make_run(created_at=at(n), workspace_id="flood")
     patient = [make_run(created_at=at(900 + n), workspace_id="patient").id for n in range(6)]
-    held: list[Claim] = []
+    held: list[Lease] = []
     order: list[str] = []
     while len(order) < 18:
         while (claimed := take(worker)) is not None:

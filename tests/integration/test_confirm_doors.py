@@ -17,7 +17,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
 from decisions.views.confirmation_page import TRIES_TOLD
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.continuity import decision_of
 from tests.support.people import asked, fresh, say
 
@@ -26,7 +26,7 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def waiting(place: WorkerPlace, call: Callable[..., Run]) -> Run:
+def waiting(place: WorkerProcess, call: Callable[..., Run]) -> Run:
     """A run that waits for a person."""
     run = call("risk:<script>b</script>")
     place.work()
@@ -60,7 +60,7 @@ def test_the_inbox_shows_what_waits(boss: Client, waiting: Run) -> None:
 
 
 def test_a_run_goes_on_when_it_is_confirmed_in_the_inbox(
-    boss: Client, waiting: Run, place: WorkerPlace, notes: Callable[[], str]
+    boss: Client, waiting: Run, place: WorkerProcess, notes: Callable[[], str]
 ) -> None:
     assert boss.post(page(waiting, "confirm")).status_code == 302
     place.work()
@@ -106,7 +106,7 @@ def test_a_stale_tab_is_told_what_was_decided(boss: Client, waiting: Run) -> Non
 
 
 def test_a_link_shows_on_get_and_decides_on_post(
-    waiting: Run, place: WorkerPlace, notes: Callable[[], str]
+    waiting: Run, place: WorkerProcess, notes: Callable[[], str]
 ) -> None:
     shown = Client().get(link())
     assert (shown.status_code, status()) == (200, "waiting")
@@ -123,7 +123,7 @@ def test_a_link_tells_its_address_to_its_own_site_alone(waiting: Run) -> None:
 
 
 def test_a_link_refuses_too_and_names_who_is_signed_in(
-    boss: Client, waiting: Run, place: WorkerPlace
+    boss: Client, waiting: Run, place: WorkerProcess
 ) -> None:
     boss.post(link(), {"answer": "refuse"})
     place.work()
@@ -191,7 +191,7 @@ def test_the_link_is_told_to_no_agent(waiting: Run, principal: Principal) -> Non
 
 
 def test_the_command_confirms_and_refuses(
-    waiting: Run, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    waiting: Run, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
     out, number = StringIO(), asked(waiting)

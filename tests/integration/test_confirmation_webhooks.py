@@ -16,7 +16,7 @@ from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, Confirmation
 from runs.models import Run, WebhookDelivery
 from runs.webhooks import services
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.people import asked, fresh
 from tests.support.receiver import Receiver
 from tests.support.webhooks import deliver, is_signed, make_due
@@ -49,7 +49,7 @@ def told(receiver: Receiver) -> dict[str, Any]:
 
 
 def test_what_waits_is_told_once_and_signed(
-    place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -65,7 +65,7 @@ def test_what_waits_is_told_once_and_signed(
 
 @override_settings(PUBLIC_URL="https://continuity.example")
 def test_the_link_in_it_decides_and_stands_in_no_row(
-    place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -79,7 +79,7 @@ def test_the_link_in_it_decides_and_stands_in_no_row(
 
 
 def test_it_is_tried_again_where_the_address_fails(
-    place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     receiver.statuses = [500, 200]
     call("risk:b")
@@ -92,7 +92,7 @@ def test_it_is_tried_again_where_the_address_fails(
 
 
 def test_an_ordinary_webhook_is_not_told_and_gets_no_link(
-    place: WorkerPlace, call: Callable[..., Run], hook: Any, receiver: Receiver
+    place: WorkerProcess, call: Callable[..., Run], hook: Any, receiver: Receiver
 ) -> None:
     hook()
     call("risk:b")
@@ -122,7 +122,7 @@ def test_an_agent_cannot_silence_what_people_are_asked_by(
 
 
 def test_another_workspaces_webhook_is_not_told(
-    place: WorkerPlace,
+    place: WorkerProcess,
     call: Callable[..., Run],
     operator: Principal,
     stranger: Principal,
@@ -136,7 +136,7 @@ def test_another_workspaces_webhook_is_not_told(
 
 
 def test_the_admin_shows_what_became_of_it(
-    boss: Client, place: WorkerPlace, call: Callable[..., Run], tells: dict[str, Any]
+    boss: Client, place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any]
 ) -> None:
     call("risk:b")
     place.work()

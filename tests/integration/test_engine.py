@@ -12,7 +12,7 @@ from decisions.models import AuditEntry
 from runs.events.types import PIECES
 from runs.execution import event_buffer
 from runs.models import Run, RunEvent, RunStep, Slot
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.odd_template import ODD
 from tests.integration.workers import error_of
 
@@ -124,7 +124,7 @@ def test_what_comes_by_the_hundred_is_written_in_few_events_and_whole(
 def test_a_run_tells_so_much_and_then_says_that_it_was_cut(
     odd: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_buffer, "MAX_TOLD_BYTES", 3000)
+    monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 3000)
     run = ended(odd("talk 2000", "talk 10"))
     assert run.status == "succeeded", run.error
     told = list(
@@ -135,7 +135,7 @@ def test_a_run_tells_so_much_and_then_says_that_it_was_cut(
     assert [data for data in told if "truncated" in data] == [told[-1]]
     assert told[-1]["step"] == 0
     assert 2000 < sum(map(event_buffer.size_of, told)) < 3200
-    assert event_buffer.told_bytes(run.id) == 3000
+    assert event_buffer.stored_bytes(run.id) == 3000
 
 
 @pytest.mark.parametrize("what", sorted(ODD))
@@ -174,7 +174,7 @@ def test_every_end_is_audited_once(submit: Submit, ended: Ended) -> None:
     ]
 
 
-def test_a_run_of_a_template_that_no_worker_has_waits(submit: Submit, place: WorkerPlace) -> None:
+def test_a_run_of_a_template_that_no_worker_has_waits(submit: Submit, place: WorkerProcess) -> None:
     run_id = submit("ok")
     Run.objects.filter(id=run_id).update(template_id="not_here_yet")
     assert place.work() == 0

@@ -23,7 +23,7 @@ from runners.targets.targets import (
 )
 from runs.models import Run, RunEvent
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import Line, saying, stub_runner
@@ -71,7 +71,7 @@ def target_at(principal: Principal) -> MakeTarget:
     return make
 
 
-def done(idle_place: WorkerPlace, principal: Principal, name: str, **call: Any) -> Run:
+def done(idle_place: WorkerProcess, principal: Principal, name: str, **call: Any) -> Run:
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
@@ -91,7 +91,7 @@ READ = {"path": "here.txt"}
 
 def test_a_runner_performs_what_has_the_name_of_one_of_our_tools(
     api: httpx.Client,
-    idle_place: WorkerPlace,
+    idle_place: WorkerProcess,
     principal: Principal,
     folder: ExecutionTarget,
     target_at: MakeTarget,
@@ -125,7 +125,7 @@ def test_a_direct_call_falls_back_to_our_own_tool(
 
 
 def test_a_run_falls_back_and_says_so(
-    idle_place: WorkerPlace, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
 ) -> None:
     target = target_at()
     run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
@@ -144,7 +144,7 @@ def test_a_run_falls_back_and_says_so(
 
 def test_a_call_that_may_have_arrived_does_not_fall_back(
     api: httpx.Client,
-    idle_place: WorkerPlace,
+    idle_place: WorkerProcess,
     principal: Principal,
     folder: ExecutionTarget,
     target_at: MakeTarget,
@@ -162,7 +162,7 @@ def test_a_call_that_may_have_arrived_does_not_fall_back(
 @pytest.mark.parametrize(("tool", "fallback"), [("bash.exec", "none"), ("read_page", "none")])
 def test_what_only_runners_have_does_not_fall_back_and_says_so(
     api: httpx.Client,
-    idle_place: WorkerPlace,
+    idle_place: WorkerProcess,
     principal: Principal,
     target_at: MakeTarget,
     tool: str,
@@ -189,7 +189,7 @@ def test_deny_is_the_default_and_stays_a_failure(
 
 def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
     api: httpx.Client,
-    idle_place: WorkerPlace,
+    idle_place: WorkerProcess,
     principal: Principal,
     folder: ExecutionTarget,
     target_at: MakeTarget,
@@ -206,7 +206,7 @@ def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
 
 
 def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
-    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": 1})) as runner:
         target = target_at(runner.url)
@@ -267,7 +267,7 @@ def test_a_folder_to_fall_back_to_is_checked_when_it_is_handed_in(
 
 
 def test_nobody_is_asked_about_a_call_of_a_runner_that_is_gone(
-    place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     target = target_at()
     calls = [{"name": "bash.exec", "args": {"cmd": "x"}, "targetId": target.id}]

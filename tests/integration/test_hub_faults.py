@@ -32,7 +32,7 @@ Submit = Callable[..., str]
 @pytest.fixture
 def own_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
     """A Redis that the test may kill."""
-    monkeypatch.setattr(notify, "_bell", notify._Bell())
+    monkeypatch.setattr(notify, "_publisher", notify._Publisher())
     monkeypatch.setattr(notify, "QUIET_S", 0.1)
     with redis_server() as server, override_settings(REDIS_URL=server.url):
         yield server
@@ -42,9 +42,9 @@ def test_lost_messages_cost_two_seconds_and_no_event(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    chance, publish = random.Random(7), notify._bell.publish
+    chance, publish = random.Random(7), notify._publisher.publish
     monkeypatch.setattr(
-        notify._bell, "publish", lambda said: chance.random() < 0.5 or publish(said)
+        notify._publisher, "publish", lambda said: chance.random() < 0.5 or publish(said)
     )
 
     async def story() -> None:
@@ -95,7 +95,7 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
             await in_thread(tell, run_id)
             await until(lambda: all(one.got == [1, 2] for one in streams))
             await asyncio.to_thread(own_redis.start)
-            await asyncio.sleep(hub.AGAIN_S + 1)
+            await asyncio.sleep(hub.RETRY_S + 1)
             delays = []
             for seq in range(3, 7):
                 await in_thread(tell, run_id)

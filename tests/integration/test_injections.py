@@ -17,7 +17,7 @@ from decisions.identity.principals import Principal
 from runners.targets.targets import TargetSays, make_target
 from runs.models import Run
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.injections.in_files import IN_FILES
 from tests.support.injections.injection import Injection
 from tests.support.injections.obeying import Obeying, orders_in
@@ -43,7 +43,7 @@ pytest_plugins = [
 
 
 @pytest.fixture
-def waiting(principal: Principal, project: Path, place: WorkerPlace) -> Run:
+def waiting(principal: Principal, project: Path, place: WorkerProcess) -> Run:
     """A run of somebody's that waits for a person."""
     make_rule(RuleFields("confirm", tool="list_snapshots"), actor="t")
     calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
@@ -105,7 +105,7 @@ def world(
 
 @pytest.fixture
 def obeyed(
-    world: World, model: ModelServer, principal: Principal, place: WorkerPlace
+    world: World, model: ModelServer, principal: Principal, place: WorkerProcess
 ) -> Callable[[Injection, Call], None]:
     """Have an agent read a row and obey it, and look at what came of it."""
 

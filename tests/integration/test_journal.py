@@ -15,13 +15,13 @@ from artifacts.services import StoredBlob, store_blob
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.journal.writer import Ending, save_active_ms, write
-from runs.lifecycle.call_records import MadeCall
+from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent, StepChange, Transition
 from runs.lifecycle.slots import release_slot
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunEvent, RunStatus, RunStep, StepStatus
 from runs.queries.runs import list_events
-from runs.queue.leases import Claim, LeaseLost, hand_back
+from runs.queue.leases import Lease, LeaseLost, release_lease
 from tests.integration.racing import at_once
 from tests.integration.workers import fresh, must_take, take, taken_slots
 
@@ -39,11 +39,11 @@ def done(index: int, **more: Any) -> StepChange:
     )
 
 
-def old_lease(submit: Submit, *, holder: str) -> Claim:
+def old_lease(submit: Submit, *, holder: str) -> Lease:
     """Return a lease that ended, of w1; `holder` has the run now."""
     submit("ok", "ok")
     held = must_take("w1")
-    hand_back(held, reason="database was away", active_ms=1)
+    release_lease(held, reason="database was away", active_ms=1)
     must_take(holder)
     return held
 
@@ -59,7 +59,7 @@ def a_blob() -> StoredBlob:
     return store_blob(b"late", name="late.txt", mime_type="text/plain")
 
 
-LATE: dict[str, Callable[[Claim], object]] = {
+LATE: dict[str, Callable[[Lease], object]] = {
     "a step that starts": lambda held: write(
         held, [StepChange(0, StepStatus.STARTED, [])], active_ms=1
     ),
@@ -67,11 +67,11 @@ LATE: dict[str, Callable[[Claim], object]] = {
     "an event": lambda held: write(held, [], active_ms=1, events=[NewEvent("tool.update")]),
     "an artifact": lambda held: write(held, [done(0, blobs=(a_blob(),))], active_ms=1),
     "a tool call": lambda held: write(
-        held, [done(0, calls=[MadeCall("read_page", "d" * 64, {})])], active_ms=1
+        held, [done(0, calls=[CallRecord("read_page", "d" * 64, {})])], active_ms=1
     ),
     "the end": lambda held: write(held, [], active_ms=1, ending=SUCCEEDED),
     "the clock": lambda held: save_active_ms(held, 99),
-    "handing back": lambda held: hand_back(held, reason="draining", active_ms=9),
+    "handing back": lambda held: release_lease(held, reason="draining", active_ms=9),
     "giving back the slot": lambda held: release_slot(held.run.id, epoch=held.epoch),
 }
 
@@ -110,7 +110,7 @@ def test_what_another_worker_writes_under_the_right_epoch_is_refused(
 def test_a_step_and_all_that_belongs_to_it_is_written_together(submit: Submit) -> None:
     run_id = submit("ok", "ok")
     held = must_take("w1")
-    change = done(1, blobs=(a_blob(),), calls=[MadeCall("read_page", "d" * 64, {}, failed_code="")])
+    change = done(1, blobs=(a_blob(),), calls=[CallRecord("read_page", "d" * 64, {}, failed_code="")])
     write(held, [change], active_ms=7)
     step = RunStep.objects.get(run_id=run_id, index=1)
     assert (step.status, step.output, step.epoch) == ("succeeded", {}, 1)

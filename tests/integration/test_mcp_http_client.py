@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from decisions.identity.principals import Principal
 from mcp_server.toolsets import continuity, runtime, workspace
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import OpenDoor, StdioHost
 from tests.contract.mcp_web_host import WebHost
 from tests.support.rest import bearer
@@ -56,7 +56,7 @@ def with_client(web: str, token: str, way: str, work: Callable[[Client], Any]) -
 
 @pytest.fixture
 def worker(
-    place: WorkerPlace, in_background: Callable[[Callable[[], object]], threading.Thread]
+    place: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
     """A worker that takes what is submitted."""
     over = threading.Event()

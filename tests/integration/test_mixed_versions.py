@@ -18,7 +18,7 @@ from django.apps import apps
 from django.db import migrations
 
 from runs.models import Run
-from runs.queue import order, outbox
+from runs.queue import dispatch_order, outbox
 from runs.task_templates.registry import get_template
 from runs.worker import work_sharing
 from runs.worker.worker import WorkerProcess
@@ -41,7 +41,7 @@ def test_a_run_that_needs_newer_code_waits_for_a_worker_that_has_it(
     outbox.put(run)
     assert place.work() == 0
     assert (fresh(run.id).status, fresh(run.id).times_lost) == ("queued", 0)
-    assert order.next_run("w_newer", of_any=True) == run
+    assert dispatch_order.next_run("w_newer", of_any=True) == run
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "1.0.0", "1.7.3"])
@@ -73,9 +73,9 @@ def test_a_run_that_must_wait_holds_up_no_other(make_run: MakeRun) -> None:
 def test_steps_of_a_shared_run_that_needs_newer_code_are_left_alone(make_run: MakeRun) -> None:
     run = make_run(template_version="2.0.0", status="running", shared=True, lease_owner="w_newer")
     run.steps.create(index=0, name="a", effect="read", effect_key="k")
-    assert work_sharing.find_share("w1") is None
+    assert work_sharing.find_shared_run("w1") is None
     Run.objects.update(template_version="1.0.0")
-    assert work_sharing.find_share("w1") is not None
+    assert work_sharing.find_shared_run("w1") is not None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_bell_for_others_is_passed_on(
         heard.set()
         return True
 
-    monkeypatch.setattr("runs.queue.redispatch.outbox.ring", ring)
+    monkeypatch.setattr("runs.queue.redispatch.outbox.send_wakeup", ring)
     settings.WORKER_TEMPLATES = ["-test_stepwise"]
     run = make_run()
     assert place.work() == 0

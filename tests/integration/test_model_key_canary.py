@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runs.models import Run, RunEvent
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ
 from tests.support.canaries import every_file, every_row, overhearing, seen
 from tests.support.model_server import ModelServer
@@ -27,7 +27,7 @@ SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) +
 
 
 def test_a_key_that_the_model_says_is_masked_however_it_comes(
-    model: ModelServer, goal: Callable[..., str], place: WorkerPlace, agent_settings: Any
+    model: ModelServer, goal: Callable[..., str], place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY)
     spoken = f"My key is {KEY}{KEY[:9]}. I say {KEY}"
@@ -53,7 +53,7 @@ def test_a_key_that_the_model_says_is_masked_however_it_comes(
 def test_the_models_key_is_nowhere_but_in_the_request(
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerPlace,
+    place: WorkerProcess,
     agent_settings: Any,
     provider: Any,
 ) -> None:

@@ -25,10 +25,10 @@ from runs.direct_calls.request import AskedCall
 from runs.lifecycle import in_flight_calls
 from runs.models import OpenCall, Run
 from runs.queue import leases
-from runs.queue.leases import Claim, hand_back, lose_worker
+from runs.queue.leases import Lease, end_leases_of_worker, release_lease
 from runs.scheduler.jobs import Scheduler
 from runs.submission.services import cancel_run, submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, fresh, must_take
 from tests.support.waiting import until
@@ -63,8 +63,8 @@ def opening(about: str = "write_to_file") -> AuditEvent:
     )
 
 
-def open_one(held: Claim) -> bool:
-    return in_flight_calls.open_call_of_run(f"call_{held.epoch}", opening(), held.run)
+def open_one(held: Lease) -> bool:
+    return in_flight_calls.start_run_call(f"call_{held.epoch}", opening(), held.run)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., s
 
 def test_a_cancel_closes_the_call_under_way(
     hand_in: Callable[..., str],
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     in_background: Callable[..., Any],
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_cancel_closes_the_call_under_way(
 
 
 def test_a_call_that_ended_before_the_cancel_is_not_told_twice(
-    project: Path, place: WorkerPlace, principal: Principal
+    project: Path, place: WorkerProcess, principal: Principal
 ) -> None:
     run_id = submit_run(
         principal=principal,
@@ -126,7 +126,7 @@ def test_a_call_that_ended_before_the_cancel_is_not_told_twice(
 
 
 def test_the_end_of_a_runs_time_closes_the_call_under_way(
-    hand_in: Callable[..., str], place: WorkerPlace
+    hand_in: Callable[..., str], place: WorkerProcess
 ) -> None:
     run_id = hand_in(timeoutMs=12_000)
     place.work()
@@ -138,7 +138,7 @@ def test_a_worker_that_stops_closes_what_it_interrupts(submit: Submit) -> None:
     submit()
     held = must_take("w1")
     assert open_one(held)
-    assert hand_back(held, reason="draining", active_ms=1)
+    assert release_lease(held, reason="draining", active_ms=1)
     assert (told(), OpenCall.objects.count()) == (cut("interrupted"), 0)
 
 
@@ -146,9 +146,9 @@ def test_a_lost_worker_closes_its_calls_and_begins_no_more(submit: Submit) -> No
     run_id = submit()
     held = must_take("w1")
     assert open_one(held)
-    lose_worker("w1", beat=0, reason="test")
+    end_leases_of_worker("w1", beat=0, reason="test")
     assert told() == cut("WORKER_LOST")
-    assert not in_flight_calls.open_call_of_run("call_late", opening(), held.run)
+    assert not in_flight_calls.start_run_call("call_late", opening(), held.run)
     assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
     assert fresh(run_id).status == "running"
 
@@ -157,7 +157,7 @@ def test_the_third_loss_closes_as_well(submit: Submit) -> None:
     run_id = submit()
     Run.objects.filter(id=run_id).update(times_lost=leases.MAX_TIMES_LOST - 1)
     assert open_one(must_take("w1"))
-    lose_worker("w1", beat=0, reason="test")
+    end_leases_of_worker("w1", beat=0, reason="test")
     assert fresh(run_id).status == "failed"
     assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
 
@@ -166,23 +166,23 @@ def test_a_transition_that_is_refused_closes_nothing(submit: Submit) -> None:
     submit()
     held = must_take("w1")
     assert open_one(held)
-    assert not hand_back(replace(held, worker_id="w2"), reason="draining", active_ms=1)
+    assert not release_lease(replace(held, worker_id="w2"), reason="draining", active_ms=1)
     assert (len(told()), OpenCall.objects.count()) == (1, 1)
 
 
 def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
     hand_in: Callable[..., str],
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = hand_in()
 
     def cancel_first(*asked: Any, **known: Any) -> bool:
         cancel_run(principal=principal, run_id=run_id)
-        return in_flight_calls.open_call_of_run(*asked, **known)
+        return in_flight_calls.start_run_call(*asked, **known)
 
-    monkeypatch.setattr("runs.execution.admission.open_call_of_run", cancel_first)
+    monkeypatch.setattr("runs.execution.admission.start_run_call", cancel_first)
     place.work()
     assert (told(), fresh(run_id).status) == ([], "canceled")
 
@@ -211,37 +211,37 @@ def ended_process() -> str:
 @pytest.mark.usefixtures("db")
 def test_a_direct_call_whose_process_died_is_closed_by_the_scheduler(ended_process: str) -> None:
     for name in ("dead", "alive"):
-        in_flight_calls.open_call(f"call_{name}", opening())
-    in_flight_calls.open_call("call_reads", opening("read_file"))
+        in_flight_calls.start_direct_call(f"call_{name}", opening())
+    in_flight_calls.start_direct_call("call_reads", opening("read_file"))
     OpenCall.objects.exclude(id="call_alive").update(process=ended_process)
-    assert in_flight_calls.close_left_calls() == 2
+    assert in_flight_calls.abort_stale_calls() == 2
     assert told()[3:] == [
         ("tool.failed", "interrupted", "unknown"),
         ("tool.failed", "interrupted", None),
     ]
     assert list(OpenCall.objects.values_list("id", flat=True)) == ["call_alive"]
-    assert in_flight_calls.close_left_calls() == 0
+    assert in_flight_calls.abort_stale_calls() == 0
 
 
 @pytest.mark.usefixtures("db")
 def test_a_direct_call_on_another_machine_is_given_up_after_an_hour() -> None:
-    in_flight_calls.open_call("call_x", opening())
+    in_flight_calls.start_direct_call("call_x", opening())
     OpenCall.objects.update(process="elsewhere:1:1:1")
-    assert in_flight_calls.close_left_calls() == 0
+    assert in_flight_calls.abort_stale_calls() == 0
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
-    assert in_flight_calls.close_left_calls() == 1
+    assert in_flight_calls.abort_stale_calls() == 1
     done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    assert not in_flight_calls.close_call("call_x", done)  # it came to its end after all, too late
+    assert not in_flight_calls.finish_direct_call("call_x", done)  # it came to its end after all, too late
     assert told() == cut("interrupted")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_close_a_call_one_does(principal: Principal) -> None:
     done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    in_flight_calls.open_call("call_x", opening())
+    in_flight_calls.start_direct_call("call_x", opening())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     at_once(
-        [in_flight_calls.close_left_calls, partial(in_flight_calls.close_call, "call_x", done)] * 4
+        [in_flight_calls.abort_stale_calls, partial(in_flight_calls.finish_direct_call, "call_x", done)] * 4
     )
     assert len(told()) == 2
 
@@ -266,4 +266,4 @@ def test_the_scheduler_looks_after_open_calls(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(scheduler, "_do", note)
     scheduler.run()
-    assert in_flight_calls.close_left_calls in looked
+    assert in_flight_calls.abort_stale_calls in looked

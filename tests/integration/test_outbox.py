@@ -40,7 +40,7 @@ def age(seconds: float) -> None:
 
 def test_a_fresh_bell_is_not_rung_again(submit: Submit) -> None:
     submit()
-    assert outbox.ring_again() == 0
+    assert outbox.resend_wakeups() == 0
 
 
 def test_an_unclaimed_run_is_rung_for_again_and_again_on_the_shared_queue(submit: Submit) -> None:
@@ -49,22 +49,22 @@ def test_an_unclaimed_run_is_rung_for_again_and_again_on_the_shared_queue(submit
     for _ in range(2):
         rung.clear()
         age(11)
-        assert outbox.ring_again() == 1
+        assert outbox.resend_wakeups() == 1
         assert rung == [("runs", run_id)]
-        assert outbox.ring_again() == 0
+        assert outbox.resend_wakeups() == 0
 
 
 def test_a_claimed_run_is_not_rung_for(submit: Submit) -> None:
     submit()
     age(11)
     must_take("w1")
-    assert outbox.ring_again() == 0
+    assert outbox.resend_wakeups() == 0
 
 
 def test_a_clock_that_jumped_back_silences_no_bell(submit: Submit) -> None:
     submit()
     age(-600)
-    assert outbox.ring_again() == 1
+    assert outbox.resend_wakeups() == 1
 
 
 def test_a_broker_that_is_down_is_asked_again_at_the_next_sweep(submit: Submit) -> None:
@@ -72,18 +72,18 @@ def test_a_broker_that_is_down_is_asked_again_at_the_next_sweep(submit: Submit) 
     submit()
     submit()
     age(11)
-    assert outbox.ring_again() == 0
+    assert outbox.resend_wakeups() == 0
     down.clear()
-    assert outbox.ring_again() == 2
+    assert outbox.resend_wakeups() == 2
 
 
 def test_no_more_bells_than_free_slots(submit: Submit) -> None:
     for _ in range(9):
         submit()
     age(11)
-    assert outbox.ring_again() == 5
+    assert outbox.resend_wakeups() == 5
     Slot.objects.filter(number__gt=0).update(run_id=None)
-    assert outbox.ring_again() == 4
+    assert outbox.resend_wakeups() == 4
 
 
 def test_while_every_slot_is_taken_no_bell_is_wasted(submit: Submit) -> None:
@@ -91,13 +91,13 @@ def test_while_every_slot_is_taken_no_bell_is_wasted(submit: Submit) -> None:
     age(11)
     for slot in Slot.objects.all():
         Slot.objects.filter(number=slot.number).update(run_id=f"r{slot.number}")
-    assert outbox.ring_again() == 0
+    assert outbox.resend_wakeups() == 0
 
 
 def test_two_sweepers_at_once_do_no_harm(submit: Submit) -> None:
     ids = {submit() for _ in range(4)}
     age(11)
-    at_once([outbox.ring_again] * 3)
+    at_once([outbox.resend_wakeups] * 3)
     assert {run_id for _, run_id in rung} == ids
     assert OutboxEntry.objects.count() == 4
 

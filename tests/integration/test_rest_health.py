@@ -10,7 +10,7 @@ from django.db.utils import OperationalError
 
 from config import health
 from runs.models import Worker
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.rest import told
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -35,7 +35,7 @@ def test_a_process_that_lives_says_so_without_asking_anybody(
 
 
 def test_an_installation_with_a_living_worker_is_ready(
-    anonymous: httpx.Client, place: WorkerPlace
+    anonymous: httpx.Client, place: WorkerProcess
 ) -> None:
     assert all(part["ok"] for part in parts(anonymous.get("/readyz"), 200).values())
 
@@ -49,7 +49,7 @@ def test_an_installation_without_a_worker_is_not_and_says_what_to_do(
 
 
 def test_a_worker_whose_beat_stands_still_is_not_living(
-    anonymous: httpx.Client, place: WorkerPlace, settings: Any
+    anonymous: httpx.Client, place: WorkerProcess, settings: Any
 ) -> None:
     settings.LEASE_LOST_S = 30
     Worker.objects.update(process="unknown::1:", beat=5)

@@ -12,7 +12,7 @@ import pytest
 
 from artifacts.models import Artifact
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.rest import refusal, submission, told
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -20,7 +20,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 @pytest.fixture
 def worker(
-    place: WorkerPlace, in_background: Callable[[Callable[[], object]], threading.Thread]
+    place: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
     """A worker that takes what is submitted."""
     over = threading.Event()

@@ -12,7 +12,7 @@ from decisions.errors import Conflict, RunNotFound, TrustNotAllowed
 from decisions.identity.principals import Principal, admin_principal
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import cancel_run, retry_run, submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import fresh
 
@@ -48,7 +48,7 @@ def test_asked_twice_it_is_the_same_run(
 
 
 def test_a_canceled_run_can_be_retried_to_its_end(
-    submit: Callable[..., str], principal: Principal, place: WorkerPlace
+    submit: Callable[..., str], principal: Principal, place: WorkerProcess
 ) -> None:
     run_id = submit("ok")
     cancel_run(principal=principal, run_id=run_id)

@@ -14,7 +14,7 @@ from runs.conversations.services import add_message, create_task
 from runs.models import Run, Task, TaskEvent, TaskMessage
 from runs.submission.answer import answer_run
 from runs.submission.services import cancel_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
@@ -32,7 +32,7 @@ def asks(question: str, **more: Any) -> Turn:
 
 
 @pytest.fixture
-def asking(model: ModelServer, goal: Goal, place: WorkerPlace) -> Run:
+def asking(model: ModelServer, goal: Goal, place: WorkerProcess) -> Run:
     """A run that asks for a colour, and would ask for a size next."""
     colours = [" red ", "blue", "red", "", 5, "x" * 201]
     model.script = [asks("Which colour?", suggestions=colours), asks("Which size?"), complete()]
@@ -78,7 +78,7 @@ def test_of_two_answers_at_once_one_is_taken(asking: Run, principal: Principal) 
 
 
 def test_an_answer_to_one_question_is_none_to_the_next(
-    asking: Run, principal: Principal, place: WorkerPlace
+    asking: Run, principal: Principal, place: WorkerProcess
 ) -> None:
     until = asking.waiting_for["expiresAt"]
     answer_run(principal=principal, run_id=asking.id, answer="red", asked_until=until)
@@ -96,7 +96,7 @@ def test_a_run_that_ended_meanwhile_says_so(asking: Run, principal: Principal) -
 
 @pytest.mark.usefixtures("project", "agent_settings")
 def test_a_task_keeps_question_and_answer_also_of_other_doors(
-    model: ModelServer, principal: Principal, place: WorkerPlace
+    model: ModelServer, principal: Principal, place: WorkerProcess
 ) -> None:
     model.script = [asks("Which colour?"), complete("It is red."), complete("Red, as you said.")]
     task, _ = create_task(principal=principal, message="Paint it.")

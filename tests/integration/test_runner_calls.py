@@ -17,7 +17,7 @@ from runners.targets.targets import TargetSays, allow_on_target, make_target
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import submit_run
 from runs.task_templates import tool_steps
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
@@ -59,7 +59,7 @@ def target_at(principal: Principal) -> MakeTarget:
     return make
 
 
-def done(idle_place: WorkerPlace, principal: Principal, *calls: dict[str, Any], **more: Any) -> Run:
+def done(idle_place: WorkerProcess, principal: Principal, *calls: dict[str, Any], **more: Any) -> Run:
     """Return the run of these calls once a worker is done with it."""
     submitted = submit_run(
         principal=principal,
@@ -76,7 +76,7 @@ def told_of(action: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
-    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "bash.exec")
     call = {"name": "bash.exec", "args": {"cmd": "printf hello"}, "targetId": target.id}
@@ -99,7 +99,7 @@ def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
 
 
 def test_policy_comes_first_and_nothing_is_sent(
-    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
     run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
@@ -108,7 +108,7 @@ def test_policy_comes_first_and_nothing_is_sent(
 
 
 def test_a_high_risk_tool_waits_for_a_person(
-    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
     run = done(idle_place, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
@@ -117,7 +117,7 @@ def test_a_high_risk_tool_waits_for_a_person(
 
 
 def test_a_failure_of_the_runner_is_the_runs_with_its_cause(
-    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
     with stub_runner(saying({"ok": False, "error": error})) as runner:
@@ -130,7 +130,7 @@ def test_a_failure_of_the_runner_is_the_runs_with_its_cause(
 
 
 def test_a_runner_that_breaks_off_is_not_asked_again(
-    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(Line.reset) as runner:
         target = target_at(runner.url, "echo")
@@ -140,7 +140,7 @@ def test_a_runner_that_breaks_off_is_not_asked_again(
 
 
 def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
-    idle_place: WorkerPlace,
+    idle_place: WorkerProcess,
     principal: Principal,
     target_at: MakeTarget,
     monkeypatch: pytest.MonkeyPatch,
@@ -155,7 +155,7 @@ def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
 
 
 def test_a_large_output_is_whole_in_an_artifact(
-    idle_place: WorkerPlace, principal: Principal, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
         target = target_at(runner.url, "echo")
@@ -166,7 +166,7 @@ def test_a_large_output_is_whole_in_an_artifact(
 
 
 def test_a_default_runner_performs_what_is_none_of_our_tools(
-    idle_place: WorkerPlace, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "*", is_default=True)
     run = done(idle_place, principal, {"name": "echo", "args": {"a": 1}})

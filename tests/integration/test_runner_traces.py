@@ -13,7 +13,7 @@ from decisions.infra import trace_context
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetSays, allow_on_target, make_target
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.rest import told
 from tests.support.stub_runner import StubRunner, saying, stub_runner
 
@@ -38,7 +38,7 @@ def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
     return target
 
 
-def done(idle_place: WorkerPlace, principal: Principal, *calls: Any) -> str:
+def done(idle_place: WorkerProcess, principal: Principal, *calls: Any) -> str:
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
@@ -57,7 +57,7 @@ def traces(runner: StubRunner) -> list[str]:
 
 
 def test_a_run_is_part_of_the_trace_that_its_request_brought(
-    api: httpx.Client, idle_place: WorkerPlace, runner: StubRunner, target: ExecutionTarget
+    api: httpx.Client, idle_place: WorkerProcess, runner: StubRunner, target: ExecutionTarget
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
     body = {
@@ -75,7 +75,7 @@ def test_a_run_is_part_of_the_trace_that_its_request_brought(
 
 @pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
 def test_a_run_without_a_trace_gets_one_of_its_own(
-    idle_place: WorkerPlace,
+    idle_place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     target: ExecutionTarget,

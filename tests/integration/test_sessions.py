@@ -17,10 +17,10 @@ from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry
 from runners.browser_sessions import logged_in_until, read_state, save_state
 from runners.models import BrowserSession
-from runs.lifecycle.session_lease import let_go
+from runs.lifecycle.session_lease import release_session
 from runs.models import OutboxEntry, Run
 from runs.queries.runs import get_run
-from runs.queue.leases import lose_worker
+from runs.queue.leases import end_leases_of_worker
 from runs.sessions import services as sessions
 from runs.submission.services import cancel_run, submit_run
 from tests.integration.racing import at_once
@@ -104,7 +104,7 @@ def test_a_run_goes_to_the_worker_that_holds_its_session(
 def test_a_session_whose_worker_is_gone_is_anybodys(submit_in: SubmitIn, session_id: str) -> None:
     run_id = submit_in(session_id)
     must_take("w1")
-    lose_worker("w1", beat=0, reason="gone")
+    end_leases_of_worker("w1", beat=0, reason="gone")
     assert BrowserSession.objects.get().worker_id is None
     assert OutboxEntry.objects.get().queue == "runs"
     assert must_take("w2").run.id == run_id
@@ -114,10 +114,10 @@ def test_a_session_whose_worker_is_gone_is_anybodys(submit_in: SubmitIn, session
 def test_a_session_in_use_is_not_let_go(submit_in: SubmitIn, session_id: str) -> None:
     submit_in(session_id)
     must_take("w1")
-    assert let_go(session_id, "w1") is False
+    assert release_session(session_id, "w1") is False
     Run.objects.update(status="failed", error={}, ended_at=datetime.now(UTC), lease_owner=None)
-    assert let_go(session_id, "w2") is False
-    assert let_go(session_id, "w1") is True
+    assert release_session(session_id, "w2") is False
+    assert release_session(session_id, "w1") is True
 
 
 @pytest.mark.parametrize("how", ["unknown", "closed", "another's", "elsewhere"])

@@ -13,10 +13,10 @@ import pytest
 from decisions.identity.principals import Principal
 from runs.journal import step_records, writer
 from runs.models import Run, RunEvent, RunStep, Worker
-from runs.queue.leases import Claim, LeaseLost, hand_back
+from runs.queue.leases import Lease, LeaseLost, release_lease
 from runs.submission.services import cancel_run
 from runs.worker import work_sharing
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh, must_take, register
 from tests.support.waiting import until
 
@@ -25,10 +25,10 @@ Background = Callable[[Callable[[], object]], threading.Thread]
 
 
 @pytest.fixture
-def second(principal: Principal, settings: Any) -> Iterator[WorkerPlace]:
+def second(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     """Another worker's place."""
     settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
-    made = WorkerPlace("w2")
+    made = WorkerProcess("w2")
     made.open()
     yield made
     made.close()
@@ -38,9 +38,9 @@ def is_going(run_id: str) -> bool:
     return fresh(run_id).lease_owner is not None
 
 
-def help_with(worker_id: str, count: int) -> tuple[Claim, list[RunStep]]:
+def help_with(worker_id: str, count: int) -> tuple[Lease, list[RunStep]]:
     """Take steps as a helper does that is then never heard of again."""
-    share = work_sharing.find_share(register(worker_id))
+    share = work_sharing.find_shared_run(register(worker_id))
     assert share is not None
     with work_sharing.locked(share):
         steps = work_sharing.take_steps(share, count)
@@ -64,8 +64,8 @@ def check_events(run_id: str) -> None:
 
 def test_two_workers_work_one_run_off(
     submit: Submit,
-    place: WorkerPlace,
-    second: WorkerPlace,
+    place: WorkerProcess,
+    second: WorkerProcess,
     in_background: Background,
     tmp_path: Path,
 ) -> None:
@@ -85,12 +85,12 @@ def test_two_workers_work_one_run_off(
 
 
 def test_a_run_that_is_not_shared_is_left_to_its_worker(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:0.05"] * 5)
     work = in_background(place.work)
     until(lambda: is_going(run_id))
-    assert work_sharing.find_share("w2") is None
+    assert work_sharing.find_shared_run("w2") is None
     work.join(20)
     assert fresh(run_id).status == "succeeded"
 
@@ -98,14 +98,14 @@ def test_a_run_that_is_not_shared_is_left_to_its_worker(
 def test_nobody_helps_himself_nor_where_no_step_is_pending(submit: Submit) -> None:
     submit("ok", shared=True)
     held = must_take("w1")
-    assert work_sharing.find_share("w1") is None
+    assert work_sharing.find_shared_run("w1") is None
     help_with("w2", 5)
-    assert work_sharing.find_share("w3") is None
+    assert work_sharing.find_shared_run("w3") is None
     assert held.run.shared
 
 
 def test_steps_of_a_helper_that_is_gone_are_done_again(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:3", "ok", "ok", shared=True)
     in_background(place.work)
@@ -114,7 +114,7 @@ def test_steps_of_a_helper_that_is_gone_are_done_again(
     until(lambda: fresh(run_id).done_steps == 2)
     assert not fresh(run_id).ended_at  # the helper may still be at it
     lose("w9")
-    assert work_sharing.put_back_of_the_lost() == 1
+    assert work_sharing.return_steps_of_lost_helpers() == 1
     until(lambda: fresh(run_id).ended_at)
     step = RunStep.objects.get(run_id=run_id, index=steps[0].index)
     assert (fresh(run_id).status, step.owner, step.attempts) == ("succeeded", "w1", 2)
@@ -126,24 +126,24 @@ def test_what_a_helper_writes_late_is_refused(submit: Submit) -> None:
     must_take("w1")
     share, steps = help_with("w2", 1)
     lose("w2")
-    work_sharing.put_back_of_the_lost()
+    work_sharing.return_steps_of_lost_helpers()
     before = fresh(run_id).last_seq
     with pytest.raises(LeaseLost), work_sharing.locked(share):
-        work_sharing.check_ours(share, [step_records.failed(steps[0], {"errorCode": "X"})])
+        work_sharing.check_ownership(share, [step_records.failed(steps[0], {"errorCode": "X"})])
     assert fresh(run_id).last_seq == before
     assert RunStep.objects.get(run_id=run_id, index=0).status == "pending"
 
 
 def test_a_step_that_costs_three_helpers_is_given_up_and_the_others_are_kept(
-    submit: Submit, place: WorkerPlace
+    submit: Submit, place: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
     held = must_take("w1")
     for name in ("w7", "w8", "w9"):
         help_with(name, 1)
         lose(name)
-        assert work_sharing.put_back_of_the_lost() == 1
-    hand_back(held, reason="test", active_ms=0)
+        assert work_sharing.return_steps_of_lost_helpers() == 1
+    release_lease(held, reason="test", active_ms=0)
     place.work()
     run = fresh(run_id)
     assert (run.status, run.done_steps) == ("partial_success", 2)
@@ -153,12 +153,12 @@ def test_a_step_that_costs_three_helpers_is_given_up_and_the_others_are_kept(
 
 
 def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
-    submit: Submit, place: WorkerPlace
+    submit: Submit, place: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
     held = must_take("w0")
     share, _ = help_with("w2", 2)
-    hand_back(held, reason="test", active_ms=0)
+    release_lease(held, reason="test", active_ms=0)
     place.work()
     assert fresh(run_id).status == "succeeded"
     with pytest.raises(LeaseLost), work_sharing.locked(share):
@@ -167,8 +167,8 @@ def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
 
 def test_a_cancel_stops_the_helper_too(
     submit: Submit,
-    place: WorkerPlace,
-    second: WorkerPlace,
+    place: WorkerProcess,
+    second: WorkerProcess,
     in_background: Background,
     principal: Principal,
 ) -> None:
@@ -185,7 +185,7 @@ def test_a_cancel_stops_the_helper_too(
 
 
 def test_a_helper_that_drains_puts_its_steps_back(
-    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, second: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:2", "sleep:30", "ok", shared=True, options={"timeoutMs": 60000})
     in_background(place.work)
@@ -200,7 +200,7 @@ def test_a_helper_that_drains_puts_its_steps_back(
 
 
 def test_the_runs_time_ends_the_helpers_steps_as_well(
-    submit: Submit, place: WorkerPlace, second: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, second: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:30"] * 3, shared=True, options={"timeoutMs": 3000})
     in_background(place.work)

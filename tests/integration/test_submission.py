@@ -130,7 +130,7 @@ def test_a_broker_that_is_down_does_not_refuse_a_submit(submit: Submit) -> None:
     run_id = submit()
     assert Run.objects.get(id=run_id).status == "queued"
     assert OutboxEntry.objects.filter(run_id=run_id).exists()
-    assert outbox.ring("runs", run_id) is False
+    assert outbox.send_wakeup("runs", run_id) is False
 
 
 REFUSED: list[tuple[dict[str, Any], type[Refused]]] = [

@@ -17,7 +17,7 @@ from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
 from runs.scheduler.jobs import delete_old_runs
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.people import events
 from tests.support.waiting import until
 
@@ -40,7 +40,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def taken(
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     make_task: Make,
     notes: Path,
     tmp_path: Path,
@@ -67,7 +67,7 @@ def test_what_is_in_flight_ends_and_nothing_more_is_called(taken: str, notes: Pa
 
 
 def test_the_clock_stands_until_the_page_is_given_back(
-    taken: str, principal: Principal, place: WorkerPlace, notes: Path
+    taken: str, principal: Principal, place: WorkerProcess, notes: Path
 ) -> None:
     before = Run.objects.get().active_ms
     place.work()  # nothing is eligible
@@ -79,7 +79,7 @@ def test_the_clock_stands_until_the_page_is_given_back(
 
 
 def test_a_run_that_had_not_begun_does_not_begin(
-    principal: Principal, place: WorkerPlace, make_task: Make
+    principal: Principal, place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
@@ -91,7 +91,7 @@ def test_a_run_that_had_not_begun_does_not_begin(
 
 
 def test_a_message_meanwhile_waits_until_the_page_is_given_back(
-    principal: Principal, place: WorkerPlace, make_task: Make, say: Say
+    principal: Principal, place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task()
     take_over_task(principal=principal, task_id=task_id)
@@ -105,7 +105,7 @@ def test_a_message_meanwhile_waits_until_the_page_is_given_back(
 
 def test_a_run_that_ends_meanwhile_leaves_the_page_with_the_person(
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     make_task: Make,
     say: Say,
     tmp_path: Path,
@@ -127,7 +127,7 @@ def test_a_run_that_ends_meanwhile_leaves_the_page_with_the_person(
 
 def test_a_page_given_back_before_the_run_came_to_wait_keeps_it_going(
     principal: Principal,
-    place: WorkerPlace,
+    place: WorkerProcess,
     make_task: Make,
     notes: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -172,7 +172,7 @@ def later(minutes: int) -> None:
 
 
 def test_a_page_that_nobody_gives_back_fails_its_run_and_the_next_begins(
-    taken: str, say: Say, place: WorkerPlace
+    taken: str, say: Say, place: WorkerProcess
 ) -> None:
     second = say(taken, "say hi")
     later(29)
@@ -198,7 +198,7 @@ def test_a_forgotten_takeover_with_nothing_to_do_just_ends(
 
 
 def test_a_task_is_deleted_after_its_runs_and_not_before(
-    place: WorkerPlace, make_task: Make
+    place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say hi")
     place.work()

@@ -17,7 +17,7 @@ from runs.execution import engine
 from runs.journal import outcome
 from runs.models import Run, RunStep
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh
 from tests.templates import Stepwise
 
@@ -99,7 +99,7 @@ def test_a_step_has_its_own_time_and_the_run_goes_on(
 
 
 def test_what_ended_at_the_very_moment_of_the_timeout_is_in_the_journal(
-    submit: Submit, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok", "ok", "sleep:30", options={"timeoutMs": 60_000}, concurrency=3)
     take_up = engine.Execution._take

@@ -63,7 +63,7 @@ blobs = st.builds(
     mime_type=st.just("text/plain"),
     kind=st.sampled_from(["file", "result"]),
 )
-deeds = st.builds(
+audit_events = st.builds(
     AuditEvent,
     action=st.just("tool.called"),
     actor=texts,
@@ -139,13 +139,13 @@ def transitions(draw: st.DrawFn, run: Run) -> Transition:
             ),
         ],
         blobs=draw(st.lists(st.tuples(blobs, st.none() | st.integers(0, 3)), max_size=2)),
-        deeds=draw(st.lists(deeds, max_size=2)),
+        audit_events=draw(st.lists(audit_events, max_size=2)),
         worker_id="worker",
         epoch=draw(st.integers(1, 2)),
         ended=ended,
         take_slot=slot == "take",
         free_slot=slot == "free",
-        unring=draw(st.booleans()),
+        cancel_wakeup=draw(st.booleans()),
         forget_secrets=draw(st.booleans()),
     )
 
@@ -275,8 +275,8 @@ def test_a_guard_that_misses_leaves_every_row_as_it_was(
         steps=[StepChange(0, StepStatus.SUCCEEDED, [], output={})],
         ended=True,
         free_slot=True,
-        deeds=[AuditEvent("a", "b", "run", run.id, "t", "w")],
-        unring=True,
+        audit_events=[AuditEvent("a", "b", "run", run.id, "t", "w")],
+        cancel_wakeup=True,
         worker_id="worker",
     )
     assert transition_module.apply(change) is None
@@ -294,8 +294,8 @@ def test_without_a_free_slot_a_lease_leaves_every_row_as_it_was(make_run: MakeRu
         {"active_ms": 5},
         events=[NewEvent("x")],
         take_slot=True,
-        deeds=[AuditEvent("a", "b", "run", run.id, "t", "w")],
-        unring=True,
+        audit_events=[AuditEvent("a", "b", "run", run.id, "t", "w")],
+        cancel_wakeup=True,
         worker_id="w",
         epoch=1,
     )

@@ -12,7 +12,7 @@ from django.test import override_settings
 from decisions.infra.redis import SharedRedis
 from runs.models import Run
 from runs.queue import outbox, wakeup_dedup
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.waiting import until
 
 Submit = Callable[..., str]
@@ -23,17 +23,17 @@ rung: list[str] = []
 
 def bell(queue: str, run_id: str) -> None:
     """Ring as config.celery does, at no broker."""
-    if wakeup_dedup.is_first(queue):
+    if wakeup_dedup.should_send(queue):
         rung.append(run_id)
 
 
 @pytest.fixture(autouse=True)
 def broker(settings: Any) -> Iterator[None]:
-    wakeup_dedup.heard()
+    wakeup_dedup.mark_received()
     settings.CONTINUITY_DOORBELL = f"{__name__}.bell"
     yield
     rung.clear()
-    wakeup_dedup.heard()
+    wakeup_dedup.mark_received()
 
 
 def test_while_a_bell_is_under_way_no_other_rings(
@@ -43,26 +43,26 @@ def test_while_a_bell_is_under_way_no_other_rings(
     first = submit()
     submit()
     assert rung == [first]
-    wakeup_dedup.heard()
+    wakeup_dedup.mark_received()
     third = submit()
     assert rung == [first, third]
 
 
 def test_a_bell_that_nobody_hears_keeps_no_other_from_ringing_for_long() -> None:
-    assert wakeup_dedup.is_first(QUEUE)
-    until(lambda: wakeup_dedup.is_first(QUEUE))
+    assert wakeup_dedup.should_send(QUEUE)
+    until(lambda: wakeup_dedup.should_send(QUEUE))
 
 
 def test_a_workers_own_bell_always_rings() -> None:
-    assert wakeup_dedup.is_first(outbox.worker_queue("w1"))
-    assert wakeup_dedup.is_first(outbox.worker_queue("w1"))
+    assert wakeup_dedup.should_send(outbox.worker_queue("w1"))
+    assert wakeup_dedup.should_send(outbox.worker_queue("w1"))
 
 
 def test_without_redis_every_run_rings_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wakeup_dedup, "_redis", SharedRedis("every run rings for itself"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
-        assert wakeup_dedup.is_first(QUEUE)
-        assert wakeup_dedup.is_first(QUEUE)
+        assert wakeup_dedup.should_send(QUEUE)
+        assert wakeup_dedup.should_send(QUEUE)
 
 
 def test_the_sweeper_rings_whatever_is_under_way(
@@ -72,12 +72,12 @@ def test_the_sweeper_rings_whatever_is_under_way(
     runs = [submit(), submit()]
     rung.clear()
     with override_settings(SWEEP_AFTER_S=-1):
-        outbox.ring_again()
+        outbox.resend_wakeups()
     assert rung == runs
 
 
 def test_a_worker_that_is_busy_rings_for_the_next_run_that_waits(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     runs = [submit("sleep:600"), submit("sleep:600")]
     in_background(place.work)
@@ -88,13 +88,13 @@ def test_a_worker_that_is_busy_rings_for_the_next_run_that_waits(
 
 
 def test_it_rings_for_nobody_while_no_slot_is_free(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     with override_settings(MAX_CONCURRENT_RUNS=1):
         runs = [submit("sleep:600"), submit("sleep:600")]
         in_background(place.work)
         until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
-        wakeup_dedup.heard()
+        wakeup_dedup.mark_received()
         rung.clear()
         time.sleep(0.5)  # several looks
         assert rung == []

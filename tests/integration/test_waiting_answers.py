@@ -22,7 +22,7 @@ from runs.models import Run
 from runs.submission.answer import answer_run
 from runs.submission.resume import look_after_waiting
 from runs.submission.services import cancel_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
 from tests.support.people import asked, fresh, say
@@ -31,7 +31,7 @@ pytest_plugins = ["tests.support.people_fixtures"]
 
 
 def test_a_refused_step_fails_and_says_who_said_no(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b")
     place.work()
@@ -46,7 +46,7 @@ def test_a_refused_step_fails_and_says_who_said_no(
 
 
 def test_a_step_that_nobody_confirmed_in_time_fails_as_such(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -59,7 +59,7 @@ def test_a_step_that_nobody_confirmed_in_time_fails_as_such(
 
 
 def test_a_denied_step_is_not_asked_about(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     make_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
     run = call("risk:b")
@@ -71,7 +71,7 @@ def test_a_denied_step_is_not_asked_about(
 
 
 def test_a_rule_that_denies_meanwhile_outdoes_the_approval(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -82,7 +82,7 @@ def test_a_rule_that_denies_meanwhile_outdoes_the_approval(
 
 
 def test_changed_arguments_make_the_approval_stale(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str], tmp_path: Path
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str], tmp_path: Path
 ) -> None:
     source = tmp_path / "source"
     source.write_text("harmless")
@@ -101,7 +101,7 @@ def test_changed_arguments_make_the_approval_stale(
 
 
 def test_a_run_can_be_canceled_while_it_waits(
-    place: WorkerPlace, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -134,7 +134,7 @@ def test_a_question_that_comes_while_its_run_is_canceled_is_withdrawn_too(
 
 
 def test_cancel_and_confirm_at_once_end_one_way(
-    place: WorkerPlace, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -150,7 +150,7 @@ def test_cancel_and_confirm_at_once_end_one_way(
 
 
 def test_a_lost_signal_is_made_good_by_the_scheduler(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -164,7 +164,7 @@ def test_a_lost_signal_is_made_good_by_the_scheduler(
 
 
 def test_a_refusal_holds_also_when_its_rule_is_retired_meanwhile(
-    place: WorkerPlace, call: Callable[..., Run], asks: str, notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], asks: str, notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -175,7 +175,7 @@ def test_a_refusal_holds_also_when_its_rule_is_retired_meanwhile(
 
 
 def test_an_answer_is_no_confirmation(
-    place: WorkerPlace, principal: Principal, call: Callable[..., Run]
+    place: WorkerProcess, principal: Principal, call: Callable[..., Run]
 ) -> None:
     run = call("risk:b")
     place.work()

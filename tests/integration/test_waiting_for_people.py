@@ -10,14 +10,14 @@ from decisions.identity.principals import Principal
 from decisions.models import Decision
 from runs.models import OutboxEntry, Run, RunStep, Slot
 from runs.queries.runs import get_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.people import events, fresh, say
 
 pytest_plugins = ["tests.support.people_fixtures"]
 
 
 def test_a_step_that_needs_a_person_is_not_done_and_holds_nothing(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b", "note:c")
     place.work()
@@ -30,7 +30,7 @@ def test_a_step_that_needs_a_person_is_not_done_and_holds_nothing(
 
 
 def test_the_run_says_what_it_waits_for(
-    place: WorkerPlace, principal: Principal, call: Callable[..., Run]
+    place: WorkerProcess, principal: Principal, call: Callable[..., Run]
 ) -> None:
     run = call("risk:b")
     place.work()
@@ -44,7 +44,7 @@ def test_the_run_says_what_it_waits_for(
 
 
 def test_a_confirmed_run_goes_on_exactly_there(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "note:b,risk:c,note:d", "note:e", effect="once")
     place.work()
@@ -58,7 +58,7 @@ def test_a_confirmed_run_goes_on_exactly_there(
 
 
 def test_a_step_may_need_a_person_twice(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:a,note:b,risk:c")
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_a_step_may_need_a_person_twice(
 
 
 def test_a_failed_call_before_the_wait_is_not_made_again(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:fail,risk:b")
     place.work()
@@ -79,17 +79,17 @@ def test_a_failed_call_before_the_wait_is_not_made_again(
 
 
 def test_it_goes_on_in_another_process_after_everything_was_restarted(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a,risk:b", effect="once")
     place.work()
     place.close()
     say(run)
-    WorkerPlace("w2").work()
+    WorkerProcess("w2").work()
     assert (fresh(run).status, notes()) == ("succeeded", "ab")
 
 
-def test_its_clock_stands_while_it_waits(place: WorkerPlace, call: Callable[..., Run]) -> None:
+def test_its_clock_stands_while_it_waits(place: WorkerProcess, call: Callable[..., Run]) -> None:
     run = call("risk:b", mode="sync")
     place.work()
     waited = fresh(run).active_ms
@@ -102,7 +102,7 @@ def test_its_clock_stands_while_it_waits(place: WorkerPlace, call: Callable[...,
 
 
 def test_a_waiting_run_leaves_its_place_to_others(
-    place: WorkerPlace, call: Callable[..., Run], submit: Callable[..., str]
+    place: WorkerProcess, call: Callable[..., Run], submit: Callable[..., str]
 ) -> None:
     waiting = [call("risk:b") for _ in range(6)]  # more than there are slots
     place.work()
@@ -113,7 +113,7 @@ def test_a_waiting_run_leaves_its_place_to_others(
 
 
 def test_steps_beside_the_one_that_asks_finish_first(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b", "note:c", "risk:d", concurrency=4, effect="once")
     for _ in range(2):
@@ -124,7 +124,7 @@ def test_steps_beside_the_one_that_asks_finish_first(
 
 
 def test_a_worker_that_fails_right_after_it_asked_changes_nothing(
-    place: WorkerPlace,
+    place: WorkerProcess,
     call: Callable[..., Run],
     failpoint: Callable[[str, str], Path],
     notes: Callable[[], str],
@@ -138,7 +138,7 @@ def test_a_worker_that_fails_right_after_it_asked_changes_nothing(
 
 
 def test_a_worker_that_fails_right_before_it_asks_leaves_no_question(
-    place: WorkerPlace, call: Callable[..., Run], failpoint: Callable[[str, str], Path]
+    place: WorkerProcess, call: Callable[..., Run], failpoint: Callable[[str, str], Path]
 ) -> None:
     run = call("risk:b")
     failpoint("before_waiting", "raise")
@@ -148,7 +148,7 @@ def test_a_worker_that_fails_right_before_it_asks_leaves_no_question(
 
 
 def test_a_shared_run_asks_once_and_goes_on(
-    place: WorkerPlace, call: Callable[..., Run], notes: Callable[[], str]
+    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b", "note:c", shared=True)
     place.work()

@@ -15,12 +15,12 @@ from django.test import override_settings
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.execution import engine
-from runs.execution.running_steps import StepsUnderWay
+from runs.execution.running_steps import RunningSteps
 from runs.journal import writer
 from runs.models import Run, RunStep, Slot, Worker
 from runs.queue import leases
 from runs.submission.services import cancel_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh, taken_slots
 from tests.support.waiting import until
 
@@ -33,7 +33,7 @@ def started_steps() -> int:
 
 
 def test_a_drain_hands_back_at_once_and_another_goes_on(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("ok", "sleep:30")
     work = in_background(place.work)
@@ -49,7 +49,7 @@ def test_a_drain_hands_back_at_once_and_another_goes_on(
 
 
 def test_a_drain_lets_a_once_step_end(
-    odd: Submit, place: WorkerPlace, in_background: Background, tmp_path: Path
+    odd: Submit, place: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
     odd("mark first", file=str(tmp_path / "f"), effect="once")
     work = in_background(place.work)
@@ -60,7 +60,7 @@ def test_a_drain_lets_a_once_step_end(
 
 
 def test_what_ended_at_the_very_moment_of_a_drain_is_in_the_journal(
-    submit: Submit, place: WorkerPlace, in_background: Background, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The step's end and the order to drain lie in the inbox together."""
     run_id = submit("sleep:0.3", "sleep:30", effect="once", concurrency=2)
@@ -81,7 +81,7 @@ def test_what_ended_at_the_very_moment_of_a_drain_is_in_the_journal(
 
 def test_a_once_step_that_a_drain_cut_short_is_not_done_again(
     odd: Submit,
-    place: WorkerPlace,
+    place: WorkerProcess,
     in_background: Background,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -93,7 +93,7 @@ def test_a_once_step_that_a_drain_cut_short_is_not_done_again(
     until(file.exists)
     place.drain()
     work.join(6)
-    assert WorkerPlace("w2").work() == 1
+    assert WorkerProcess("w2").work() == 1
     run = fresh(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert error_of(run)["details"]["effect"] == "unknown"
@@ -101,7 +101,7 @@ def test_a_once_step_that_a_drain_cut_short_is_not_done_again(
 
 
 def test_a_cancel_stops_the_steps_within_a_second(
-    submit: Submit, place: WorkerPlace, in_background: Background, principal: Principal
+    submit: Submit, place: WorkerProcess, in_background: Background, principal: Principal
 ) -> None:
     run_id = submit("sleep:30")
     work = in_background(place.work)
@@ -114,13 +114,13 @@ def test_a_cancel_stops_the_steps_within_a_second(
 
 
 def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:30")
     in_background(place.work)
     until(started_steps)
     row = Worker.objects.get(id="w1")
-    while not leases.lose_worker("w1", beat=row.beat, reason="paused"):
+    while not leases.end_leases_of_worker("w1", beat=row.beat, reason="paused"):
         row.refresh_from_db()
     until(lambda: place.worker_id != "w1")
     until(lambda: fresh(run_id).lease_owner == place.worker_id)  # its own thread went on with it
@@ -129,7 +129,7 @@ def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
 
 
 def test_a_run_claimed_under_a_name_that_was_given_up_is_not_left_behind(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     """Claimed between the loss and the worker's noticing it; the worker itself lets go of it."""
     run_id = submit("sleep:30")
@@ -144,20 +144,20 @@ def test_a_run_claimed_under_a_name_that_was_given_up_is_not_left_behind(
 
 def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
     submit: Submit,
-    place: WorkerPlace,
+    place: WorkerProcess,
     in_background: Background,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    closing, close = threading.Event(), StepsUnderWay.close
+    closing, close = threading.Event(), RunningSteps.close
 
-    def slowly(self: StepsUnderWay) -> None:
+    def slowly(self: RunningSteps) -> None:
         if not closing.is_set():
             closing.set()
             time.sleep(1.0)
         close(self)
 
-    monkeypatch.setattr(StepsUnderWay, "close", slowly)
+    monkeypatch.setattr(RunningSteps, "close", slowly)
     run_id = submit("sleep:30")
     first = in_background(place.work)
     until(started_steps)
@@ -176,7 +176,7 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
 
 @override_settings(LEASE_GIVE_UP_S=0.5)
 def test_a_worker_without_a_heartbeat_gives_its_runs_back(
-    submit: Submit, place: WorkerPlace, in_background: Background, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("sleep:30")
     work = in_background(place.work)
@@ -194,7 +194,7 @@ def test_a_worker_without_a_heartbeat_gives_its_runs_back(
 
 @override_settings(LEASE_GIVE_UP_S=0.5)
 def test_a_heartbeat_that_hangs_in_the_database_gives_up_all_the_same(
-    submit: Submit, place: WorkerPlace, in_background: Background, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("sleep:30")
     in_background(place.work)
@@ -207,22 +207,22 @@ def test_a_heartbeat_that_hangs_in_the_database_gives_up_all_the_same(
 
 
 def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
-    submit: Submit, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Handing back fails twice as well before the database answers again."""
     run_id = submit("ok", "ok")
-    genuine, fails = leases.hand_back, [2]
+    genuine, fails = leases.release_lease, [2]
 
     def away(*args: object, **kwargs: object) -> None:
         raise OperationalError("the server closed the connection")
 
-    def hand_back(*args: object, **kwargs: object) -> bool:
+    def release_lease(*args: object, **kwargs: object) -> bool:
         if fails[0]:
             fails[0] -= 1
             raise OperationalError("the server is still away")
         return genuine(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(leases, "hand_back", hand_back)
+    monkeypatch.setattr(leases, "release_lease", release_lease)
     with monkeypatch.context() as broken:
         broken.setattr(writer, "write", away)
         place.work()
@@ -234,7 +234,7 @@ def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
 def test_a_place_that_could_not_open_opens_with_the_next_doorbell(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = WorkerPlace("w1")
+    made = WorkerProcess("w1")
     with monkeypatch.context() as broken:
         broken.setattr(made, "_register", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -244,7 +244,7 @@ def test_a_place_that_could_not_open_opens_with_the_next_doorbell(
     made.close()
 
 
-def test_closing_says_goodbye_so_that_nobody_waits(place: WorkerPlace) -> None:
+def test_closing_says_goodbye_so_that_nobody_waits(place: WorkerProcess) -> None:
     place.close()
     assert Worker.objects.get(id="w1").lost_at is not None
     time.sleep(0.3)
@@ -253,12 +253,12 @@ def test_closing_says_goodbye_so_that_nobody_waits(place: WorkerPlace) -> None:
 
 def test_a_session_that_does_not_close_keeps_no_slot(
     submit: Submit,
-    place: WorkerPlace,
+    place: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
     in_background: Background,
 ) -> None:
-    monkeypatch.setattr(StepsUnderWay, "close", lambda self: 1 / 0)
+    monkeypatch.setattr(RunningSteps, "close", lambda self: 1 / 0)
     run_id = submit("sleep:30")
     work = in_background(place.work)
     until(started_steps)
@@ -268,7 +268,7 @@ def test_a_session_that_does_not_close_keeps_no_slot(
 
 
 def test_a_template_that_vanished_after_the_claim_fails_the_run(
-    submit: Submit, place: WorkerPlace, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok")
     monkeypatch.setattr(engine, "get_template", lambda template_id: None)
@@ -280,14 +280,14 @@ def test_a_template_that_vanished_after_the_claim_fails_the_run(
 
 @override_settings(SWEEP_AFTER_S=0.2)
 def test_work_that_no_doorbell_announced_is_taken_all_the_same(
-    submit: Submit, place: WorkerPlace
+    submit: Submit, place: WorkerProcess
 ) -> None:
     run_id = submit("ok")
     until(lambda: fresh(run_id).status == "succeeded")
 
 
 def test_the_clock_of_a_long_step_is_kept_with_the_heartbeat(
-    submit: Submit, place: WorkerPlace, in_background: Background
+    submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:30")
     in_background(place.work)
@@ -299,7 +299,7 @@ def test_a_worker_that_starts_anew_says_which_bells_it_hears_from_now_on(
     principal: Principal,
 ) -> None:
     names: list[str] = []
-    place = WorkerPlace("w1", renamed=names.append)
+    place = WorkerProcess("w1", renamed=names.append)
     place._register("w1")
     Worker.objects.filter(id="w1").update(lost_at=datetime.now(UTC))
     place._beat()

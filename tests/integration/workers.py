@@ -7,7 +7,7 @@ from typing import Any
 
 from runs.models import Run, RunStep, Slot, Worker
 from runs.queue import leases
-from runs.queue.leases import Claim, Opening
+from runs.queue.leases import ClaimedSteps, Lease
 
 
 def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
@@ -17,12 +17,12 @@ def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
     return worker_id
 
 
-def take(worker_id: str) -> Claim | None:
+def take(worker_id: str) -> Lease | None:
     """Claim the run whose turn it is; no step starts with the claim."""
-    return leases.claim(worker_id, lambda run: Opening(leases.read_journal(run), []))
+    return leases.claim_run(worker_id, lambda run: ClaimedSteps(leases.read_journal(run), []))
 
 
-def must_take(worker_id: str) -> Claim:
+def must_take(worker_id: str) -> Lease:
     """Claim the run whose turn it is, registering the worker if it is new."""
     if not Worker.objects.filter(id=worker_id).exists():
         register(worker_id)

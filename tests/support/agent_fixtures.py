@@ -15,14 +15,14 @@ from runners.invocation.event_loop import get_loop
 from runners.llm.base import LlmSettings, Price
 from runners.llm.gateway import close_gateway
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.model_server import ModelServer
 
 
 @pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerPlace]:
+def place(principal: Principal) -> Iterator[WorkerProcess]:
     """A worker that works when it is told to."""
-    place = WorkerPlace()
+    place = WorkerProcess()
     yield place
     place.close()
     get_loop().submit(close_gateway()).result(30)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runs.models import Run, RunEvent
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.model_server import Asked
 from tests.support.model_turns import Call
 
@@ -21,7 +21,7 @@ SCHEMA = {
 }
 
 
-def ended(run_id: str, place: WorkerPlace) -> Run:
+def ended(run_id: str, place: WorkerProcess) -> Run:
     """Work until nothing is left to do, and return the run."""
     place.work()
     return Run.objects.get(id=run_id)

@@ -41,8 +41,8 @@ LOOK = """
 from artifacts.selectors import open_content
 from decisions.identity.principals import authenticate, local_principal
 from runs.models import Run
-from runs.worker.worker import WorkerPlace
-place = WorkerPlace()
+from runs.worker.worker import WorkerProcess
+place = WorkerProcess()
 place.open()
 place.work()
 place.close()

@@ -12,7 +12,7 @@ from runners.browser.pool.runtime import get_runtime
 from runners.invocation.event_loop import get_loop
 from runs.models import Run
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerPlace
+from runs.worker.worker import WorkerProcess
 from tests.support.pages import serve_pages
 from tests.support.template_sites import CarryOut, Site
 
@@ -46,7 +46,7 @@ def hand_in(principal: Principal) -> Callable[..., str]:
 
 
 @pytest.fixture
-def carry_out(hand_in: Callable[..., str], place: WorkerPlace, browser_closed: None) -> CarryOut:
+def carry_out(hand_in: Callable[..., str], place: WorkerProcess, browser_closed: None) -> CarryOut:
     """Submit a run of a template, carry it out, and return it; it must have ended."""
 
     def make(template_id: str, **inputs: Any) -> Run:

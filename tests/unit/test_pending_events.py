@@ -14,8 +14,8 @@ from runs.execution import event_buffer
 from runs.execution.event_buffer import (
     JOIN_BYTES,
     JOIN_FOR_S,
-    MAX_TOLD_BYTES,
-    PendingEvents,
+    MAX_STREAMED_BYTES,
+    EventBuffer,
     size_of,
 )
 from runs.lifecycle.changes import NewEvent
@@ -23,8 +23,8 @@ from runs.lifecycle.changes import NewEvent
 
 def pending(
     told: int = 0, mask: Callable[[NewEvent], NewEvent] = lambda event: event
-) -> PendingEvents:
-    return PendingEvents(mask, lambda: told)
+) -> EventBuffer:
+    return EventBuffer(mask, lambda: told)
 
 
 def word(text: str, step: int = 0) -> NewEvent:
@@ -35,7 +35,7 @@ def update(delta: object, step: int = 0, at: int = 0) -> NewEvent:
     return NewEvent("tool.update", {"step": step, "delta": delta, "at": at})
 
 
-def texts_of(events: PendingEvents) -> list[object]:
+def texts_of(events: EventBuffer) -> list[object]:
     return [event.data.get("content", event.data.get("delta")) for event in events.events()]
 
 
@@ -105,7 +105,7 @@ def test_what_a_model_says_after_a_tools_update_stays_after_it() -> None:
 
 
 def test_what_was_told_before_counts_towards_the_cap() -> None:
-    events = pending(MAX_TOLD_BYTES - size_of({"step": 0, "content": "ab"}))
+    events = pending(MAX_STREAMED_BYTES - size_of({"step": 0, "content": "ab"}))
     for text in "abc":
         events.add(word(text))
     assert texts_of(events) == ["a", "b"]
@@ -116,7 +116,7 @@ def test_what_was_told_before_counts_towards_the_cap() -> None:
 
 
 def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_buffer, "MAX_TOLD_BYTES", 40)
+    monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 40)
     events = pending()
     events.add(word("é" * 100))
     (event,) = events.events()
@@ -124,7 +124,7 @@ def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.Monke
 
 
 def test_an_update_that_is_no_text_is_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_buffer, "MAX_TOLD_BYTES", 60)
+    monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 60)
     events = pending()
     events.add(NewEvent("tool.update", {"step": 2, "toolCallId": "c", "delta": ["x" * 100]}))
     assert events.events()[0].data == {"step": 2, "toolCallId": "c", "truncated": True}

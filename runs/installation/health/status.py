@@ -21,7 +21,7 @@ from decisions.models import Confirmation, ConfirmationStatus
 from runs.models import OutboxEntry, Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.queries.totals import figures_of_all
-from runs.queue.order import WAITING, WAITING_WORKSPACES
+from runs.queue.dispatch_order import WAITING, WAITING_WORKSPACES
 
 # More than this many waiting runs are not counted: a scrape reads no more of the index than that.
 COUNTED_AT_MOST = 10_000
@@ -42,7 +42,7 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class InstallationStatus:
     """Numbers of the whole installation at one moment.
 
     Attributes:
@@ -63,7 +63,7 @@ class Census:
     unsealed: Backlog
 
 
-class WorkerSense:
+class LiveWorkers:
     """Tells living workers by their beats, over time and by this process's own clock (mechanisms
     5).
     """
@@ -72,7 +72,7 @@ class WorkerSense:
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[int, float]] = {}
 
-    def list_living(self) -> list[str]:
+    def list_live(self) -> list[str]:
         """Return the workers that beat within the last LEASE_LOST_S, as far as this process has
         watched them.
         """
@@ -93,15 +93,15 @@ class WorkerSense:
             ]
 
 
-_sense = WorkerSense()
+_sense = LiveWorkers()
 
 
-def count_living_workers() -> int:
+def count_live_workers() -> int:
     """Return how many worker processes take runs; one query."""
-    return len(_sense.list_living())
+    return len(_sense.list_live())
 
 
-def take_census() -> Census:
+def read_installation_status() -> InstallationStatus:
     """Count what /metrics shows; eight queries, none of which reads more than an index has of what
     waits or is under way.
     """
@@ -111,12 +111,12 @@ def take_census() -> Census:
     )
     waiting = Confirmation.objects.filter(status=ConfirmationStatus.WAITING, expires_at__gt=now)
     due = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at__lte=now)
-    return Census(
+    return InstallationStatus(
         runs=figures_of_all(),
         queue=_queue(now),
         slots_taken=slots["taken"],
         slots=slots["all"],
-        workers=_sense.list_living(),
+        workers=_sense.list_live(),
         doorbells=_backlog(OutboxEntry.objects.all(), "rung_at", now),
         confirmations=_backlog(waiting, "created_at", now),
         deliveries=_backlog(due, "next_try_at", now),

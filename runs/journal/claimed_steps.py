@@ -23,7 +23,7 @@ def ms_left(run: Run) -> float:
     return left
 
 
-def open_run(run: Run) -> ClaimedSteps:
+def read_claimed_steps(run: Run) -> ClaimedSteps:
     """Read the journal of a run about to be claimed, and choose the steps that start with it."""
     steps = leases.read_journal(run)
     template = get_template(run.template_id)
