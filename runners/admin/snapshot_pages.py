@@ -26,9 +26,9 @@ from runners.models import ExecutionTarget, TargetKind
 from runners.targets.snapshots import Compared, compare_with_now, preview_restore, restore
 from runners.targets.targets import Caller
 from runners.targets.workspaces import open_workspace
-from runners.workspace.errors import NotThere, PathDenied, WorkspaceFailed
+from runners.workspace.errors import PathDenied, PathNotFound, WorkspaceFailed
 from runners.workspace.workspace import Workspace
-from runners.workspace.writing.snapshots import MOST, list_snapshots
+from runners.workspace.writing.snapshots import MAX_LIMIT, list_snapshots
 
 SHOWN = 200  # snapshots on a page
 ROWS = 3000  # of the table that compares
@@ -55,7 +55,7 @@ class SnapshotPages:
             _, workspace = self._opened(request, target)
             found = list_snapshots(
                 workspace.state,
-                limit=MOST,
+                limit=MAX_LIMIT,
                 path=prefix or None,
                 forbidden=workspace.policy.forbidden,
             )
@@ -143,7 +143,7 @@ class SnapshotPages:
         failed: WorkspaceFailed | Refused,
     ) -> HttpResponse:
         self._admin.message_user(request, f"Not restored: {failed.message}", messages.ERROR)
-        gone = isinstance(failed, NotThere | PathDenied)
+        gone = isinstance(failed, PathNotFound | PathDenied)
         at = _address("snapshots", target) if gone else _address("snapshot", target, snapshot_id)
         return redirect(at)
 

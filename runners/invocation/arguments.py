@@ -17,7 +17,7 @@ from decisions.validation.json_schema import check, compile_schema, schema_of
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import get_tool
 from runners.workspace.errors import BadArguments, PolicyViolation
-from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.hints import READ_HINTS
 
 # A well-formed value that the seed's enum or pattern leaves out is a matter of policy.
 _MATTERS_OF_POLICY = {

@@ -24,7 +24,7 @@ from runners.gateway.request import CallContext, RunnerTarget, Update
 from runners.invocation.fallback import with_fallback
 from runners.tools.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
-from runners.workspace.errors import BadArguments, TooSlow
+from runners.workspace.errors import BadArguments, WorkspaceTimeout
 
 Output = Mapping[str, Any]
 Outcome = TypeVar("Outcome")
@@ -142,7 +142,7 @@ async def _within(deadline: float, call: Awaitable[Outcome]) -> Outcome:
 
 def _too_slow(tool: Tool, told: str, *, effect: str) -> ToolFailed:
     details = {} if tool.effect == Effect.READ else {"effect": effect}
-    kind = TooSlow if tool.kind == "workspace" else ToolTimeout
+    kind = WorkspaceTimeout if tool.kind == "workspace" else ToolTimeout
     return kind(told, details=details)
 
 

@@ -23,7 +23,7 @@ from decisions.errors import (
     TooManyRequests,
 )
 from decisions.validation.storable import storable
-from runners.workspace.errors import TooSlow, WorkspaceFailed
+from runners.workspace.errors import WorkspaceFailed, WorkspaceTimeout
 
 KINDS: tuple[type[WorkspaceFailed], ...] = (WorkspaceFailed, *WorkspaceFailed.__subclasses__())
 CODES = {kind.code: kind for kind in KINDS}
@@ -130,7 +130,7 @@ def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
     if not in_s4:
         return FailedCall(own, http_status=_OWN_STATUS.get(code, 422))
     own["errorCode"] = code if code in CODES else _OTHERS.get(code, WorkspaceFailed.code)
-    if own["errorCode"] == TooSlow.code and not own.get("hint"):
+    if own["errorCode"] == WorkspaceTimeout.code and not own.get("hint"):
         own["hint"] = _WAIT[settings.WORKSPACE_POLICY.language]
     return FailedCall(own, http_status=STATUS[own["errorCode"]])
 

@@ -10,7 +10,7 @@ from runners.workspace.workspace import Workspace
 MARGIN_SECONDS = 0.25
 
 
-def workspace_of(ctx: ToolContext) -> Workspace:
+def require_workspace(ctx: ToolContext) -> Workspace:
     """Return the call's workspace.
 
     Raises:
@@ -24,6 +24,6 @@ def workspace_of(ctx: ToolContext) -> Workspace:
     return ctx.workspace
 
 
-def time_limit(ctx: ToolContext) -> float:
+def thread_deadline(ctx: ToolContext) -> float:
     """Return the `time.monotonic()` value until which a thread of this call may work."""
     return ctx.deadline - MARGIN_SECONDS

@@ -2,7 +2,7 @@
 
 WorkspaceFailed          E_INTERNAL   a defect, or a disk that fails
 ├── PathDenied           E_DENY_PATH  outside the root, forbidden, or a link
-├── NotThere             E_NOT_FOUND
+├── PathNotFound             E_NOT_FOUND
 ├── DiskFailed           E_IO
 ├── TooLarge             E_TOO_LARGE
 ├── NotText              E_ENCODING
@@ -10,7 +10,7 @@ WorkspaceFailed          E_INTERNAL   a defect, or a disk that fails
 ├── LintFailed           E_LINT_FAIL
 ├── WriteConflict        E_CONFLICT
 ├── PreviewFailed        E_PREVIEW_FAIL
-├── TooSlow              E_TIMEOUT
+├── WorkspaceTimeout              E_TIMEOUT
 ├── PolicyViolation      E_POLICY_VIOLATION
 ├── ToolDisabled         E_TOOL_DISABLED
 ├── NotSupported         E_UNSUPPORTED
@@ -46,7 +46,7 @@ class WorkspaceFailed(ToolFailed):
         told = super().as_dict() | {"recoverable": self.recoverable}
         return told | ({"hint": self.hint} if self.hint else {})
 
-    def as_s4(self) -> dict[str, Any]:
+    def as_workspace_error(self) -> dict[str, Any]:
         """Return the error object of S4 §0.2."""
         told: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.details:
@@ -63,7 +63,7 @@ class PathDenied(WorkspaceFailed):
     recoverable = True
 
 
-class NotThere(WorkspaceFailed):
+class PathNotFound(WorkspaceFailed):
     """There is no such file, folder or snapshot."""
 
     code = "E_NOT_FOUND"
@@ -119,7 +119,7 @@ class PreviewFailed(WorkspaceFailed):
     recoverable = True
 
 
-class TooSlow(WorkspaceFailed):
+class WorkspaceTimeout(WorkspaceFailed):
     """It did not end in time."""
 
     code = "E_TIMEOUT"

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
-from runners.workspace.errors import NotThere, PolicyViolation, WorkspaceFailed
-from runners.workspace.files.paths import POLICY_FILE, shown
-from runners.workspace.files.sandbox import Sandbox, text_of
+from runners.workspace.errors import PathNotFound, PolicyViolation, WorkspaceFailed
+from runners.workspace.files.paths import POLICY_FILE, display_path
+from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.workspace import WorkspacePolicy
 
 FILE_BYTES = 65_536
@@ -48,27 +48,27 @@ class _File(BaseModel):
     policies: _Policies = Field(default_factory=_Policies)
 
 
-def policy_of(base: WorkspacePolicy, root: Path) -> WorkspacePolicy:
+def effective_policy(base: WorkspacePolicy, root: Path) -> WorkspacePolicy:
     """Return the settings as the workspace's own file narrows them.
 
     Our data directory's usual name is forbidden in every workspace.
 
     Raises:
         PolicyViolation: The file is there and cannot be read or understood.
-        NotThere, DiskFailed: The root itself cannot be opened.
+        PathNotFound, DiskFailed: The root itself cannot be opened.
     """
     own_shut = replace(base, forbidden=_united(base.forbidden, (DATA_DIRECTORY,)))
     with Sandbox(root, ()) as sandbox:
         try:
             data = sandbox.read(POLICY_FILE, limit=FILE_BYTES)
-        except NotThere:
+        except PathNotFound:
             return own_shut
         except WorkspaceFailed as failed:
             raise _refusal(failed.message, base) from None
     return _narrowed(own_shut, _read(data, base).policies)
 
 
-def closed_policy(base: WorkspacePolicy) -> WorkspacePolicy:
+def deny_all_policy(base: WorkspacePolicy) -> WorkspacePolicy:
     """Return what holds where the workspace's own file cannot be followed: nothing is allowed."""
     return replace(
         base,
@@ -82,7 +82,7 @@ def closed_policy(base: WorkspacePolicy) -> WorkspacePolicy:
 
 def _read(data: bytes, base: WorkspacePolicy) -> _File:
     try:
-        said = json.loads(text_of(data, POLICY_FILE), object_pairs_hook=_once)
+        said = json.loads(decode_text(data, POLICY_FILE), object_pairs_hook=_once)
         return _File.model_validate(said)
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
@@ -132,5 +132,7 @@ def _refusal(why: str, base: WorkspacePolicy) -> PolicyViolation:
         else f"请修正工作区根目录中的 {POLICY_FILE}，或将其删除。"
     )
     return PolicyViolation(
-        f"{POLICY_FILE} cannot be followed: {shown(why)}", hint=hint, details={"path": POLICY_FILE}
+        f"{POLICY_FILE} cannot be followed: {display_path(why)}",
+        hint=hint,
+        details={"path": POLICY_FILE},
     )

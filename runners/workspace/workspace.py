@@ -64,5 +64,5 @@ class Workspace:
     state: Path
     policy: WorkspacePolicy
     principal_id: str
-    offered: tuple[str, ...] = ()
-    trouble: str = ""
+    offered_tools: tuple[str, ...] = ()
+    policy_error: str = ""

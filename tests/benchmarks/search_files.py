@@ -53,7 +53,7 @@ def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> 
     found = shutil.which("rg") if with_ripgrep else None
     ripgrep.find_ripgrep = lambda: found  # type: ignore[assignment]
     policy = WorkspacePolicy()
-    search = file_search.Search(
+    search = file_search.SearchQuery(
         ".",
         line_pattern(regex),
         None,

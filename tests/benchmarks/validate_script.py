@@ -20,7 +20,7 @@ from runners.workspace.workspace import Workspace
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.webgal import sample_game
 
-LINES = 10_000
+MAX_LINES = 10_000
 _LINE = re.compile(r"^([^:;\n]*):?([^;\n]*);?(.*)$", re.MULTILINE)
 SOUND = [
     "changeBg:beach.png -next;",
@@ -53,13 +53,13 @@ def _ms(call: Callable[[], object]) -> float:
 def _check(game: Workspace, text: str) -> None:
     with Sandbox(game.root, game.policy.forbidden) as sandbox:
         for one in check_script(text, Project(sandbox)):
-            one.as_s4("ZH")
+            one.as_dict("ZH")
 
 
 def main() -> None:
     """Measure and report."""
-    sound = "\n".join(SOUND * (LINES // len(SOUND)))
-    faulty = "\n".join(FAULTY * (LINES // len(FAULTY)))
+    sound = "\n".join(SOUND * (MAX_LINES // len(SOUND)))
+    faulty = "\n".join(FAULTY * (MAX_LINES // len(FAULTY)))
     with tempfile.TemporaryDirectory() as folder:
         game = sample_game(Path(folder))
         ms = alternate(
@@ -71,7 +71,7 @@ def main() -> None:
         )
     report(
         "validate_script",
-        lines=LINES,
+        lines=MAX_LINES,
         goal_ms=500,
         ours_ms=spread(ms["sound"]),
         ours_ms_half_faulty=spread(ms["faulty"]),

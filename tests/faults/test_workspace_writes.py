@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.workspace import Workspace
-from runners.workspace.writing.crash_recovery import sweep
+from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
 from tests.faults.writer import SIZE, content_of, workspace
@@ -87,7 +87,7 @@ def notes_of(here: Workspace) -> int:
 
 def assert_whole(here: Workspace) -> None:
     """Assert that the file and every snapshot are whole, and that nothing else lies about."""
-    sweep(here.state)
+    sweep_state(here.state)
     text = (here.root / "deep/a.txt").read_text()
     assert text == text[:1] * SIZE
     assert files_in(here.root) == ["deep/a.txt"]
@@ -111,13 +111,13 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(here: Work
         assert_whole(here)
         before = (here.root / "deep/a.txt").read_text()
         preview_text(here, "deep/a.txt", content_of(0))
-        done = write_text(here, "deep/a.txt", content_of(0), need_preview=True)
+        done = write_text(here, "deep/a.txt", content_of(0), require_preview=True)
         assert read_snapshot(here.state, done.snapshot_id)[1] == before
     assert midway, "no kill came in the middle of a write"
     for path in (here.state / "snapshots").iterdir():  # an hour later
         os.utime(path, (0, time.time() - 3700))
     os.utime(here.state / "swept", (0, 0))
-    sweep(here.state)
+    sweep_state(here.state)
     assert len(files_in(here.state / "snapshots")) == 2 * len(list_snapshots(here.state)) == 6
 
 

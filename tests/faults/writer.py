@@ -33,7 +33,7 @@ def main() -> None:
     for number in itertools.count(os.getpid()):
         content, key = content_of(number), f"{os.getpid()}-{number}"
         preview_text(here, "deep/a.txt", content)
-        write_text(here, "deep/a.txt", content, need_preview=True, idempotency_key=key)
+        write_text(here, "deep/a.txt", content, require_preview=True, idempotency_key=key)
         sys.stdout.write(".")
         sys.stdout.flush()
 

@@ -16,7 +16,7 @@ from runners.models import ExecutionTarget
 from runners.targets.local_folder import LocalFolder, use_local_folder
 from runners.targets.targets import Caller, TargetSays, change_target, make_target
 from runners.targets.workspaces import developer_target_of, open_workspace
-from runners.workspace.errors import NotThere, ToolDisabled
+from runners.workspace.errors import PathNotFound, ToolDisabled
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_target_of_another_workspace_reads_as_missing(
 ) -> None:
     place = Workspace.objects.get(id=stranger.workspace_id)
     mine = make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
-    with pytest.raises(NotThere):
+    with pytest.raises(PathNotFound):
         open_workspace(Caller.of(stranger), mine.id)
     with pytest.raises(ToolDisabled):
         open_workspace(Caller.of(stranger))
@@ -103,7 +103,7 @@ def test_the_machines_own_folder_is_for_its_local_callers_alone(
     for other in (remote, stranger):
         with pytest.raises(ToolDisabled):
             open_workspace(Caller.of(other))
-        with pytest.raises(NotThere):
+        with pytest.raises(PathNotFound):
             open_workspace(Caller.of(other), opened.target_id)
 
 

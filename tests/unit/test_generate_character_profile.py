@@ -11,8 +11,8 @@ import pytest
 
 from runners.workspace.errors import (
     BadArguments,
-    NotThere,
     PathDenied,
+    PathNotFound,
     ToolDisabled,
     WriteConflict,
 )
@@ -94,9 +94,9 @@ def test_a_file_that_is_no_definition_is_left_alone(game: Workspace, content: st
 @pytest.mark.parametrize(
     ("image", "failure"),
     [
-        ("absent.png", NotThere),
-        ("yukino", NotThere),
-        (".", NotThere),
+        ("absent.png", PathNotFound),
+        ("yukino", PathNotFound),
+        (".", PathNotFound),
         ("../bgm/title.wav", PathDenied),
         ("../../../etc/passwd", PathDenied),
         ("/etc/passwd", PathDenied),
@@ -123,7 +123,7 @@ def test_the_image_must_be_a_file_of_the_figures_folder(
 def test_a_missing_image_is_told_with_the_closest_one(
     tmp_path: Path, language: str, hint: str
 ) -> None:
-    with pytest.raises(NotThere) as failed:
+    with pytest.raises(PathNotFound) as failed:
         define(sample_game(tmp_path, language=language), imageFile="yukno.png")
     assert (failed.value.hint, failed.value.code) == (hint, "E_NOT_FOUND")
 
@@ -195,7 +195,7 @@ def test_a_definition_that_another_makes_meanwhile_is_merged_and_not_written_ove
     def read_before_it_is_there(self: Sandbox, path: str, *, limit: int) -> bytes:
         try:
             return read(self, path, limit=limit)
-        except NotThere:
+        except PathNotFound:
             monkeypatch.setattr(Sandbox, "read", read)
             file.parent.mkdir(exist_ok=True)
             file.write_text('{"voice": "theirs"}')

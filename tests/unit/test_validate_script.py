@@ -15,14 +15,14 @@ from runners.tools.base import ToolCall, ToolContext
 from runners.workspace.errors import (
     BadArguments,
     LintFailed,
-    NotThere,
     ParseFailed,
     PathDenied,
+    PathNotFound,
     TooLarge,
     ToolDisabled,
 )
 from runners.workspace.tools.validate_script import REQUEST, RESPONSE
-from runners.workspace.webgal.checks import LINES, TOLD
+from runners.workspace.webgal.checks import MAX_DIAGNOSTICS, MAX_LINES
 from runners.workspace.webgal.project import SCENE_BYTES
 from runners.workspace.workspace import Workspace
 from tests.support.webgal import diagnostics, sample_game
@@ -122,7 +122,7 @@ def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("path", "failure"),
     [
-        ("game/scene/none.txt", NotThere),
+        ("game/scene/none.txt", PathNotFound),
         ("../start.txt", PathDenied),
         ("/etc/passwd", PathDenied),
         (".git/config", PathDenied),
@@ -141,9 +141,9 @@ def test_a_path_that_cannot_be_read_says_why(
 
 
 def test_a_file_that_is_not_there_comes_with_a_hint(game: Workspace) -> None:
-    with pytest.raises(NotThere) as failed:
+    with pytest.raises(PathNotFound) as failed:
         check(game, path="game/scene/none.txt")
-    error = failed.value.as_s4()["error"]
+    error = failed.value.as_workspace_error()["error"]
     assert (error["code"], error["recoverable"]) == ("E_NOT_FOUND", True)
     assert (error["details"]["path"], "list_files" in error["hint"]) == (
         "game/scene/none.txt",
@@ -165,7 +165,9 @@ def test_content_that_is_no_text_cannot_be_parsed(game: Workspace, content: str)
         check(game, content=content)
 
 
-@pytest.mark.parametrize("content", ["x;\n" * 400_000, "\n" * LINES, "海" * (SCENE_BYTES // 3 + 1)])
+@pytest.mark.parametrize(
+    "content", ["x;\n" * 400_000, "\n" * MAX_LINES, "海" * (SCENE_BYTES // 3 + 1)]
+)
 def test_a_script_has_a_size_limit(game: Workspace, content: str) -> None:
     (game.root / "big.txt").write_text(content)
     for args in ({"content": content}, {"path": "big.txt"}):
@@ -181,15 +183,15 @@ def test_a_workspace_may_set_a_smaller_limit(tmp_path: Path) -> None:
 
 
 def test_what_is_no_script_at_all_fails_as_a_whole(game: Workspace) -> None:
-    assert len(check(game, content="x\n" * TOLD)["diagnostics"]) == TOLD
+    assert len(check(game, content="x\n" * MAX_DIAGNOSTICS)["diagnostics"]) == MAX_DIAGNOSTICS
     with pytest.raises(LintFailed) as failed:
-        check(game, content="x\n" * (TOLD + 1))
-    assert failed.value.details == {"counted": {"syntax": TOLD + 1}, "firstLine": 1}
+        check(game, content="x\n" * (MAX_DIAGNOSTICS + 1))
+    assert failed.value.details == {"counted": {"syntax": MAX_DIAGNOSTICS + 1}, "firstLine": 1}
 
 
 def test_too_many_matters_of_style_are_counted(game: Workspace) -> None:
-    answer = check(game, content="a; \n" * (TOLD + 5))
-    assert (answer["valid"], len(answer["diagnostics"])) == (True, TOLD + 1)
+    answer = check(game, content="a; \n" * (MAX_DIAGNOSTICS + 5))
+    assert (answer["valid"], len(answer["diagnostics"])) == (True, MAX_DIAGNOSTICS + 1)
     assert answer["diagnostics"][-1]["message"] == "5 more of kind style are not listed"
 
 

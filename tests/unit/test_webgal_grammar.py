@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from runners.workspace.webgal.grammar import Option, lost_line, parse, split_options
+from runners.workspace.webgal.grammar import Option, dropped_line, parse, split_options
 from tests.support.webgal_official import EXPECTED, as_compared, corpus, is_placeholder
 
 SCENES = corpus()
@@ -69,7 +69,7 @@ def test_a_statement_tells_whether_a_semicolon_ends_it() -> None:
     ],
 )
 def test_a_statement_that_the_engine_drops_is_found(text: str, line: int | None) -> None:
-    assert lost_line(text) == line
+    assert dropped_line(text) == line
 
 
 @pytest.mark.parametrize(

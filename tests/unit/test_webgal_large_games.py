@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.errors import TooLarge, TooSlow
+from runners.workspace.errors import TooLarge, WorkspaceTimeout
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.webgal import project
 from runners.workspace.webgal.project import SCENES, Project, list_files_below
@@ -34,15 +34,15 @@ def test_a_game_of_too_many_files_is_told(
 def test_a_call_whose_time_is_over_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(f"runners.workspace.tools.{tool}.time_limit", lambda _: 0.0)
-    with pytest.raises(TooSlow):
+    monkeypatch.setattr(f"runners.workspace.tools.{tool}.thread_deadline", lambda _: 0.0)
+    with pytest.raises(WorkspaceTimeout):
         call(sample_game(tmp_path), tool, args)
 
 
 def test_the_other_scenes_are_read_only_as_long_as_there_is_time(tmp_path: Path) -> None:
     with Sandbox(sample_game(tmp_path).root, ()) as sandbox:
-        late = Project(sandbox, until=time.monotonic() + 3600)
+        late = Project(sandbox, deadline=time.monotonic() + 3600)
         assert late.files_in(SCENES) == set(list_files_below(sandbox, SCENES))
         late._until = 0.0
-        with pytest.raises(TooSlow):
-            late.uses_elsewhere("yukino")
+        with pytest.raises(WorkspaceTimeout):
+            late.count_uses_in_other_scenes("yukino")

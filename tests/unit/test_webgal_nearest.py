@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.workspace.webgal.nearest import LONGEST, closest, edits, fold_all
+from runners.workspace.webgal.nearest import MAX_COMPARED_LENGTH, closest, edit_distance, fold_all
 
 SHORT = st.text(alphabet="abcé海", max_size=12)
 
@@ -22,7 +22,7 @@ def table(one: str, other: str) -> int:
 
 @given(SHORT, SHORT)
 def test_edits_are_those_of_the_plain_table(one: str, other: str) -> None:
-    assert edits(one, other) == edits(other, one) == table(one, other)
+    assert edit_distance(one, other) == edit_distance(other, one) == table(one, other)
 
 
 @given(SHORT, st.lists(SHORT, max_size=6), st.integers(0, 12))
@@ -47,4 +47,6 @@ def test_of_names_that_are_as_close_the_first_is_told() -> None:
 
 
 def test_only_the_beginning_of_a_long_name_is_compared() -> None:
-    assert closest("a" * LONGEST + "b" * 900, fold_all(["a" * LONGEST])) == ("a" * LONGEST, 0)
+    assert closest(
+        "a" * MAX_COMPARED_LENGTH + "b" * 900, fold_all(["a" * MAX_COMPARED_LENGTH])
+    ) == ("a" * MAX_COMPARED_LENGTH, 0)

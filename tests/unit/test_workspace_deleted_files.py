@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.workspace import Workspace
-from runners.workspace.writing.deleted_files import KeptOfDeleted, sweep_deleted
-from runners.workspace.writing.file_lock import lock_number, try_lock
-from runners.workspace.writing.snapshots import all_snapshots, list_of_file
+from runners.workspace.writing.deleted_files import DeletedFileLimits, prune_deleted_files
+from runners.workspace.writing.file_lock import lock_name, try_lock
+from runners.workspace.writing.snapshots import iter_snapshots, list_file_snapshots
 from runners.workspace.writing.write_text import write_text
 from tests.support.writing import workspace_at
 
 DAY = 86_400.0
-MUCH = KeptOfDeleted(1000, 1 << 30, 90 * DAY)
+MUCH = DeletedFileLimits(1000, 1 << 30, 90 * DAY)
 
 
 @pytest.fixture
@@ -34,15 +34,15 @@ def here(tmp_path: Path) -> Workspace:
     return made
 
 
-def sweep(here: Workspace, kept: KeptOfDeleted = MUCH) -> None:
+def sweep(here: Workspace, kept: DeletedFileLimits = MUCH) -> None:
     """Sweep as an hour later."""
     (here.state / "deleted").unlink(missing_ok=True)
-    sweep_deleted(here.state, kept)
+    prune_deleted_files(here.state, kept)
 
 
 def counts(here: Workspace) -> list[int]:
     """Return how many snapshots there are of each file."""
-    return [len(list_of_file(here.state, f"{name}.txt")) for name in ("old", "new", "there")]
+    return [len(list_file_snapshots(here.state, f"{name}.txt")) for name in ("old", "new", "there")]
 
 
 def be_gone_for(here: Workspace, name: str, seconds: float) -> None:
@@ -59,19 +59,19 @@ def test_within_the_limits_everything_stays(here: Workspace) -> None:
 
 def test_over_the_count_the_oldest_of_all_deleted_files_go(here: Workspace) -> None:
     before = sorted(
-        (one.timestamp, one.id) for one in all_snapshots(here.state) if one.path != "there.txt"
+        (one.timestamp, one.id) for one in iter_snapshots(here.state) if one.path != "there.txt"
     )
-    sweep(here, KeptOfDeleted(2, 1 << 30, 90 * DAY))
+    sweep(here, DeletedFileLimits(2, 1 << 30, 90 * DAY))
     left = sorted(
-        (one.timestamp, one.id) for one in all_snapshots(here.state) if one.path != "there.txt"
+        (one.timestamp, one.id) for one in iter_snapshots(here.state) if one.path != "there.txt"
     )
     assert (left, counts(here)[2]) == (before[-2:], 3)
 
 
 def test_over_the_bytes_the_oldest_go(here: Workspace) -> None:
-    sweep(here, KeptOfDeleted(1000, 350, 90 * DAY))  # each file: 0, 100 and 100 bytes
+    sweep(here, DeletedFileLimits(1000, 350, 90 * DAY))  # each file: 0, 100 and 100 bytes
     assert counts(here) == [1, 2, 3]
-    sweep(here, KeptOfDeleted(1000, 99, 90 * DAY))
+    sweep(here, DeletedFileLimits(1000, 99, 90 * DAY))
     assert counts(here) == [0, 0, 3]
 
 
@@ -103,14 +103,14 @@ def test_a_file_that_came_back_is_not_gone_any_more(here: Workspace) -> None:
 
 
 def test_with_no_room_nothing_of_deleted_files_is_kept(here: Workspace) -> None:
-    sweep(here, KeptOfDeleted(0, 1 << 30, 90 * DAY))
+    sweep(here, DeletedFileLimits(0, 1 << 30, 90 * DAY))
     assert counts(here) == [0, 0, 3]
 
 
 def test_files_that_are_not_text_or_links_are_there(here: Workspace) -> None:
     (here.root / "old.txt").symlink_to("/nowhere")
     (here.root / "new.txt").mkdir()
-    sweep(here, KeptOfDeleted(0, 0, 0))
+    sweep(here, DeletedFileLimits(0, 0, 0))
     assert counts(here) == [3, 3, 3]
 
 
@@ -119,14 +119,14 @@ def test_a_folder_that_is_not_mounted_has_lost_no_file(here: Workspace, how: str
     shutil.rmtree(here.root)
     if how == "empty":
         here.root.mkdir()
-    sweep(here, KeptOfDeleted(0, 0, 0))
+    sweep(here, DeletedFileLimits(0, 0, 0))
     assert counts(here) == [3, 3, 3]
 
 
 def test_a_file_that_is_being_written_is_left_alone(here: Workspace) -> None:
     with ExitStack() as closing:
-        assert try_lock(here.state / "locks" / lock_number("old.txt"), closing)
-        sweep(here, KeptOfDeleted(0, 0, 0))
+        assert try_lock(here.state / "locks" / lock_name("old.txt"), closing)
+        sweep(here, DeletedFileLimits(0, 0, 0))
     assert counts(here) == [3, 0, 3]
 
 
@@ -148,13 +148,13 @@ def test_a_clock_that_was_ahead_ends_nothing_early_or_never(here: Workspace) -> 
 
 def test_it_is_done_once_an_hour(here: Workspace) -> None:
     sweep(here)
-    sweep_deleted(here.state, KeptOfDeleted(0, 0, 0))
+    prune_deleted_files(here.state, DeletedFileLimits(0, 0, 0))
     assert counts(here) == [3, 3, 3]
     os.utime(here.state / "deleted", (0, time.time() - 3601))
-    sweep_deleted(here.state, KeptOfDeleted(0, 0, 0))
+    prune_deleted_files(here.state, DeletedFileLimits(0, 0, 0))
     assert counts(here) == [0, 0, 3]
 
 
 def test_where_nothing_was_written_there_is_nothing_to_do(tmp_path: Path) -> None:
-    sweep_deleted(tmp_path / "absent", MUCH)
+    prune_deleted_files(tmp_path / "absent", MUCH)
     assert not (tmp_path / "absent").exists()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.workspace.errors import NotThere, PolicyViolation
-from runners.workspace.policy_file import policy_of
+from runners.workspace.errors import PathNotFound, PolicyViolation
+from runners.workspace.policy_file import effective_policy
 from runners.workspace.workspace import WorkspacePolicy
 
 NAME = "continuity.workspace.json"
@@ -21,13 +21,13 @@ BASE = WorkspacePolicy(allowed_commands=("dev", "build"), write_requires_diff=Fa
 
 def told(folder: Path, policies: Any, **more: Any) -> WorkspacePolicy:
     (folder / NAME).write_text(json.dumps({"policies": policies, **more}))
-    return policy_of(BASE, folder)
+    return effective_policy(BASE, folder)
 
 
 def test_without_the_file_the_settings_hold_and_our_data_stays_shut(tmp_path: Path) -> None:
-    assert policy_of(BASE, tmp_path).forbidden == (*BASE.forbidden, ".continuity")
-    with pytest.raises(NotThere):
-        policy_of(BASE, tmp_path / "gone")
+    assert effective_policy(BASE, tmp_path).forbidden == (*BASE.forbidden, ".continuity")
+    with pytest.raises(PathNotFound):
+        effective_policy(BASE, tmp_path / "gone")
 
 
 def test_the_seeds_example_is_understood(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_file_that_is_not_understood_stops_the_tools_and_says_why(
 ) -> None:
     (tmp_path / NAME).write_text(said)
     with pytest.raises(PolicyViolation) as caught:
-        policy_of(BASE, tmp_path)
+        effective_policy(BASE, tmp_path)
     assert NAME in caught.value.message
     assert caught.value.hint
     assert str(tmp_path) not in caught.value.message
@@ -144,7 +144,7 @@ def test_a_file_that_is_no_plain_file_stops_the_tools(tmp_path: Path) -> None:
     ):
         make()
         with pytest.raises(PolicyViolation):
-            policy_of(BASE, tmp_path)
+            effective_policy(BASE, tmp_path)
         (tmp_path / NAME).unlink()
 
 
@@ -152,7 +152,7 @@ def test_a_file_that_is_no_plain_file_stops_the_tools(tmp_path: Path) -> None:
 def test_what_is_no_text_in_it_is_told_as_text(tmp_path: Path, broken: str) -> None:
     (tmp_path / NAME).write_text(broken)
     with pytest.raises(PolicyViolation) as refused:
-        policy_of(BASE, tmp_path)
+        effective_policy(BASE, tmp_path)
     refused.value.message.encode()
     assert refused.value.message.isprintable()
 
@@ -160,5 +160,5 @@ def test_what_is_no_text_in_it_is_told_as_text(tmp_path: Path, broken: str) -> N
 def test_a_long_name_in_it_does_not_make_the_refusal_long(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text(json.dumps({"n" * 10_000: 1}))
     with pytest.raises(PolicyViolation) as refused:
-        policy_of(BASE, tmp_path)
+        effective_policy(BASE, tmp_path)
     assert len(refused.value.message) < 300

@@ -13,8 +13,8 @@ from runners.tools.registry import get_tool
 from runners.workspace.errors import (
     BadArguments,
     NotText,
-    NotThere,
     PathDenied,
+    PathNotFound,
     TooLarge,
     ToolDisabled,
     WorkspaceFailed,
@@ -84,7 +84,7 @@ def test_a_list_without_globs_is_one_level_and_with_them_as_deep_as_they_say(pro
         (".", ["{a,b,c,d}" * 40], BadArguments),
         (".", ["*"] * 101, BadArguments),
         ("game/scene/start.txt", [], BadArguments),
-        ("gone", [], NotThere),
+        ("gone", [], PathNotFound),
     ],
 )
 def test_a_list_that_cannot_be_is_refused_with_a_hint(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners.workspace.errors import BadArguments, NotText, NotThere, TooLarge, TooSlow
+from runners.workspace.errors import BadArguments, NotText, PathNotFound, TooLarge, WorkspaceTimeout
 from runners.workspace.workspace import Workspace
 from runners.workspace.writing.replacement import replace_all
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
@@ -113,7 +113,7 @@ def test_a_result_that_would_be_too_large_is_never_made() -> None:
 
 
 def test_many_matches_that_each_look_at_all_the_rest_end_at_the_deadline() -> None:
-    with pytest.raises(TooSlow):
+    with pytest.raises(WorkspaceTimeout):
         replaced("x" * 2_000_000, "(?s)x(.*z)?", "y", "", deadline=time.monotonic() + 0.3)
 
 
@@ -144,7 +144,7 @@ def test_without_a_match_nothing_is_written(here: Workspace) -> None:
 @pytest.mark.parametrize(
     ("path", "replace", "refusal"),
     [
-        ("b.txt", "x", NotThere),
+        ("b.txt", "x", PathNotFound),
         ("a.txt", "\ud800", NotText),
         ("a.txt", "\0", NotText),
         ("a.txt", "x" * 60, TooLarge),

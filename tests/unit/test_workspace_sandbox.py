@@ -16,13 +16,13 @@ from runners.workspace.errors import (
     BadArguments,
     DiskFailed,
     NotText,
-    NotThere,
     PathDenied,
+    PathNotFound,
     TooLarge,
     WriteConflict,
 )
 from runners.workspace.files import safe_open
-from runners.workspace.files.sandbox import Sandbox, text_of
+from runners.workspace.files.sandbox import Sandbox, decode_text
 
 LIMIT = 1000
 
@@ -94,7 +94,7 @@ def test_a_folder_is_no_file_and_a_file_no_folder(box: Sandbox, root: Path) -> N
             box.replace(path, b"x")
     with pytest.raises(BadArguments):
         box.list_dir("file")
-    with pytest.raises(NotThere):
+    with pytest.raises(PathNotFound):
         box.read("file/below", limit=LIMIT)
 
 
@@ -204,14 +204,14 @@ def test_a_walk_is_sorted_and_enters_nothing_forbidden(box: Sandbox, root: Path)
 
 
 def test_text_keeps_its_bom_and_line_ends_and_binary_is_no_text() -> None:
-    assert text_of(b"\xef\xbb\xbfa\r\nb\r", "f") == "\ufeffa\r\nb\r"
+    assert decode_text(b"\xef\xbb\xbfa\r\nb\r", "f") == "\ufeffa\r\nb\r"
     for data in (b"\xff\xfea\0", b"a\0b", b"\x89PNG\r\n", b"\xed\xa0\x80"):
         with pytest.raises(NotText):
-            text_of(data, "f")
+            decode_text(data, "f")
 
 
 def test_a_root_that_is_gone_is_told_without_its_place(tmp_path: Path) -> None:
-    with pytest.raises(NotThere) as caught:
+    with pytest.raises(PathNotFound) as caught:
         Sandbox(tmp_path / "gone", ())
     assert str(tmp_path) not in caught.value.message + str(caught.value.details)
 
@@ -224,6 +224,6 @@ def test_no_descriptor_stays_open(box: Sandbox, root: Path) -> None:
         for act in (lambda p: box.replace(p, b"x"), lambda p: box.read(p, limit=1), box.list_dir):
             try:
                 act(path)
-            except (PathDenied, BadArguments, NotThere, DiskFailed):
+            except (PathDenied, BadArguments, PathNotFound, DiskFailed):
                 continue
     assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.workspace.errors import BadArguments, PathDenied, TooSlow
+from runners.workspace.errors import BadArguments, PathDenied, WorkspaceTimeout
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
@@ -154,7 +154,9 @@ def test_both_engines_and_a_naive_one_find_the_same(
         for where in (shutil.which("rg"), None):
             patch.setattr(ripgrep, "find_ripgrep", partial(str, where) if where else nowhere)
             with Sandbox(root, ()) as box:
-                search = file_search.Search("b", pattern, None, 99, 9999, time.monotonic() + 60)
+                search = file_search.SearchQuery(
+                    "b", pattern, None, 99, 9999, time.monotonic() + 60
+                )
                 told.append([match.line for match in file_search.search_below(box, search)])
     assert told[0] == told[1] == naively(text, regex + more), (text, regex + more)
 
@@ -273,8 +275,10 @@ def test_a_preview_is_short_and_shows_the_match(project: Any) -> None:
 
 def test_a_search_that_takes_too_long_is_given_up(project: Any, tmp_path: Path) -> None:
     put(project.root, **{f"f{n}": "x" for n in range(50)})
-    with Sandbox(project.root, ()) as box, pytest.raises(TooSlow):
-        file_search.search_below(box, file_search.Search(".", line_pattern("x"), None, 9, 9, 0.0))
+    with Sandbox(project.root, ()) as box, pytest.raises(WorkspaceTimeout):
+        file_search.search_below(
+            box, file_search.SearchQuery(".", line_pattern("x"), None, 9, 9, 0.0)
+        )
 
 
 @needs_ripgrep

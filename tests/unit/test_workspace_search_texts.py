@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runners.workspace.errors import BadArguments
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import file_search, ripgrep
-from runners.workspace.search.line_matching import Match, Needed, matches_at, matches_in
+from runners.workspace.search.line_matching import Match, RequiredBytes, matches_at, matches_in
 from runners.workspace.search.patterns import line_pattern
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
@@ -87,7 +87,7 @@ REGEXES = [
 
 
 def found(root: Path, regex: str) -> list[Match]:
-    search = file_search.Search(
+    search = file_search.SearchQuery(
         ".", line_pattern(regex), None, 10_000, 1_000_000, time.monotonic() + 60
     )
     with Sandbox(root, ()) as box:
@@ -174,7 +174,7 @@ def test_a_text_without_what_a_match_needs_holds_none(text: bytes, regex: str) -
     except BadArguments:
         assert not regex
         return
-    if not Needed(pattern).are_in(text):
+    if not RequiredBytes(pattern).all_in(text):
         assert matches_in("a", text, pattern, 9) == []
 
 
@@ -207,9 +207,9 @@ def test_only_what_every_match_holds_is_needed() -> None:
 
 @given(st.lists(st.sampled_from([b"needle_1", b"_", b"n", b"needle_ = x"]), max_size=20))
 def test_what_is_missing_is_looked_for_first_and_all_is_looked_for(texts: list[bytes]) -> None:
-    needed = Needed(line_pattern(r"needle_\d"))
+    needed = RequiredBytes(line_pattern(r"needle_\d"))
     for text in texts:
-        assert needed.are_in(text) == (not set(b"needle_") - set(text))
+        assert needed.all_in(text) == (not set(b"needle_") - set(text))
 
 
 @given(

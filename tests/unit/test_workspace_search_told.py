@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.errors import TooSlow
+from runners.workspace.errors import WorkspaceTimeout
 from runners.workspace.files import safe_open
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import file_search, ripgrep
@@ -22,7 +22,7 @@ def put(root: Path, path: str, data: str) -> None:
 
 
 def found(root: Path, regex: str, at_most: int = 99) -> list[tuple[str, int]]:
-    search = file_search.Search(
+    search = file_search.SearchQuery(
         ".", line_pattern(regex), None, at_most, 9999, time.monotonic() + 60
     )
     with Sandbox(root, (".git",)) as box:
@@ -119,8 +119,8 @@ def test_a_file_with_more_lines_than_ripgrep_tells_of_is_searched_whole(
 def test_ripgrep_that_does_not_end_is_killed(false_ripgrep: Path, tmp_path: Path) -> None:
     process = tmp_path / "pid"
     false_ripgrep.write_text(f"#!/bin/sh\necho $$ > {process}\nexec sleep 600\n")
-    search = file_search.Search(".", line_pattern("word"), None, 9, 99, time.monotonic() + 2)
-    with Sandbox(tmp_path / "tree", ()) as box, pytest.raises(TooSlow):
+    search = file_search.SearchQuery(".", line_pattern("word"), None, 9, 99, time.monotonic() + 2)
+    with Sandbox(tmp_path / "tree", ()) as box, pytest.raises(WorkspaceTimeout):
         file_search.search_below(box, search)
     with pytest.raises(ProcessLookupError):
         os.kill(int(process.read_text()), 0)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.workspace.files.paths import forbidden_of, is_unicode
+from runners.workspace.files.paths import forbidden_names, is_unicode
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import file_search, ripgrep
-from runners.workspace.search.first_matches import Firsts
+from runners.workspace.search.first_matches import FirstMatches
 from runners.workspace.search.line_matching import Match
 from runners.workspace.search.patterns import line_pattern
 from tests.support.file_watch import watching
@@ -80,7 +80,7 @@ def put(root: Path, path: str, data: str | bytes) -> None:
 def found(
     root: Path, regex: str, at_most: int = 99, glob: str | None = None, path: str = "."
 ) -> list[tuple[str, int]]:
-    search = file_search.Search(
+    search = file_search.SearchQuery(
         path, line_pattern(regex), glob, at_most, 9999, time.monotonic() + 60
     )
     with Sandbox(root, FORBIDDEN) as box:
@@ -177,7 +177,7 @@ def test_what_is_forbidden_is_not_even_opened(
 
 @needs_ripgrep
 def test_the_globs_for_ripgrep_match_no_name_that_is_allowed(tmp_path: Path) -> None:
-    forbidden = forbidden_of(frozenset(FORBIDDEN))
+    forbidden = forbidden_names(frozenset(FORBIDDEN))
     for name in [*DENIED, *ALLOWED, *ONLY_JUDGED]:
         put(tmp_path, name, "word")
     command = ["rg", "--no-config", "--no-ignore", "--hidden", "--files", "--null"]
@@ -190,7 +190,7 @@ def test_the_globs_for_ripgrep_match_no_name_that_is_allowed(tmp_path: Path) -> 
 
 @given(st.lists(st.sampled_from([*DENIED, *ALLOWED, *ONLY_JUDGED, "f.txt", "\udcff", "con~x"])))
 def test_names_are_judged_together_as_one_by_one(names: list[str]) -> None:
-    forbidden = forbidden_of(frozenset(FORBIDDEN))
+    forbidden = forbidden_names(frozenset(FORBIDDEN))
     one_by_one = [name for name in names if is_unicode(name) and not forbidden.has(name)]
     assert forbidden.without(names) == one_by_one
 
@@ -211,7 +211,7 @@ def test_files_are_found_in_order_and_no_further_than_asked(tmp_path: Path) -> N
         put(tmp_path, path, "")
     with Sandbox(tmp_path, FORBIDDEN) as box:
         whole = box.find(".").files
-        walk = box.find_in_order(".", box.sieve(), until=time.monotonic() + 60)
+        walk = box.iter_files_sorted(".", box.path_filter(), deadline=time.monotonic() + 60)
         first = list(islice(walk, 3))
         put(tmp_path, "b/0", "")  # where the walk has not been
         assert first + list(walk) == sorted([*whole, "b/0"])
@@ -222,7 +222,7 @@ def test_the_first_matches_are_kept_in_whatever_order_they_come(
     files: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     at_most = data.draw(st.integers(1, 9))
-    kept, every = Firsts(at_most), []
+    kept, every = FirstMatches(at_most), []
     for path, lines in dict(files).items():
         matches = [Match(path, line, "") for line in range(1, lines + 1)]
         every += matches

@@ -13,13 +13,13 @@ from pydantic import ValidationError
 
 from runners.workspace.errors import (
     BadArguments,
-    NotThere,
     ParseFailed,
     PathDenied,
+    PathNotFound,
     WorkspaceFailed,
 )
 from runners.workspace.workspace import Workspace
-from runners.workspace.writing.crash_recovery import sweep
+from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
 from tests.support.writing import call, files_in, workspace_at
@@ -175,7 +175,7 @@ def test_half_a_snapshot_is_none(here: Workspace) -> None:
     plant(here.state, GONE, content=None)
     assert list_snapshots(here.state) == []
     for missing in (GONE, "snap_20251101T093210_00000000"):
-        with pytest.raises(NotThere) as told:
+        with pytest.raises(PathNotFound) as told:
             call(here, "restore_snapshot", {"snapshotId": missing})
         assert "list_snapshots" in (told.value.hint or "")
 
@@ -204,11 +204,11 @@ def test_halves_and_drafts_of_dead_writers_go_with_time(here: Workspace) -> None
     folder = here.state / "snapshots"
     (folder / "snap_20251101T093210_00000002.txt").write_text("half")
     (folder / ".draft-0123456789abcdef").write_text("draft")
-    sweep(here.state)
+    sweep_state(here.state)
     assert len(files_in(folder)) == 5  # they may belong to a writer that lives
     for path in [*folder.iterdir(), here.state / "swept"]:
         os.utime(path, (0, time.time() - 3601))
-    sweep(here.state)
+    sweep_state(here.state)
     left = "snap_20251101T093210_00000001"
     assert files_in(folder) == [f"{left}.meta.json", f"{left}.txt"]
 

@@ -60,7 +60,7 @@ def came_of(act: Callable[[], object]) -> str:
 
 def search(box: Sandbox) -> bytes:
     """Return what a search shows of the files, one after the other."""
-    wanted = file_search.Search(
+    wanted = file_search.SearchQuery(
         ".", line_pattern("side|SIDE"), None, 100, 1000, time.monotonic() + 60
     )
     shown = {match.preview for match in file_search.search_below(box, wanted)}

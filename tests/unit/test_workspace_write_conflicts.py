@@ -15,8 +15,8 @@ from runners.workspace.errors import WriteConflict
 from runners.workspace.files import atomic_replace
 from runners.workspace.workspace import Workspace
 from runners.workspace.writing import snapshots
-from runners.workspace.writing.crash_recovery import UnderWay, digest_of, finish
-from runners.workspace.writing.file_lock import lock_number
+from runners.workspace.writing.crash_recovery import PendingWrite, content_digest, finish_or_undo
+from runners.workspace.writing.file_lock import lock_name
 from runners.workspace.writing.snapshots import list_snapshots
 from runners.workspace.writing.write_text import write_text
 from tests.support.writing import files_in, workspace_at
@@ -54,7 +54,7 @@ def test_a_write_that_failed_is_not_answered_as_done_under_its_key(
     here = workspace_at(tmp_path, max_read_bytes=100)
     file = here.root / "a.txt"
     file.write_text("old")
-    meanwhile(monkeypatch, snapshots, "keep_snapshot", lambda: file.write_text(third))
+    meanwhile(monkeypatch, snapshots, "store_snapshot", lambda: file.write_text(third))
     with pytest.raises(WriteConflict):
         write_text(here, "a.txt", becomes, idempotency_key="k")
     assert (list_snapshots(here.state), files_in(here.state / "keys")) == ([], [])
@@ -75,17 +75,17 @@ def test_what_a_dead_writer_left_tells_whether_it_wrote(
     (here.root / "a.txt").write_text(now)
     if is_beside:
         (here.root / BESIDE).write_text("new")
-    died = UnderWay(
+    died = PendingWrite(
         str(here.root),
         "a.txt",
-        digest_of(b"old"),
-        digest_of(b"new"),
+        content_digest(b"old"),
+        content_digest(b"new"),
         100,
         done.snapshot_id,
         key,
         BESIDE,
     )
-    finish(here.state, died)
+    finish_or_undo(here.state, died)
     assert files_in(here.state / "keys") == ([key] if is_kept else [])
     assert bool(list_snapshots(here.state)) is is_kept
     assert files_in(here.root) == ["a.txt"]
@@ -138,6 +138,6 @@ def test_what_is_about_to_be_done_is_on_the_disk_before_anything_is_kept(
         fsync(fd)
 
     monkeypatch.setattr(os, "fsync", noting)
-    meanwhile(monkeypatch, snapshots, "keep_snapshot", lambda: at_snapshot.append(synced.copy()))
+    meanwhile(monkeypatch, snapshots, "store_snapshot", lambda: at_snapshot.append(synced.copy()))
     write_text(here, "a.txt", "new", idempotency_key="k")
-    assert at_snapshot == [["locks True", f"{lock_number('a.txt')} True"]]
+    assert at_snapshot == [["locks True", f"{lock_name('a.txt')} True"]]

@@ -22,13 +22,13 @@ from runners.workspace.errors import (
     WriteConflict,
 )
 from runners.workspace.workspace import Workspace
-from runners.workspace.writing.crash_recovery import UnderWay
+from runners.workspace.writing.crash_recovery import PendingWrite
 from runners.workspace.writing.file_lock import hold_lock
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
 from tests.support.writing import call, files_in, workspace_at
 
-FIELDS = [field.name for field in fields(UnderWay)]
+FIELDS = [field.name for field in fields(PendingWrite)]
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_append_adds_to_the_end_and_again_only_with_a_new_preview(here: Workspac
     write(here, "\nfour", mode="append")
     assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree\nfour"
     with pytest.raises(WriteConflict, match="changed since"):
-        write_text(here, "a.txt", "\nfour", mode="append", need_preview=True)
+        write_text(here, "a.txt", "\nfour", mode="append", require_preview=True)
     write(here, "\nfour", mode="append")
     assert (here.root / "a.txt").read_bytes().endswith(b"\nfour\nfour")
 
@@ -105,11 +105,11 @@ def test_a_preview_ends_after_15_minutes(here: Workspace) -> None:
     for age_s, refusal in ((14 * 60, None), (15 * 60 + 1, PolicyViolation)):
         os.utime(preview, (0, time.time() - age_s))
         if refusal is None:
-            write_text(here, "a.txt", "x", need_preview=True)
+            write_text(here, "a.txt", "x", require_preview=True)
             (here.root / "a.txt").write_bytes(b"one\ntwo\r\nthree")
         else:
             with pytest.raises(refusal):
-                write_text(here, "a.txt", "x", need_preview=True)
+                write_text(here, "a.txt", "x", require_preview=True)
 
 
 def test_without_the_rule_no_preview_is_needed(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_file_that_changed_since_its_preview_stays_as_it_is(
     if change is not None:
         (here.root / "a.txt").write_text(change)
     with pytest.raises(WriteConflict, match="changed since"):
-        write_text(here, "a.txt", "x", need_preview=True)
+        write_text(here, "a.txt", "x", require_preview=True)
     assert files_in(here.root) == (["a.txt"] if change else [])
     assert list_snapshots(here.state) == []
 
@@ -248,7 +248,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_failed_disk_and_names_no_place(
     for act in (preview_text, write_text):
         with pytest.raises(DiskFailed) as failed:
             act(broken, "a.txt", "x")
-        assert str(tmp_path) not in str(failed.value.as_s4())
+        assert str(tmp_path) not in str(failed.value.as_workspace_error())
     assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree"
 
 

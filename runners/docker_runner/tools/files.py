@@ -15,9 +15,9 @@ from pydantic import Field
 from runners.docker_runner.isolation.base import Place
 from runners.docker_runner.tool import OUTPUT_BYTES, Arguments, Hands, offered
 from runners.tools.base import Effect
-from runners.workspace.errors import NotThere
+from runners.workspace.errors import PathNotFound
 from runners.workspace.files.paths import is_unicode
-from runners.workspace.files.sandbox import Sandbox, text_of, too_large
+from runners.workspace.files.sandbox import Sandbox, decode_text, too_large
 from runners.workspace.workspace import WorkspacePolicy
 
 WALK_S = 10.0
@@ -75,8 +75,8 @@ def open_sandbox(place: Place) -> Sandbox:
 def _read(args: ReadFile, place: Place) -> Mapping[str, Any]:
     with open_sandbox(place) as sandbox:
         data = sandbox.read(args.path, limit=OUTPUT_BYTES)
-        name = sandbox.name_of(args.path)
-    return {"path": name, "content": text_of(data, args.path), "sizeBytes": len(data)}
+        name = sandbox.normalize_path(args.path)
+    return {"path": name, "content": decode_text(data, args.path), "sizeBytes": len(data)}
 
 
 def _write(args: WriteFile, place: Place) -> Mapping[str, Any]:
@@ -89,7 +89,7 @@ def _write(args: WriteFile, place: Place) -> Mapping[str, Any]:
             sandbox.replace(args.path, becomes, expect=was)
         else:
             sandbox.replace(args.path, becomes)
-        name = sandbox.name_of(args.path)
+        name = sandbox.normalize_path(args.path)
     return {"path": name, "bytesWritten": len(data), "sizeBytes": len(becomes)}
 
 
@@ -97,7 +97,7 @@ def _content_of(sandbox: Sandbox, path: str) -> bytes | None:
     limit = WorkspacePolicy().max_read_bytes
     try:
         data = sandbox.read(path, limit=limit)
-    except NotThere:
+    except PathNotFound:
         return None
     if len(data) >= limit:
         raise too_large(path, limit)
@@ -106,9 +106,9 @@ def _content_of(sandbox: Sandbox, path: str) -> bytes | None:
 
 def _list(args: ListFiles, place: Place) -> Mapping[str, Any]:
     with open_sandbox(place) as sandbox:
-        base = sandbox.name_of(args.path)
+        base = sandbox.normalize_path(args.path)
         if args.recursive:
-            found = sandbox.find(args.path, until=time.monotonic() + WALK_S)
+            found = sandbox.find(args.path, deadline=time.monotonic() + WALK_S)
             names = [(name, "file") for name in found.files]
             names += [(name, "folder") for name in found.folders]
         else:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from types import EllipsisType
 
 from runners.workspace.errors import PathDenied, WriteConflict
-from runners.workspace.files.os_errors import about, need_file
-from runners.workspace.files.paths import TEMPORARY, shown
+from runners.workspace.files.os_errors import path_details, require_regular_file
+from runners.workspace.files.paths import TEMPORARY, display_path
 from runners.workspace.files.safe_open import open_below
 
 Expected = bytes | None | EllipsisType
@@ -25,7 +25,7 @@ _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
-def folder_for(root: int, parts: Sequence[str], *, make: bool) -> Iterator[int]:
+def open_parent(root: int, parts: Sequence[str], *, make: bool) -> Iterator[int]:
     """Hold a folder below the root open; make what is missing, and take it away when the block
     fails.
     """
@@ -60,7 +60,7 @@ def _make(here: int, part: str, made: list[tuple[int, str]]) -> int:
     return open_below(here, [part], _FOLDER)
 
 
-def temporary_name() -> str:
+def new_temporary_name() -> str:
     """Return a new name for a file that is on its way into another's place."""
     return f".continuity-{secrets.token_hex(8)}.tmp"
 
@@ -73,13 +73,13 @@ def replace_file(
     path: str,
     expect: Expected,
     mode: int | None,
-    beside: str | None = None,
+    temporary_name: str | None = None,
 ) -> None:
     """Write beside the file and rename over it; see `Sandbox.replace`. Failures name `path`."""
     old = _look(folder, name, path, expect)
     _sweep(folder)
-    beside = beside or temporary_name()
-    new = os.open(beside, _MAKE, 0o666 if mode is None else mode, dir_fd=folder)
+    temporary_name = temporary_name or new_temporary_name()
+    new = os.open(temporary_name, _MAKE, 0o666 if mode is None else mode, dir_fd=folder)
     try:
         try:
             if old is not None:
@@ -90,15 +90,15 @@ def replace_file(
             os.close(new)
         # Once more: to write a large file takes a while.
         _look(folder, name, path, expect)
-        _put(folder, beside, name, is_new=expect is None)
+        _put(folder, temporary_name, name, is_new=expect is None)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(beside, dir_fd=folder)
+            os.unlink(temporary_name, dir_fd=folder)
         raise
     os.fsync(folder)
 
 
-def _put(folder: int, beside: str, name: str, *, is_new: bool) -> None:
+def _put(folder: int, temporary_name: str, name: str, *, is_new: bool) -> None:
     """Give the written file its name; a new one never over what was made meanwhile.
 
     Raises:
@@ -106,20 +106,22 @@ def _put(folder: int, beside: str, name: str, *, is_new: bool) -> None:
     """
     if is_new:
         try:
-            os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            os.link(
+                temporary_name, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False
+            )
         except OSError as exc:
             if exc.errno not in _NO_LINKS:
                 raise
         else:
-            os.unlink(beside, dir_fd=folder)
+            os.unlink(temporary_name, dir_fd=folder)
             return
-    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    os.rename(temporary_name, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _look(folder: int, name: str, path: str, expect: Expected) -> os.stat_result | None:
     """Return the old file's facts, None where there is none; refuse what may not be replaced."""
     try:
-        need_file(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
+        require_regular_file(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
     except FileNotFoundError:
         if isinstance(expect, bytes):
             raise _conflict(path, "is not there any more") from None
@@ -128,9 +130,11 @@ def _look(folder: int, name: str, path: str, expect: Expected) -> os.stat_result
     found = open_below(folder, [name], os.O_RDWR | os.O_NONBLOCK)
     with os.fdopen(found, "rb") as file:
         told = os.fstat(found)
-        need_file(told, path)
+        require_regular_file(told, path)
         if told.st_nlink > 1:
-            raise PathDenied(f"{shown(path)} has a second name (a hard link).", details=about(path))
+            raise PathDenied(
+                f"{display_path(path)} has a second name (a hard link).", details=path_details(path)
+            )
         if expect is None:
             raise _conflict(path, "was made meanwhile")
         if isinstance(expect, bytes) and file.read(len(expect) + 1) != expect:
@@ -139,7 +143,7 @@ def _look(folder: int, name: str, path: str, expect: Expected) -> os.stat_result
 
 
 def _conflict(path: str, what: str) -> WriteConflict:
-    return WriteConflict(f"{shown(path)} {what}.", details=about(path))
+    return WriteConflict(f"{display_path(path)} {what}.", details=path_details(path))
 
 
 def _keep_owner_and_mode(new: int, old: os.stat_result) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from operator import methodcaller
 
 from runners.workspace.errors import BadArguments, PathDenied
-from runners.workspace.files.paths import shown
+from runners.workspace.files.paths import display_path
 
-GLOB_LENGTH, GLOBS, ALTERNATIVES = 500, 100, 64
-MEANT = 256  # globs without braces in all: each is tried on every name
+MAX_GLOB_LENGTH, MAX_GLOBS, MAX_ALTERNATIVES = 500, 100, 64
+MAX_EXPANDED = 256  # globs without braces in all: each is tried on every name
 _ACROSS = None  # `**`
 _Part = Callable[[str], object] | None
 State = frozenset[tuple[int, int]]
@@ -30,11 +30,11 @@ class Globs:
     """
 
     def __init__(self, globs: Sequence[str]) -> None:
-        if len(globs) > GLOBS:
-            raise BadArguments(f"More than {GLOBS} globs.")
+        if len(globs) > MAX_GLOBS:
+            raise BadArguments(f"More than {MAX_GLOBS} globs.")
         meant = list(dict.fromkeys(one for glob in globs for one in _plain(glob)))
-        if len(meant) > MEANT:
-            raise BadArguments(f"The globs with their braces mean more than {MEANT} globs.")
+        if len(meant) > MAX_EXPANDED:
+            raise BadArguments(f"The globs with their braces mean more than {MAX_EXPANDED} globs.")
         self._names = [_names(one) for one in meant]
         self._globs = [tuple(map(_matcher, names)) for names in self._names]
         self._last: dict[State, _Part] = {}
@@ -130,8 +130,8 @@ def _anything(name: str) -> bool:
 
 def _plain(glob: str) -> list[str]:
     """Return the globs without braces that a glob means."""
-    if not glob or "\0" in glob or len(glob) > GLOB_LENGTH:
-        raise BadArguments(f"A glob has 1 to {GLOB_LENGTH} characters, and no NUL among them.")
+    if not glob or "\0" in glob or len(glob) > MAX_GLOB_LENGTH:
+        raise BadArguments(f"A glob has 1 to {MAX_GLOB_LENGTH} characters, and no NUL among them.")
     done, waiting = [], [glob]
     while waiting:
         one = waiting.pop()
@@ -142,14 +142,18 @@ def _plain(glob: str) -> list[str]:
         else:
             before, after = one[: braces.start()], one[braces.end() :]
             waiting += [before + choice + after for choice in braces[1].split(",")]
-        if len(done) + len(waiting) > ALTERNATIVES:
-            raise BadArguments(f"The braces of a glob mean more than {ALTERNATIVES} globs.")
+        if len(done) + len(waiting) > MAX_ALTERNATIVES:
+            raise BadArguments(f"The braces of a glob mean more than {MAX_ALTERNATIVES} globs.")
     return done
 
 
 def _judged(glob: str) -> str:
     if glob.startswith("/") or "\\" in glob or re.match(r"[A-Za-z]:", glob):
-        raise PathDenied(f"The glob {shown(glob)} is not relative.", details={"glob": shown(glob)})
+        raise PathDenied(
+            f"The glob {display_path(glob)} is not relative.", details={"glob": display_path(glob)}
+        )
     if ".." in glob.split("/"):
-        raise PathDenied(f"The glob {shown(glob)} leads up.", details={"glob": shown(glob)})
+        raise PathDenied(
+            f"The glob {display_path(glob)} leads up.", details={"glob": display_path(glob)}
+        )
     return glob

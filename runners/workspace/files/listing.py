@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from runners.workspace.errors import TooSlow
+from runners.workspace.errors import WorkspaceTimeout
 from runners.workspace.files.globs import Globs, State
-from runners.workspace.files.paths import Forbidden
+from runners.workspace.files.paths import ForbiddenNames
 from runners.workspace.files.safe_open import open_below
 
 _TURN = 1000  # names between two looks at the clock
@@ -44,29 +44,29 @@ class Found(NamedTuple):
 _Inside = list[tuple[str, State]]  # folders to go on into, and what is matched in each
 
 
-class Sieve:
+class PathFilter:
     """What a walk keeps: what is not forbidden, and matches one of the globs where there are any.
 
     Raises:
         PathDenied, BadArguments: As `Globs` says.
     """
 
-    def __init__(self, forbidden: Forbidden, globs: Sequence[str] = ()) -> None:
+    def __init__(self, forbidden: ForbiddenNames, globs: Sequence[str] = ()) -> None:
         self.forbidden, self._globs = forbidden, Globs(globs or ["**"])
         self._chooses = bool(globs)
         self._states = {"": self._globs.start}
         self.start = self._globs.start
 
-    def sift(self, here: Found, state: State, until: float | None) -> tuple[Found, _Inside]:
+    def sift(self, here: Found, state: State, deadline: float | None) -> tuple[Found, _Inside]:
         """Return what to keep of the names in a folder, and where to go on.
 
         Raises:
-            TooSlow: It is past `until` (`time.monotonic()`).
+            WorkspaceTimeout: It is past `until` (`time.monotonic()`).
         """
         kept, inside = Found([], []), _Inside()
-        for some in _turns(here.files, until):
+        for some in _turns(here.files, deadline):
             kept.files.extend(self._globs.among(state, some))
-        for some in _turns(here.folders, until):
+        for some in _turns(here.folders, deadline):
             kept.folders.extend(self._globs.among(state, some))
             inside += self._globs.inside(state, some)
         return kept, inside
@@ -75,9 +75,9 @@ class Sieve:
         """Return the files that a walk would keep of these paths."""
         names = "/".join(paths).split("/")
         sound = _LEADS_ELSEWHERE.isdisjoint(names) and self.forbidden.without(names) is names
-        return paths if sound and not self._chooses else list(filter(self.passes, paths))
+        return paths if sound and not self._chooses else list(filter(self.accepts, paths))
 
-    def passes(self, path: str) -> bool:
+    def accepts(self, path: str) -> bool:
         """Tell whether a walk would keep a file of this path."""
         at = path.rfind("/") + 1
         above, name = path[:at], path[at:]
@@ -96,32 +96,34 @@ class Sieve:
         return state
 
 
-def entries_of(folder: int, forbidden: Forbidden) -> Iterator[Entry]:
+def list_entries(folder: int, forbidden: ForbiddenNames) -> Iterator[Entry]:
     """Yield the regular files and folders in an open folder, unsorted, none that is forbidden."""
     files, folders = _names_in(folder, forbidden)
     yield from (Entry(name, False) for name in files)
     yield from (Entry(name, True) for name in folders)
 
 
-def find_below(folder: int, sieve: Sieve, until: float | None = None) -> Found:
+def find_below(folder: int, path_filter: PathFilter, deadline: float | None = None) -> Found:
     """Return what is below an open folder and passes a sieve.
 
     Args:
         until: `time.monotonic()` value after which it gives up.
 
     Raises:
-        TooSlow: It gave up.
+        WorkspaceTimeout: It gave up.
     """
     found = Found([], [])
     # Folders that are still to be gone through, under the one that holds them: it is opened once.
-    waiting: list[tuple[str, _Inside]] = [("", [("", sieve.start)])]
+    waiting: list[tuple[str, _Inside]] = [("", [("", path_filter.start)])]
     while waiting:
         above, inside = waiting.pop()
         with _opened(folder, above) as held:
             for name, state in inside:
-                _need_time(until)
+                _need_time(deadline)
                 before = f"{above}{name}/" if name else ""
-                kept, onward = sieve.sift(_names_at(held, name, sieve.forbidden), state, until)
+                kept, onward = path_filter.sift(
+                    _names_at(held, name, path_filter.forbidden), state, deadline
+                )
                 found.files.extend([before + one for one in kept.files])
                 found.folders.extend([before + one for one in kept.folders])
                 if onward:
@@ -129,21 +131,25 @@ def find_below(folder: int, sieve: Sieve, until: float | None = None) -> Found:
     return found
 
 
-def files_in_order(folder: int, sieve: Sieve, until: float | None = None) -> Iterator[str]:
+def iter_files_sorted(
+    folder: int, path_filter: PathFilter, deadline: float | None = None
+) -> Iterator[str]:
     """Yield the files that `find_below` returns, sorted, and look no further than it is asked for.
 
     Args:
         folder: stays open for as long.
     """
-    waiting: list[tuple[str, State | None]] = [("", sieve.start)]
+    waiting: list[tuple[str, State | None]] = [("", path_filter.start)]
     while waiting:
         path, state = waiting.pop()
         if state is None:
             yield path
             continue
-        _need_time(until)
+        _need_time(deadline)
         with _opened(folder, path) as held:
-            kept, inside = sieve.sift(_names_at(held, "", sieve.forbidden), state, until)
+            kept, inside = path_filter.sift(
+                _names_at(held, "", path_filter.forbidden), state, deadline
+            )
         if not inside:
             yield from sorted([path + name for name in kept.files])
             continue
@@ -155,7 +161,7 @@ def files_in_order(folder: int, sieve: Sieve, until: float | None = None) -> Ite
         )
 
 
-def _names_in(folder: int, forbidden: Forbidden) -> Found:
+def _names_in(folder: int, forbidden: ForbiddenNames) -> Found:
     files, folders = [], []
     with os.scandir(folder) as entries:
         for one in entries:
@@ -166,7 +172,7 @@ def _names_in(folder: int, forbidden: Forbidden) -> Found:
     return Found(forbidden.without(files), forbidden.without(folders))
 
 
-def _names_at(folder: int | None, name: str, forbidden: Forbidden) -> Found:
+def _names_at(folder: int | None, name: str, forbidden: ForbiddenNames) -> Found:
     """Return the names in a folder's folder ("" for itself); none where it is gone, is a link by
     now, or is not ours to read.
     """
@@ -198,17 +204,17 @@ def _opened(folder: int, path: str) -> Iterator[int | None]:
         os.close(held)
 
 
-def _turns(names: list[str], until: float | None) -> Iterable[list[str]]:
+def _turns(names: list[str], deadline: float | None) -> Iterable[list[str]]:
     """Return the names some at a time, as long as there is time for them."""
-    return (names,) if len(names) <= _TURN else _timed_turns(names, until)
+    return (names,) if len(names) <= _TURN else _timed_turns(names, deadline)
 
 
-def _timed_turns(names: list[str], until: float | None) -> Iterator[list[str]]:
+def _timed_turns(names: list[str], deadline: float | None) -> Iterator[list[str]]:
     for at in range(0, len(names), _TURN):
-        _need_time(until)
+        _need_time(deadline)
         yield names[at : at + _TURN]
 
 
-def _need_time(until: float | None) -> None:
-    if until is not None and time.monotonic() > until:
-        raise TooSlow("There is more below this folder than can be looked at in time.")
+def _need_time(deadline: float | None) -> None:
+    if deadline is not None and time.monotonic() > deadline:
+        raise WorkspaceTimeout("There is more below this folder than can be looked at in time.")

@@ -10,18 +10,18 @@ from typing import Any
 from runners.workspace.errors import (
     BadArguments,
     DiskFailed,
-    NotThere,
     PathDenied,
+    PathNotFound,
     WorkspaceFailed,
     WriteConflict,
 )
-from runners.workspace.files.paths import shown
-from runners.workspace.files.safe_open import LinkOnTheWay
+from runners.workspace.files.paths import display_path
+from runners.workspace.files.safe_open import SymlinkInPath
 
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}
 
 
-def need_file(told: os.stat_result, path: str) -> None:
+def require_regular_file(told: os.stat_result, path: str) -> None:
     """Let a regular file pass.
 
     Raises:
@@ -29,23 +29,25 @@ def need_file(told: os.stat_result, path: str) -> None:
         PathDenied: It is a link, a pipe, a device or a socket.
     """
     if stat.S_ISDIR(told.st_mode):
-        raise BadArguments(f"{shown(path)} is a folder, not a file.", details=about(path))
+        raise BadArguments(
+            f"{display_path(path)} is a folder, not a file.", details=path_details(path)
+        )
     if not stat.S_ISREG(told.st_mode):
-        raise PathDenied(f"{shown(path)} is no regular file.", details=about(path))
+        raise PathDenied(f"{display_path(path)} is no regular file.", details=path_details(path))
 
 
-def about(path: str) -> dict[str, Any]:
+def path_details(path: str) -> dict[str, Any]:
     """Return the details of a failure that concerns a path."""
-    return {"path": shown(path)}
+    return {"path": display_path(path)}
 
 
-def failure_of(exc: OSError, path: str) -> WorkspaceFailed:
+def workspace_error_from(exc: OSError, path: str) -> WorkspaceFailed:
     """Return the failure that says what became of a path."""
-    told = about(path)
-    if isinstance(exc, LinkOnTheWay):
+    told = path_details(path)
+    if isinstance(exc, SymlinkInPath):
         return PathDenied(f"{told['path']} leads over a link.", details=told)
     if exc.errno in _GONE:
-        return NotThere(f"There is no {told['path']}.", details=told)
+        return PathNotFound(f"There is no {told['path']}.", details=told)
     if exc.errno == errno.ENXIO:
         return PathDenied(f"{told['path']} is no regular file.", details=told)
     if exc.errno == errno.ENAMETOOLONG:

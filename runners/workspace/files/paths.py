@@ -22,7 +22,7 @@ _IGNORABLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x1
 _IGNORABLE |= {*range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
 
 
-class Forbidden:
+class ForbiddenNames:
     """The names that no component of a path may have, in every way that a file system reads them.
 
     Case, compatibility forms, characters that some file systems ignore, trailing dots and blanks, a
@@ -69,12 +69,12 @@ class Forbidden:
 
 
 @lru_cache(maxsize=64)
-def forbidden_of(names: frozenset[str]) -> Forbidden:
+def forbidden_names(names: frozenset[str]) -> ForbiddenNames:
     """Return the names made ready; the same ones are made ready once."""
-    return Forbidden(names)
+    return ForbiddenNames(names)
 
 
-def split_path(path: str, forbidden: Forbidden) -> tuple[str, ...]:
+def split_path(path: str, forbidden: ForbiddenNames) -> tuple[str, ...]:
     """Return the components of a path below the root, none for the root itself.
 
     `.` and doubled slashes are left out.
@@ -93,7 +93,7 @@ def split_path(path: str, forbidden: Forbidden) -> tuple[str, ...]:
         if not part.strip(". "):
             raise PathDenied("The path leads up; name it from the root.", details=_told(path))
         if forbidden.has(part):
-            raise PathDenied(f"{shown(part)} is forbidden in paths.", details=_told(path))
+            raise PathDenied(f"{display_path(part)} is forbidden in paths.", details=_told(path))
     return parts
 
 
@@ -124,7 +124,7 @@ def is_unicode(name: str) -> bool:
     return True
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """Return a path as messages show it: short, and without what would break a line."""
     short = path if len(path) <= 200 else f"{path[:199]}…"
     return "".join(c if c.isprintable() else "�" for c in short)
@@ -153,7 +153,7 @@ def _check_words(path: str) -> None:
 
 
 def _told(path: str) -> dict[str, str]:
-    return {"path": shown(path)}
+    return {"path": display_path(path)}
 
 
 def _fold(name: str) -> str:

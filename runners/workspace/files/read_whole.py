@@ -10,7 +10,7 @@ _HEAD = 65_536  # bytes
 READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def read_open(found: int, size: int, limit: int) -> bytes | None:
+def read_descriptor(found: int, size: int, limit: int) -> bytes | None:
     """Return what an open file of about `size` bytes holds, None when it is more than `limit`."""
     data = os.read(found, size + 1)
     if len(data) == size:
@@ -22,7 +22,9 @@ def read_open(found: int, size: int, limit: int) -> bytes | None:
     return b"".join(pieces) if length <= limit else None
 
 
-def read_side_by_side(folder: int, paths: Iterable[str], limit: int) -> Iterator[tuple[str, bytes]]:
+def read_files_in_folder(
+    folder: int, paths: Iterable[str], limit: int
+) -> Iterator[tuple[str, bytes]]:
     """Yield (path, content) of regular files in one open folder; leave out what cannot be read, and
     what begins with a NUL among its first bytes: pictures and sounds are not read whole.
     """
@@ -37,7 +39,7 @@ def read_side_by_side(folder: int, paths: Iterable[str], limit: int) -> Iterator
             size = told.st_size
             if size > limit or not stat.S_ISREG(told.st_mode):
                 continue
-            data = (read_open if size <= _HEAD else _read_text)(found, size, limit)
+            data = (read_descriptor if size <= _HEAD else _read_text)(found, size, limit)
         except OSError:
             continue
         finally:
@@ -48,5 +50,5 @@ def read_side_by_side(folder: int, paths: Iterable[str], limit: int) -> Iterator
 
 def _read_text(found: int, size: int, limit: int) -> bytes | None:
     head = os.read(found, _HEAD)
-    rest = None if b"\0" in head else read_open(found, size - len(head), limit - len(head))
+    rest = None if b"\0" in head else read_descriptor(found, size - len(head), limit - len(head))
     return None if rest is None else head + rest

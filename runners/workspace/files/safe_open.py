@@ -19,11 +19,11 @@ from functools import cache
 _OPENAT2 = 437  # the same number on every architecture of Linux; another call elsewhere
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 # To look at what a path names; where there is no O_PATH it is opened, and no pipe is waited for.
-LOOK_FLAGS: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+STAT_FLAGS: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 _TRIES = 32
 
 
-class LinkOnTheWay(OSError):
+class SymlinkInPath(OSError):
     """A component of the path is a symbolic link."""
 
 
@@ -38,7 +38,7 @@ def open_below(folder: int, parts: Sequence[str], flags: int) -> int:
     """Open what the components name below an open folder; return its descriptor.
 
     Raises:
-        LinkOnTheWay: One of them is a link.
+        SymlinkInPath: One of them is a link.
         OSError: As os.open tells.
     """
     if has_openat2():
@@ -51,9 +51,9 @@ def has_openat2() -> bool:
     """Tell whether the kernel, and what filters its calls, know openat2."""
     if sys.platform != "linux":
         return False
-    root = os.open("/", LOOK_FLAGS)
+    root = os.open("/", STAT_FLAGS)
     try:
-        os.close(_openat2(root, b".", LOOK_FLAGS))
+        os.close(_openat2(root, b".", STAT_FLAGS))
     except OSError:
         return False
     finally:
@@ -68,7 +68,7 @@ def _open_at_once(folder: int, parts: Sequence[str], flags: int) -> int:
             return _openat2(folder, path, flags)
         except OSError as exc:
             if exc.errno in {errno.ELOOP, errno.EXDEV}:
-                raise LinkOnTheWay(exc.errno, "a link is on the way") from None
+                raise SymlinkInPath(exc.errno, "a link is on the way") from None
             # EAGAIN: something was renamed while the kernel was on its way.
             if exc.errno not in {errno.EAGAIN, errno.EINTR} or attempt == _TRIES - 1:
                 raise
@@ -102,7 +102,7 @@ def _open_step_by_step(folder: int, parts: Sequence[str], flags: int) -> int:
     here = os.dup(folder)
     try:
         for part in parts[:-1]:
-            onward = _open_one(here, part, LOOK_FLAGS | os.O_DIRECTORY)
+            onward = _open_one(here, part, STAT_FLAGS | os.O_DIRECTORY)
             os.close(here)
             here = onward
         return _open_one(here, parts[-1] if parts else ".", flags)
@@ -116,11 +116,11 @@ def _open_one(folder: int, name: str, flags: int) -> int:
         found = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError as exc:
         if exc.errno == errno.ELOOP or (exc.errno == errno.ENOTDIR and _is_link(folder, name)):
-            raise LinkOnTheWay(errno.ELOOP, "a link is on the way") from None
+            raise SymlinkInPath(errno.ELOOP, "a link is on the way") from None
         raise
     if stat.S_ISLNK(os.fstat(found).st_mode):
         os.close(found)
-        raise LinkOnTheWay(errno.ELOOP, "a link is on the way")
+        raise SymlinkInPath(errno.ELOOP, "a link is on the way")
     return found
 
 

@@ -18,20 +18,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from runners.workspace.errors import BadArguments, NotText, NotThere, PathDenied, TooLarge
-from runners.workspace.files.atomic_replace import Expected, folder_for, replace_file
+from runners.workspace.errors import BadArguments, NotText, PathDenied, PathNotFound, TooLarge
+from runners.workspace.files.atomic_replace import Expected, open_parent, replace_file
 from runners.workspace.files.listing import (
     Entry,
     Found,
-    Sieve,
-    entries_of,
-    files_in_order,
+    PathFilter,
     find_below,
+    iter_files_sorted,
+    list_entries,
 )
-from runners.workspace.files.os_errors import about, failure_of, need_file
-from runners.workspace.files.paths import forbidden_of, is_policy_file, shown, split_path
-from runners.workspace.files.read_whole import READ_FLAGS, read_open, read_side_by_side
-from runners.workspace.files.safe_open import LOOK_FLAGS, open_below
+from runners.workspace.files.os_errors import (
+    path_details,
+    require_regular_file,
+    workspace_error_from,
+)
+from runners.workspace.files.paths import display_path, forbidden_names, is_policy_file, split_path
+from runners.workspace.files.read_whole import READ_FLAGS, read_descriptor, read_files_in_folder
+from runners.workspace.files.safe_open import STAT_FLAGS, open_below
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
@@ -40,16 +44,16 @@ class Sandbox:
     """A root that is held open; a context manager.
 
     Raises:
-        NotThere: There is no such folder any more.
+        PathNotFound: There is no such folder any more.
         DiskFailed: It cannot be opened.
     """
 
     def __init__(self, root: Path, forbidden: Collection[str]) -> None:
-        self._forbidden = forbidden_of(frozenset(forbidden))
+        self._forbidden = forbidden_names(frozenset(forbidden))
         try:
             self._root = os.open(root, _FOLDER | os.O_CLOEXEC)
         except OSError as exc:
-            raise failure_of(exc, ".") from None
+            raise workspace_error_from(exc, ".") from None
 
     def __enter__(self) -> Self:
         return self
@@ -59,7 +63,7 @@ class Sandbox:
     ) -> None:
         os.close(self._root)
 
-    def name_of(self, path: str) -> str:
+    def normalize_path(self, path: str) -> str:
         """Return a path in the one form that this file's name is kept under (`.` is the root).
 
         Raises:
@@ -73,25 +77,25 @@ class Sandbox:
         Raises:
             TooLarge: It has more than `limit` bytes.
             BadArguments: A folder, or a path that cannot be.
-            NotThere, PathDenied, DiskFailed: As their names say.
+            PathNotFound, PathDenied, DiskFailed: As their names say.
         """
         parts = self._file_parts(path)
         # Looked at before it is opened: to open a pipe or a device can do something to it.
-        need_file(self._look(parts, path), path)
+        require_regular_file(self._look(parts, path), path)
         found = self._open(parts, READ_FLAGS, path)
         try:
             told = os.fstat(found)
-            need_file(told, path)
-            data = read_open(found, told.st_size, limit) if told.st_size <= limit else None
+            require_regular_file(told, path)
+            data = read_descriptor(found, told.st_size, limit) if told.st_size <= limit else None
         except OSError as exc:
-            raise failure_of(exc, path) from None
+            raise workspace_error_from(exc, path) from None
         finally:
             os.close(found)
         if data is None:
             raise too_large(path, limit)
         return data
 
-    def read_some(self, paths: Iterable[str], *, limit: int) -> Iterator[tuple[str, bytes]]:
+    def read_many(self, paths: Iterable[str], *, limit: int) -> Iterator[tuple[str, bytes]]:
         """Yield (path, content) of many files; faster than `read` where they lie side by side.
 
         What cannot be read, is no regular file or has more than `limit` bytes is left out.
@@ -105,7 +109,7 @@ class Sandbox:
             except OSError:
                 continue
             try:
-                yield from read_side_by_side(folder, some, limit)
+                yield from read_files_in_folder(folder, some, limit)
             finally:
                 os.close(folder)
 
@@ -113,7 +117,7 @@ class Sandbox:
         """Tell whether a file or a folder is there; a link or a device is denied."""
         try:
             self.stat(path)
-        except NotThere:
+        except PathNotFound:
             return False
         return True
 
@@ -121,16 +125,18 @@ class Sandbox:
         """Return what is known about a regular file or a folder."""
         told = self._look(split_path(path, self._forbidden), path)
         if not (stat.S_ISREG(told.st_mode) or stat.S_ISDIR(told.st_mode)):
-            raise PathDenied(f"{shown(path)} is no regular file.", details=about(path))
+            raise PathDenied(
+                f"{display_path(path)} is no regular file.", details=path_details(path)
+            )
         return told
 
     def list_dir(self, path: str) -> list[Entry]:
         """Return the files and folders of one folder by name, without what is forbidden."""
         found = self.open_dir(path)
         try:
-            return sorted(entries_of(found, self._forbidden))
+            return sorted(list_entries(found, self._forbidden))
         except OSError as exc:
-            raise failure_of(exc, path) from None
+            raise workspace_error_from(exc, path) from None
         finally:
             os.close(found)
 
@@ -143,7 +149,7 @@ class Sandbox:
         folders = set(found.folders)
         yield from ((one, one in folders) for one in sorted(found.files + found.folders))
 
-    def find(self, path: str, *, globs: Sequence[str] = (), until: float | None = None) -> Found:
+    def find(self, path: str, *, globs: Sequence[str] = (), deadline: float | None = None) -> Found:
         """Return the files and folders below a folder, relative to it, in no order.
 
         Forbidden names, links and whatever is neither file nor folder are not entered or returned.
@@ -153,34 +159,36 @@ class Sandbox:
             until: `time.monotonic()` value after which it gives up.
 
         Raises:
-            TooSlow: It gave up.
+            WorkspaceTimeout: It gave up.
         """
-        wanted = self.sieve(globs)
+        wanted = self.path_filter(globs)
         found = self.open_dir(path)
         try:
-            return find_below(found, wanted, until)
+            return find_below(found, wanted, deadline)
         finally:
             os.close(found)
 
-    def find_in_order(self, path: str, sieve: Sieve, *, until: float) -> Generator[str]:
+    def iter_files_sorted(
+        self, path: str, path_filter: PathFilter, *, deadline: float
+    ) -> Generator[str]:
         """Yield the files that `find` returns, sorted; look no further than they are asked for.
 
         Raises:
-            TooSlow: It gave up.
+            WorkspaceTimeout: It gave up.
         """
         found = self.open_dir(path)
         try:
-            yield from files_in_order(found, sieve, until)
+            yield from iter_files_sorted(found, path_filter, deadline)
         finally:
             os.close(found)
 
-    def sieve(self, globs: Sequence[str] = ()) -> Sieve:
+    def path_filter(self, globs: Sequence[str] = ()) -> PathFilter:
         """Return what `find` keeps of the paths below a folder.
 
         Raises:
             PathDenied, BadArguments: A glob cannot be.
         """
-        return Sieve(self._forbidden, globs)
+        return PathFilter(self._forbidden, globs)
 
     def open_dir(self, path: str) -> int:
         """Open a folder; the caller closes the descriptor.
@@ -191,9 +199,13 @@ class Sandbox:
         parts = split_path(path, self._forbidden)
         told = self._look(parts, path)
         if stat.S_ISREG(told.st_mode):
-            raise BadArguments(f"{shown(path)} is a file, not a folder.", details=about(path))
+            raise BadArguments(
+                f"{display_path(path)} is a file, not a folder.", details=path_details(path)
+            )
         if not stat.S_ISDIR(told.st_mode):
-            raise PathDenied(f"{shown(path)} is neither file nor folder.", details=about(path))
+            raise PathDenied(
+                f"{display_path(path)} is neither file nor folder.", details=path_details(path)
+            )
         return self._open(parts, _FOLDER, path)
 
     def replace(
@@ -203,7 +215,7 @@ class Sandbox:
         *,
         expect: Expected = ...,
         mode: int | None = None,
-        beside: str | None = None,
+        temporary_name: str | None = None,
     ) -> None:
         """Put new content in a file's place, whole or not at all; make it and its folders.
 
@@ -218,23 +230,31 @@ class Sandbox:
         """
         parts = self._file_parts(path)
         if is_policy_file(parts):
-            raise PathDenied(f"No tool writes {parts[0]}.", details=about(path))
+            raise PathDenied(f"No tool writes {parts[0]}.", details=path_details(path))
         try:
-            with folder_for(self._root, parts[:-1], make=expect in {None, ...}) as folder:
+            with open_parent(self._root, parts[:-1], make=expect in {None, ...}) as folder:
                 replace_file(
-                    folder, parts[-1], data, path=path, expect=expect, mode=mode, beside=beside
+                    folder,
+                    parts[-1],
+                    data,
+                    path=path,
+                    expect=expect,
+                    mode=mode,
+                    temporary_name=temporary_name,
                 )
         except OSError as exc:
-            raise failure_of(exc, path) from None
+            raise workspace_error_from(exc, path) from None
 
     def _file_parts(self, path: str) -> tuple[str, ...]:
         parts = split_path(path, self._forbidden)
         if not parts or path.endswith(("/", "/.")):
-            raise BadArguments(f"{shown(path)} names a folder, not a file.", details=about(path))
+            raise BadArguments(
+                f"{display_path(path)} names a folder, not a file.", details=path_details(path)
+            )
         return parts
 
     def _look(self, parts: Sequence[str], path: str) -> os.stat_result:
-        found = self._open(parts, LOOK_FLAGS, path)
+        found = self._open(parts, STAT_FLAGS, path)
         try:
             return os.fstat(found)
         finally:
@@ -244,10 +264,10 @@ class Sandbox:
         try:
             return open_below(self._root, parts, flags)
         except OSError as exc:
-            raise failure_of(exc, path) from None
+            raise workspace_error_from(exc, path) from None
 
 
-def text_of(data: bytes, path: str) -> str:
+def decode_text(data: bytes, path: str) -> str:
     """Return a file's text; its BOM and every `\\r` stay in it.
 
     Raises:
@@ -257,15 +277,17 @@ def text_of(data: bytes, path: str) -> str:
         text = data.decode()
     except UnicodeDecodeError as exc:
         raise NotText(
-            f"{shown(path)} is no UTF-8 text.", details=about(path) | {"byte": exc.start}
+            f"{display_path(path)} is no UTF-8 text.",
+            details=path_details(path) | {"byte": exc.start},
         ) from None
     if "\0" in text:
-        raise NotText(f"{shown(path)} is binary.", details=about(path))
+        raise NotText(f"{display_path(path)} is binary.", details=path_details(path))
     return text
 
 
 def too_large(path: str, limit: int) -> TooLarge:
     """Return the failure of a file with more bytes than may be read or written."""
     return TooLarge(
-        f"{shown(path)} has more than {limit} bytes.", details=about(path) | {"limit": limit}
+        f"{display_path(path)} has more than {limit} bytes.",
+        details=path_details(path) | {"limit": limit},
     )

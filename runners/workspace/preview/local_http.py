@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from runners.network.loopback import loopback_addresses
-from runners.workspace.errors import PreviewFailed, TooSlow
+from runners.workspace.errors import PreviewFailed, WorkspaceTimeout
 
 MAX_HEAD_BYTES = 64 * 1024
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})\b")
@@ -16,25 +16,25 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,18}) *\r\n", re.IGNORECASE
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class NobodyThere(PreviewFailed):
+class NothingListening(PreviewFailed):
     """Nothing listens at the address."""
 
 
 @dataclass(frozen=True, slots=True)
-class LocalAnswer:
+class LocalResponse:
     """What a server said; of the body as much as was asked for."""
 
     status: int
     body: bytes
 
 
-async def ask(url: str, *, seconds: float, max_bytes: int = 0) -> LocalAnswer:
+async def http_get(url: str, *, seconds: float, max_bytes: int = 0) -> LocalResponse:
     """Return what a server on localhost or 127.0.0.1 answers to a GET; no redirect is followed.
 
     Raises:
-        NobodyThere: Nothing listens there.
+        NothingListening: Nothing listens there.
         PreviewFailed: What it answers is not HTTP, or breaks off.
-        TooSlow: It did not answer in time.
+        WorkspaceTimeout: It did not answer in time.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -44,7 +44,7 @@ async def ask(url: str, *, seconds: float, max_bytes: int = 0) -> LocalAnswer:
             finally:
                 near[1].transport.abort()
     except TimeoutError:
-        raise TooSlow(
+        raise WorkspaceTimeout(
             f"{_place(url)} did not answer within {round(seconds * 1000)} ms.",
             details={"url": url},
         ) from None
@@ -69,10 +69,10 @@ async def _connect(url: str) -> Stream:
             )
         except OSError:
             continue
-    raise NobodyThere(f"Nothing answers at {_place(url)}.", details={"url": url})
+    raise NothingListening(f"Nothing answers at {_place(url)}.", details={"url": url})
 
 
-async def _exchange(near: Stream, url: str, max_bytes: int) -> LocalAnswer:
+async def _exchange(near: Stream, url: str, max_bytes: int) -> LocalResponse:
     reader, writer = near
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -84,7 +84,7 @@ async def _exchange(near: Stream, url: str, max_bytes: int) -> LocalAnswer:
         raise ValueError(url)
     length = _LENGTH.search(head)
     wanted = min(max_bytes, int(length[1])) if length else max_bytes
-    return LocalAnswer(int(status[1]), await _at_most(reader, wanted))
+    return LocalResponse(int(status[1]), await _at_most(reader, wanted))
 
 
 async def _at_most(reader: asyncio.StreamReader, wanted: int) -> bytes:

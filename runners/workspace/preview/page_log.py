@@ -46,7 +46,7 @@ class PageLog:
         self._page.remove_listener("console", self._on_console)
         self._page.remove_listener("pageerror", self._on_error)
 
-    def note(self, kind: str, text: str) -> None:
+    def add(self, kind: str, text: str) -> None:
         """Add a line of our own."""
         if len(self.entries) >= MAX_ENTRIES:
             self._left_out += 1
@@ -54,7 +54,7 @@ class PageLog:
         shown = _CONTROLS.sub(" ", self._mask(text[: 2 * MAX_CHARS]))[:MAX_CHARS]
         self.entries.append(f"[{kind}] {shown}")
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """Return the lines, and how many more there were."""
         more = [f"[… {self._left_out} more messages left out …]"] if self._left_out else []
         return self.entries + more
@@ -65,14 +65,14 @@ class PageLog:
         url = str(at.get("url") or "")
         is_script = bool(url) and not message.text.startswith(_NOT_LOADED)
         where = f" ({url}:{line})" if is_script else f" ({url})" if url else ""
-        self.note(message.type, message.text + where)
+        self.add(message.type, message.text + where)
         if message.type == "error":
             self._note_line(message.text)
 
     def _on_error(self, error: Error) -> None:
         stack = error.stack or ""
         where = stack.partition("\n    at ")[2].partition("\n")[0]
-        self.note("error", f"Uncaught {error.message}" + (f" ({where})" if where else ""))
+        self.add("error", f"Uncaught {error.message}" + (f" ({where})" if where else ""))
         self._note_line(error.message)
 
     def _note_line(self, text: str) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from runners.workspace.errors import PreviewFailed, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.preview.local_http import LocalAnswer, ask
+from runners.workspace.preview.local_http import LocalResponse, http_get
 from runners.workspace.workspace import Workspace
 
 TEST = "/api/test"
@@ -33,23 +33,23 @@ class ScenePage:
     """
 
     url: str
-    is_any: bool = False
+    is_catch_all: bool = False
 
 
-async def preview_page(base: str, workspace: Workspace, *, seconds: float) -> ScenePage:
+async def find_scene_page(base: str, workspace: Workspace, *, seconds: float) -> ScenePage:
     """Return the page for scenes at a server whose address is `base`.
 
     Raises:
-        NobodyThere: Nothing listens there.
+        NothingListening: Nothing listens there.
         PreviewFailed: It is no web server, is broken, or has no such page.
-        TooSlow: It did not answer in time.
+        WorkspaceTimeout: It did not answer in time.
     """
-    end_at = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
 
     def left() -> float:
-        return max(0.1, end_at - time.monotonic())
+        return max(0.1, deadline - time.monotonic())
 
-    test = await ask(base + TEST, seconds=left(), max_bytes=1024)
+    test = await http_get(base + TEST, seconds=left(), max_bytes=1024)
     statuses = {TEST: test.status}
     if test.status < 500:
         game = f"/games/{quote(workspace.root.name)}/"
@@ -57,7 +57,7 @@ async def preview_page(base: str, workspace: Workspace, *, seconds: float) -> Sc
         if is_terre and await _serves_us(base + game, workspace, left()):
             return ScenePage(base + game)
         for path in (PREVIEW, "/") if is_terre else ("/",):
-            statuses[path] = (await ask(base + path, seconds=left())).status
+            statuses[path] = (await http_get(base + path, seconds=left())).status
             if statuses[path] < 400:
                 return ScenePage(base + path, is_terre and await _is_any(base, path, left()))
     raise PreviewFailed(
@@ -69,8 +69,8 @@ async def preview_page(base: str, workspace: Workspace, *, seconds: float) -> Sc
 async def _is_any(base: str, path: str, seconds: float) -> bool:
     """Tell whether a server shows the same page at an address that nobody can have meant."""
 
-    async def page_at(where: str) -> LocalAnswer:
-        return await ask(base + where, seconds=seconds / 2, max_bytes=MAX_PAGE_BYTES)
+    async def page_at(where: str) -> LocalResponse:
+        return await http_get(base + where, seconds=seconds / 2, max_bytes=MAX_PAGE_BYTES)
 
     try:
         nowhere = await page_at(f"/{secrets.token_hex(8)}")
@@ -84,7 +84,7 @@ async def _serves_us(game: str, workspace: Workspace, seconds: float) -> bool:
     ours = await asyncio.to_thread(_config, workspace)
     if not ours:
         return False
-    theirs = await ask(game + CONFIG, seconds=seconds, max_bytes=MAX_CONFIG_BYTES)
+    theirs = await http_get(game + CONFIG, seconds=seconds, max_bytes=MAX_CONFIG_BYTES)
     return theirs.status == 200 and theirs.body == ours
 
 

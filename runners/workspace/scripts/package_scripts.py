@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runners.workspace.errors import NotThere, PolicyViolation
+from runners.workspace.errors import PathNotFound, PolicyViolation
 from runners.workspace.files.paths import is_unicode
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.hint_language import hint
+from runners.workspace.hints import localized_hint
 from runners.workspace.workspace import Workspace
 
 FILE = "package.json"
@@ -64,14 +64,14 @@ def find_script(workspace: Workspace, name: str) -> list[Script]:
 
     Raises:
         PolicyViolation: The policy does not allow it, or package.json does not name it.
-        NotThere: The workspace's folder is gone.
+        PathNotFound: The workspace's folder is gone.
         PathDenied, BadArguments, TooLarge, DiskFailed: As reading package.json says.
     """
     allowed = workspace.policy.allowed_commands
     if name not in allowed:
         raise PolicyViolation(
             f"The script {name[:64]!r} is not one that may be run.",
-            hint=hint(
+            hint=localized_hint(
                 workspace,
                 zh=f"允许的脚本：{', '.join(allowed) or '无'}。",
                 en=f"Scripts that may be run: {', '.join(allowed) or 'none'}.",
@@ -83,7 +83,7 @@ def find_script(workspace: Workspace, name: str) -> list[Script]:
     if name not in scripts:
         raise PolicyViolation(
             f"{FILE} names no script {name!r}.",
-            hint=hint(
+            hint=localized_hint(
                 workspace,
                 zh=f"请先在 {FILE} 的 scripts 中写入该脚本。",
                 en=f"Name the script under scripts in {FILE} first.",
@@ -99,10 +99,10 @@ def _read(workspace: Workspace) -> Mapping[str, Any]:
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         try:
             told = json.loads(sandbox.read(FILE, limit=MAX_BYTES))
-        except NotThere:
+        except PathNotFound:
             raise PolicyViolation(
                 f"The workspace has no {FILE}, so there is no script to run.",
-                hint=hint(
+                hint=localized_hint(
                     workspace,
                     zh=f"只能运行 {FILE} 中列出的脚本。",
                     en=f"Only scripts that {FILE} lists can be run.",
@@ -111,7 +111,7 @@ def _read(workspace: Workspace) -> Mapping[str, Any]:
         except (ValueError, RecursionError):
             raise PolicyViolation(
                 f"{FILE} is no valid JSON, so there is no script to run.",
-                hint=hint(workspace, zh=f"请先修正 {FILE}。", en=f"Mend {FILE} first."),
+                hint=localized_hint(workspace, zh=f"请先修正 {FILE}。", en=f"Mend {FILE} first."),
             ) from None
     return told if isinstance(told, dict) else {}
 

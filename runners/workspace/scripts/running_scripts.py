@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from runners.workspace.errors import NotThere, WorkspaceFailed
+from runners.workspace.errors import PathNotFound, WorkspaceFailed
 from runners.workspace.scripts.package_scripts import Script
 from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.scripts.script_process import ScriptProcess
@@ -21,7 +21,7 @@ async def start_script(
     """Start a script in the workspace's root; the caller ends it.
 
     Raises:
-        NotThere: The root is gone.
+        PathNotFound: The root is gone.
         WorkspaceFailed: The system starts no further process, or does not take the arguments.
     """
     root = workspace.root
@@ -30,7 +30,7 @@ async def start_script(
             script.argv(args), cwd=root, env=script.env(root), output=output
         )
     except FileNotFoundError:
-        raise NotThere("The workspace's folder is gone.") from None
+        raise PathNotFound("The workspace's folder is gone.") from None
     except (OSError, ValueError) as error:
         told = error.strerror if isinstance(error, OSError) else "an argument cannot be passed on"
         raise WorkspaceFailed(f"The script could not be started: {told}.") from None
@@ -41,7 +41,7 @@ async def run_script(
     args: Sequence[str],
     workspace: Workspace,
     output: ScriptOutput,
-    end_at: float,
+    deadline: float,
 ) -> int:
     """Run a script to its end and return its exit status; what it started is ended with it, but for
     what left the group and cleared its environment.
@@ -50,12 +50,12 @@ async def run_script(
 
     Raises:
         TimeoutError: It did not end by then, and was stopped.
-        NotThere, WorkspaceFailed: As `start_script` says.
+        PathNotFound, WorkspaceFailed: As `start_script` says.
     """
     running = await start_script(script, args, workspace, output)
     grace = GRACE_SECONDS
     try:
-        async with asyncio.timeout(max(0.0, end_at - time.monotonic())):
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             status = await running.wait()
         grace = 0.0
         return status

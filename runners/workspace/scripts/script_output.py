@@ -41,7 +41,7 @@ class ScriptOutput:
             self._bytes_left_out += len(gone)
             self._lines_left_out += gone.count(b"\n")
 
-    def say(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Add a line of our own, on a line by itself."""
         last = self._tail[-1][-1:] if self._tail else bytes(self._head[-1:])
         self.feed((b"" if last in {b"", b"\n"} else b"\n") + line.encode() + b"\n")

@@ -18,13 +18,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from runners.workspace.errors import TooSlow
+from runners.workspace.errors import WorkspaceTimeout
 from runners.workspace.files.globs import at_any_depth
-from runners.workspace.files.listing import Sieve
+from runners.workspace.files.listing import PathFilter
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import ripgrep
-from runners.workspace.search.first_matches import Firsts
-from runners.workspace.search.line_matching import Match, Needed, matches_at, matches_in
+from runners.workspace.search.first_matches import FirstMatches
+from runners.workspace.search.line_matching import Match, RequiredBytes, matches_at, matches_in
 from runners.workspace.search.patterns import LinePattern
 
 _TURN = 32  # files between two looks at whether there is enough
@@ -39,7 +39,7 @@ _COMMON = 4  # then so many times as many are walked in order: there is no secon
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchQuery:
     """What is searched for, and where.
 
     Attributes:
@@ -55,35 +55,39 @@ class Search:
     file_glob: str | None
     at_most: int
     limit: int
-    until: float
+    deadline: float
 
 
-def search_below(sandbox: Sandbox, search: Search) -> list[Match]:
+def search_below(sandbox: Sandbox, search: SearchQuery) -> list[Match]:
     """Return the first lines that match, sorted by path and line; paths are the root's.
 
     Raises:
-        TooSlow: The time is over.
-        PathDenied, NotThere, BadArguments: As `Sandbox.stat` tells of the path.
+        WorkspaceTimeout: The time is over.
+        PathDenied, PathNotFound, BadArguments: As `Sandbox.stat` tells of the path.
     """
-    name = sandbox.name_of(search.path)
+    name = sandbox.normalize_path(search.path)
     single = stat.S_ISREG(sandbox.stat(search.path).st_mode)
-    sieve = sandbox.sieve([at_any_depth(search.file_glob)] if search.file_glob is not None else [])
+    path_filter = sandbox.path_filter(
+        [at_any_depth(search.file_glob)] if search.file_glob is not None else []
+    )
     if single:
         above, _, last = f"/{name}".rpartition("/")
-        hunt = _Hunt(sandbox, search, sieve, above[1:])
-        return hunt.in_files([last] if sieve.passes(last) else [])
-    return _Hunt(sandbox, search, sieve, "" if name == "." else name).in_folder()
+        hunt = _Hunt(sandbox, search, path_filter, above[1:])
+        return hunt.in_files([last] if path_filter.accepts(last) else [])
+    return _Hunt(sandbox, search, path_filter, "" if name == "." else name).in_folder()
 
 
 class _Hunt:
     """One search below a folder; paths are relative to it until a file is read."""
 
-    def __init__(self, sandbox: Sandbox, search: Search, sieve: Sieve, folder: str) -> None:
-        self._sandbox, self._search, self._sieve = sandbox, search, sieve
+    def __init__(
+        self, sandbox: Sandbox, search: SearchQuery, path_filter: PathFilter, folder: str
+    ) -> None:
+        self._sandbox, self._search, self._sieve = sandbox, search, path_filter
         self._folder = folder or "."
         self._before = f"{folder}/" if folder else ""
-        self._found = Firsts(search.at_most)
-        self._needed = Needed(search.pattern)
+        self._found = FirstMatches(search.at_most)
+        self._needed = RequiredBytes(search.pattern)
 
     def in_files(self, files: Iterable[str]) -> list[Match]:
         """Return the matches in some files that are given in order."""
@@ -93,7 +97,7 @@ class _Hunt:
     def in_folder(self) -> list[Match]:
         """Return the matches in all files below the folder."""
         search = self._search
-        walk = self._sandbox.find_in_order(self._folder, self._sieve, until=search.until)
+        walk = self._sandbox.iter_files_sorted(self._folder, self._sieve, deadline=search.deadline)
         expression = search.pattern.for_ripgrep
         with contextlib.closing(walk):
             if expression is None or ripgrep.find_ripgrep() is None:
@@ -108,18 +112,18 @@ class _Hunt:
                     os.close(opened)
         return self._found.sorted()
 
-    def _asked(self, opened: int, expression: str) -> ripgrep.Asked:
+    def _asked(self, opened: int, expression: str) -> ripgrep.RipgrepQuery:
         search = self._search
-        return ripgrep.Asked(
+        return ripgrep.RipgrepQuery(
             opened,
             expression,
             search.file_glob,
             self._sieve.forbidden.glob(),
             search.limit,
-            search.until,
+            search.deadline,
         )
 
-    def _ask(self, asked: ripgrep.Asked, walk: Iterator[str], seen: Sequence[str]) -> None:
+    def _ask(self, asked: ripgrep.RipgrepQuery, walk: Iterator[str], seen: Sequence[str]) -> None:
         """Look on after the first files, those that are seen, into what ripgrep tells of."""
         count, some = len(seen), seen
         while some and not self._found.enough:
@@ -127,7 +131,7 @@ class _Hunt:
             common = self._found.count_files() >= _MANY * count
             if wish > _IN_ORDER * (_COMMON if common else 1):
                 self._look_into_told(
-                    ripgrep.lines_below(asked),
+                    ripgrep.candidate_lines_below(asked),
                     lambda paths: self._sieve.among([one for one in paths if one > last]),  # noqa: B023
                     otherwise=walk,
                 )
@@ -138,7 +142,7 @@ class _Hunt:
                 self._look_into_all(iter(some))
                 continue
             folders = sorted({path[: path.rfind("/") + 1] for path in some})
-            told = ripgrep.lines_in(folders, asked)
+            told = ripgrep.candidate_lines_in(folders, asked)
             self._look_into_told(told, set(some).intersection, otherwise=iter(some))
 
     def _wish(self, seen: int) -> float:
@@ -150,7 +154,7 @@ class _Hunt:
 
     def _look_into_told(
         self,
-        told: Generator[ripgrep.Places],
+        told: Generator[ripgrep.CandidateLines],
         wanted: Callable[[Iterable[str]], Iterable[str]],
         otherwise: Iterator[str],
     ) -> None:
@@ -163,7 +167,7 @@ class _Hunt:
                 for places in told:
                     self._look_into(sorted(wanted(places)), places)
         except ripgrep.RipgrepFailed:
-            self._found = Firsts(self._search.at_most, kept)
+            self._found = FirstMatches(self._search.at_most, kept)
             self._look_into_all(otherwise)
 
     def _look_into_all(self, files: Iterator[str]) -> None:
@@ -171,13 +175,15 @@ class _Hunt:
         while not self._found.enough and (turn := list(islice(files, _TURN))):
             self._look_into(turn, {})
 
-    def _look_into(self, files: Sequence[str], places: ripgrep.Places) -> None:
+    def _look_into(self, files: Sequence[str], places: ripgrep.CandidateLines) -> None:
         """Add the matches in files; only in some lines, where places are given for a file."""
-        search, needed, start = self._search, self._needed.are_in, len(self._before)
+        search, needed, start = self._search, self._needed.all_in, len(self._before)
         paths = filter(self._found.wants, [self._before + one for one in files])
-        for path, data in self._sandbox.read_some(paths, limit=search.limit):
-            if time.monotonic() > search.until:
-                raise TooSlow("The search did not end in time; name a folder further down.")
+        for path, data in self._sandbox.read_many(paths, limit=search.limit):
+            if time.monotonic() > search.deadline:
+                raise WorkspaceTimeout(
+                    "The search did not end in time; name a folder further down."
+                )
             if lines := places.get(path[start:]):
                 self._found.add(matches_at(path, data, search.pattern, lines, search.at_most))
             elif needed(data):

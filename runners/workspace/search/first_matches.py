@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from runners.workspace.search.line_matching import Match
 
 
-class Firsts:
+class FirstMatches:
     """At most so many matches: those that sort first of all that were added."""
 
     def __init__(self, at_most: int, found: Sequence[Match] = ()) -> None:

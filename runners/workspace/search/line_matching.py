@@ -26,13 +26,13 @@ class Match(NamedTuple):
     preview: str
 
 
-class Needed:
+class RequiredBytes:
     """Tells texts that hold no match by the bytes that each match needs, the rarest first."""
 
     def __init__(self, pattern: LinePattern) -> None:
         self._bytes = list(pattern.needed)
 
-    def are_in(self, data: bytes) -> bool:
+    def all_in(self, data: bytes) -> bool:
         """Tell whether all are in a text; False means that no line of it matches."""
         for at, one in enumerate(self._bytes):
             if one not in data:

@@ -56,10 +56,10 @@ def line_pattern(regex: str) -> LinePattern:
         compiled = re2.compile(f"(?m){regex}", options)
     except (re2.error, UnicodeEncodeError) as exc:
         raise _wrong(exc) from None
-    reader = _Reader(regex)
+    reader = _RipgrepTranslator(regex)
     said = reader.read()
-    needed = bytes(dict.fromkeys(reader.needed)) if reader.sayable else b""
-    return LinePattern(compiled, said if reader.sayable else None, reader.alone, needed)
+    needed = bytes(dict.fromkeys(reader.needed)) if reader.translatable else b""
+    return LinePattern(compiled, said if reader.translatable else None, reader.alone, needed)
 
 
 def _wrong(exc: Exception) -> BadArguments:
@@ -70,7 +70,7 @@ def _wrong(exc: Exception) -> BadArguments:
     return BadArguments(f"regex: {said}"[:300], details={"reason": said[:300]})
 
 
-class _Reader:
+class _RipgrepTranslator:
     """Reads an expression that RE2 took, and says it anew for ripgrep.
 
     Attributes:
@@ -83,7 +83,7 @@ class _Reader:
         self._regex, self._at = regex, 0
         self._depth, self._alternatives = 0, False
         self._signs: list[str] = []
-        self.sayable = not ("(?i" in regex and not regex.isascii())
+        self.translatable = not ("(?i" in regex and not regex.isascii())
         self.alone = False
         self._any_case = "(?i" in regex
 
@@ -141,11 +141,11 @@ class _Reader:
         if letter in "tf":
             return f"\\{letter}"
         if letter.isalnum() or not letter.isascii():
-            self.sayable = False
+            self.translatable = False
         return _quoted(letter)
 
     def _breaks(self, sign: str) -> str:
-        self.sayable = False
+        self.translatable = False
         if sign == "\n":
             raise BadArguments(
                 "regex: the search goes line by line, so a line break cannot match.",
@@ -162,7 +162,7 @@ class _Reader:
         if "m" in flags.partition("-")[2]:
             self.alone = True
         if flags not in {"", "i"}:
-            self.sayable = False
+            self.translatable = False
         return self._take(group[0], f"(?{flags}{end}")
 
     def _brackets(self) -> str:
@@ -178,7 +178,7 @@ class _Reader:
     def _item(self) -> str:
         posix = _POSIX.match(self._regex, self._at)
         if posix:
-            self.sayable = self.sayable and not self._any_case
+            self.translatable = self.translatable and not self._any_case
             return self._take(posix[0])
         low = self._character()
         if self._regex.startswith("-", self._at) and self._regex[self._at + 1] != "]":
@@ -195,7 +195,7 @@ class _Reader:
         letter = self._regex[self._at]
         self._at += 1
         if letter.lower() in _KINDS:
-            self.sayable = self.sayable and not self._any_case
+            self.translatable = self.translatable and not self._any_case
             kind = _KINDS[letter.lower()]
             return f"[^{kind}{_nl(letter)}]" if letter.isupper() else kind
         if letter in "nr":

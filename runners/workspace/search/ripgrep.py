@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from runners.workspace.errors import TooSlow
+from runners.workspace.errors import WorkspaceTimeout
 
 _ARGUMENT_BYTES = 500_000
 _AT_ONCE = 64  # files that are handed on together, or each would be a turn of its own
@@ -50,14 +50,14 @@ _NAME_BYTES = 1 << 16  # more without a line is no answer of ripgrep's
 
 # The files that may hold a match; where the lines that may match begin, in bytes from the start of
 # the text (a BOM is no part of it), or None for all lines.
-Places = dict[str, list[int] | None]
+CandidateLines = dict[str, list[int] | None]
 
 
 class RipgrepFailed(Exception):
     """It is not there, does not take the expression, or its answer cannot be read."""
 
 
-class Asked(NamedTuple):
+class RipgrepQuery(NamedTuple):
     """What ripgrep is asked.
 
     Attributes:
@@ -74,7 +74,7 @@ class Asked(NamedTuple):
     file_glob: str | None
     forbidden: str
     limit: int
-    until: float
+    deadline: float
 
 
 @cache
@@ -83,7 +83,7 @@ def find_ripgrep() -> str | None:
     return shutil.which("rg")
 
 
-def lines_in(folders: Sequence[str], asked: Asked) -> Generator[Places]:
+def candidate_lines_in(folders: Sequence[str], asked: RipgrepQuery) -> Generator[CandidateLines]:
     """Yield the lines that may match in the files directly in some folders; each file once, in no
     order.
 
@@ -92,25 +92,27 @@ def lines_in(folders: Sequence[str], asked: Asked) -> Generator[Places]:
 
     Raises:
         RipgrepFailed: Search without it, whatever it told so far.
-        TooSlow: It was killed.
+        WorkspaceTimeout: It was killed.
     """
     for some in _pieces([f"./{one}" for one in folders]):
         yield from _told(["--max-depth=1"], some, asked)
 
 
-def lines_below(asked: Asked) -> Generator[Places]:
+def candidate_lines_below(asked: RipgrepQuery) -> Generator[CandidateLines]:
     """Yield such lines in the files anywhere below the open folder; see `lines_in`."""
     yield from _told([], ["./"], asked)
 
 
-def _told(depth: Sequence[str], folders: Sequence[str], asked: Asked) -> Generator[Places]:
+def _told(
+    depth: Sequence[str], folders: Sequence[str], asked: RipgrepQuery
+) -> Generator[CandidateLines]:
     command = [find_ripgrep() or "", *_ALWAYS, *depth, f"--max-filesize={asked.limit}"]
     command += [*_globs(asked), "-e", asked.expression, "--", *folders]
     with _start(command, asked.folder) as ran:
         try:
             if ran.stdout is not None:
                 _widen(ran.stdout.fileno())
-                yield from _by_file(_pieces_of(ran.stdout.fileno(), asked.until))
+                yield from _by_file(_pieces_of(ran.stdout.fileno(), asked.deadline))
             said = ran.communicate()[1]
         finally:
             ran.kill()
@@ -119,14 +121,14 @@ def _told(depth: Sequence[str], folders: Sequence[str], asked: Asked) -> Generat
         raise RipgrepFailed(said.decode(errors="replace")[:500])
 
 
-def _pieces_of(told: int, until: float) -> Generator[bytes]:
+def _pieces_of(told: int, deadline: float) -> Generator[bytes]:
     """Yield what comes through a pipe until it is closed."""
     ready = select.poll()
     ready.register(told)
     data = b"-"
     while data:
-        if not ready.poll(max(0.0, until - time.monotonic()) * 1000):
-            raise TooSlow("The search did not end in time; name a folder further down.")
+        if not ready.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise WorkspaceTimeout("The search did not end in time; name a folder further down.")
         data = os.read(told, _PIPE_BYTES)
         yield data
 
@@ -138,7 +140,7 @@ def _widen(pipe: int) -> None:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _by_file(told: Iterable[bytes]) -> Generator[Places]:
+def _by_file(told: Iterable[bytes]) -> Generator[CandidateLines]:
     """Yield what ripgrep says, some files at a time; it says all of a file at a stretch."""
     rest, last = b"", b""
     places: dict[bytes, list[int]] = {}
@@ -170,7 +172,7 @@ def _read_lines(data: bytes, last: bytes, places: dict[bytes, list[int]]) -> tup
     return data[at:], last
 
 
-def _named(places: dict[bytes, list[int]]) -> Places:
+def _named(places: dict[bytes, list[int]]) -> CandidateLines:
     if any(b"\n" in name for name in places):
         raise RipgrepFailed("A name is of two lines, or it says what it is not known to say.")
     return {
@@ -179,7 +181,7 @@ def _named(places: dict[bytes, list[int]]) -> Places:
     }
 
 
-def _globs(asked: Asked) -> list[str]:
+def _globs(asked: RipgrepQuery) -> list[str]:
     """Return what spares ripgrep a look; whatever it tells is judged again."""
     told = []
     last = (asked.file_glob or "").rpartition("/")[2]

@@ -11,8 +11,8 @@ from pydantic import Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.errors import BadArguments, ToolDisabled, TooSlow, WorkspaceFailed
-from runners.workspace.hint_language import hint
+from runners.workspace.errors import BadArguments, ToolDisabled, WorkspaceFailed, WorkspaceTimeout
+from runners.workspace.hints import localized_hint
 from runners.workspace.scripts.package_scripts import Script, find_script
 from runners.workspace.scripts.running_scripts import run_script
 from runners.workspace.scripts.script_output import ScriptOutput
@@ -69,28 +69,28 @@ async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str
     is stopped with what it started, as far as that can be found: E_TIMEOUT, with what it printed so
     far. Of a flood, the beginning and the end are returned. Developer mode only.
     """
-    workspace = developing(ctx)
+    workspace = require_developer_mode(ctx)
     _check_args(args.args)
     scripts = await asyncio.to_thread(find_script, workspace, args.script_name)
     output = ScriptOutput()
     limit_ms = workspace.policy.command_timeout_ms
     seconds = max(0.0, min(limit_ms / 1000, ctx.seconds_left() - RESERVE_SECONDS))
-    end_at = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     status = 0
     for script in scripts:
         given = args.args if script.event == args.script_name else []
-        output.say(f"> {script.event}: {script.command[:200]}")
+        output.add_line(f"> {script.event}: {script.command[:200]}")
         try:
-            status = await run_script(script, given, workspace, output, end_at)
+            status = await run_script(script, given, workspace, output, deadline)
         except TimeoutError:
             raise _too_slow(workspace, script, seconds, output.lines(ctx.mask)) from None
         if status != 0:
-            output.say(f"> {script.event} ended with {_words(status)}")
+            output.add_line(f"> {script.event} ended with {_words(status)}")
             break
     return {"ok": status == 0, "logs": output.lines(ctx.mask)}
 
 
-def developing(ctx: ToolContext) -> Workspace:
+def require_developer_mode(ctx: ToolContext) -> Workspace:
     """Return the call's workspace.
 
     Raises:
@@ -101,7 +101,7 @@ def developing(ctx: ToolContext) -> Workspace:
     if not ctx.workspace.policy.developer:
         raise ToolDisabled(
             "This tool is for developer mode, which is off.",
-            hint=hint(
+            hint=localized_hint(
                 ctx.workspace,
                 zh="请以 developer 工具集启动，或设置 CONTINUITY_DEVELOPER=1。",
                 en="Start with the developer toolset, or set CONTINUITY_DEVELOPER=1.",
@@ -129,10 +129,10 @@ def _too_slow(
     workspace: Workspace, script: Script, seconds: float, logs: list[str]
 ) -> WorkspaceFailed:
     limit_ms = round(seconds * 1000)
-    return TooSlow(
+    return WorkspaceTimeout(
         f"The script {script.event} did not end within {limit_ms} ms; it was stopped, with all that"
         " could be found of what it had started.",
-        hint=hint(
+        hint=localized_hint(
             workspace,
             zh="details.logs 是停止前的输出。长期运行的服务请自行启动。",
             en="details.logs is what it printed. Start a server that runs on by yourself.",

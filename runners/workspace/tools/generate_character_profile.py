@@ -17,23 +17,23 @@ from pydantic import Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import time_limit
+from runners.workspace.call_context import thread_deadline
+from runners.workspace.cancellation import run_to_completion
 from runners.workspace.errors import (
     BadArguments,
-    NotThere,
     PathDenied,
+    PathNotFound,
     ToolDisabled,
     WriteConflict,
 )
-from runners.workspace.files.paths import shown
+from runners.workspace.files.paths import display_path
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.shielding import unbroken
-from runners.workspace.webgal.diagnostic import Said
+from runners.workspace.hints import add_hints
+from runners.workspace.webgal.diagnostic import DiagnosticText
 from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import list_files_below
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
-from runners.workspace.writing.write_text import WAIT_S, change_text
+from runners.workspace.writing.write_text import LOCK_WAIT_S, change_text
 
 FIGURES, CHARACTERS = "game/figure", "game/character"
 LONGEST_NAME = 100  # characters
@@ -86,18 +86,18 @@ async def generate_character_profile(
     """
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
-    with hinting(ctx.workspace):
+    with add_hints(ctx.workspace):
         defining = asyncio.to_thread(
-            _define, args, ctx.workspace, ctx.seconds_left(WAIT_S), time_limit(ctx)
+            _define, args, ctx.workspace, ctx.seconds_left(LOCK_WAIT_S), thread_deadline(ctx)
         )
-        await unbroken(defining)
+        await run_to_completion(defining)
     return {"success": True}
 
 
 def _define(
-    args: GenerateCharacterProfile, workspace: Workspace, wait_s: float, until: float
+    args: GenerateCharacterProfile, workspace: Workspace, wait_s: float, deadline: float
 ) -> None:
-    said = {"name": args.name, "image": _image_of(args.image_file, workspace, until)}
+    said = {"name": args.name, "image": _image_of(args.image_file, workspace, deadline)}
     if args.default_expression is not None:
         said["defaultExpression"] = args.default_expression
     path = f"{CHARACTERS}/{_file_name(args.name)}.json"
@@ -114,39 +114,39 @@ def _file_name(name: str) -> str:
     """Return a character's name if a file may have it; the sandbox judges the rest."""
     if "/" in name or "\\" in name or name.startswith("."):
         raise PathDenied(
-            f"{shown(name)} cannot be the name of a file: it has a slash or begins with a dot.",
-            details={"name": shown(name)},
+            f"{display_path(name)} cannot be the name of a file: it has a slash or begins with a dot.",
+            details={"name": display_path(name)},
         )
     if len(name) > LONGEST_NAME or not name.isprintable() or not name.strip():
         raise BadArguments(
             f"A character's name has 1 to {LONGEST_NAME} printable characters.",
-            details={"name": shown(name)},
+            details={"name": display_path(name)},
         )
     return name
 
 
-def _image_of(name: str, workspace: Workspace, until: float) -> str:
+def _image_of(name: str, workspace: Workspace, deadline: float) -> str:
     """Return the image's path below game/figure.
 
     Raises:
-        NotThere: There is no such file.
+        PathNotFound: There is no such file.
         PathDenied, BadArguments: As the sandbox says.
-        TooSlow, TooLarge: There are too many files to name one like it.
+        WorkspaceTimeout, TooLarge: There are too many files to name one like it.
     """
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         # Judged from game/figure, which it may leave as little as the root.
-        image = sandbox.name_of(name.removeprefix(f"{FIGURES}/"))
+        image = sandbox.normalize_path(name.removeprefix(f"{FIGURES}/"))
         path = f"{FIGURES}/{image}"
-        with contextlib.suppress(NotThere):
+        with contextlib.suppress(PathNotFound):
             if S_ISREG(sandbox.stat(path).st_mode):
                 return image
-        files = fold_all(list_files_below(sandbox, FIGURES, until))
+        files = fold_all(list_files_below(sandbox, FIGURES, deadline))
     near = closest(image, files, at_most=max(1, len(image) // 3))
-    hint = Said("near_file", {"near": near[0]}) if near else Said("any_file")
-    raise NotThere(
-        f"There is no {shown(path)}.",
-        hint=hint.words(workspace.policy.language),
-        details={"path": shown(path)},
+    hint = DiagnosticText("near_file", {"near": near[0]}) if near else DiagnosticText("any_file")
+    raise PathNotFound(
+        f"There is no {display_path(path)}.",
+        hint=hint.render(workspace.policy.language),
+        details={"path": display_path(path)},
     )
 
 
@@ -162,8 +162,8 @@ def _changed(was: str, said: dict[str, str], path: str) -> str | None:
         known = None
     if not isinstance(known, dict):
         raise WriteConflict(
-            f"{shown(path)} is there and is no definition of a character.",
-            details={"path": shown(path)},
+            f"{display_path(path)} is there and is no definition of a character.",
+            details={"path": display_path(path)},
         )
     return None if known | said == known else _text_of(known | said)
 

@@ -109,8 +109,8 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
             "textEncoding": "utf-8",
         },
         **(_of_developer_mode(workspace, root) if policy.developer and is_local else {}),
-        **({"policyTrouble": workspace.trouble} if workspace.trouble else {}),
-        "tools": list(workspace.offered),
+        **({"policyTrouble": workspace.policy_error} if workspace.policy_error else {}),
+        "tools": list(workspace.offered_tools),
         "server": {"name": NAME, "version": VERSION},
     }
 
@@ -129,4 +129,4 @@ def _of_developer_mode(workspace: Workspace, root: str) -> dict[str, Any]:
         "timeoutMs": policy.browser_timeout_ms,
     }
     told = {"execute_command": ("execution", execution), "browser_action": ("browser", browser)}
-    return dict(told[tool] for tool in told if tool in workspace.offered)
+    return dict(told[tool] for tool in told if tool in workspace.offered_tools)

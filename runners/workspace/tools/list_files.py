@@ -10,12 +10,11 @@ from pydantic import Field, StrictBool, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import time_limit, workspace_of
+from runners.workspace.call_context import require_workspace, thread_deadline
 from runners.workspace.errors import TooLarge
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
 
 MAX_ENTRIES = 100_000
 
@@ -68,16 +67,16 @@ async def list_files(args: ListFiles, ctx: ToolContext) -> Mapping[str, Any]:
     depth that it names (`*.txt` in the folder itself, `**/*.txt` anywhere below). Forbidden names
     and links are never listed.
     """
-    workspace = workspace_of(ctx)
-    return {"entries": await asyncio.to_thread(_list, workspace, args, time_limit(ctx))}
+    workspace = require_workspace(ctx)
+    return {"entries": await asyncio.to_thread(_list, workspace, args, thread_deadline(ctx))}
 
 
-def _list(workspace: Workspace, args: ListFiles, until: float) -> list[str]:
+def _list(workspace: Workspace, args: ListFiles, deadline: float) -> list[str]:
     with (
-        hinting(workspace, READ_HINTS),
+        add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
     ):
-        found = sandbox.find(args.path, globs=args.globs or ["*"], until=until)
+        found = sandbox.find(args.path, globs=args.globs or ["*"], deadline=deadline)
     entries = found.folders if args.dirs_only else found.files + found.folders
     if len(entries) > MAX_ENTRIES:
         raise TooLarge(

@@ -9,13 +9,12 @@ from typing import Any
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import time_limit
+from runners.workspace.call_context import thread_deadline
 from runners.workspace.errors import ToolDisabled
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.webgal.project import list_files_below
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
 
 REQUEST: dict[str, Any] = {
     "$id": "list_project_resources.request",
@@ -72,16 +71,18 @@ async def list_project_resources(args: ListProjectResources, ctx: ToolContext) -
     """
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
-    return await asyncio.to_thread(_list, ctx.workspace, time_limit(ctx))
+    return await asyncio.to_thread(_list, ctx.workspace, thread_deadline(ctx))
 
 
-def _list(workspace: Workspace, until: float) -> dict[str, list[str]]:
+def _list(workspace: Workspace, deadline: float) -> dict[str, list[str]]:
     with (
-        hinting(workspace, READ_HINTS),
+        add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
     ):
         return {
-            name: [path for path in list_files_below(sandbox, folder, until) if _has(path, formats)]
+            name: [
+                path for path in list_files_below(sandbox, folder, deadline) if _has(path, formats)
+            ]
             for name, (folder, formats) in _LISTS.items()
         }
 

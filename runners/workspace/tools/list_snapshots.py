@@ -76,7 +76,7 @@ class ListSnapshots(Closed):
     model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
 
     limit: StrictInt | StrictFloat = Field(
-        default=snapshots.DEFAULT_LIMIT, le=snapshots.MOST, allow_inf_nan=False
+        default=snapshots.DEFAULT_LIMIT, le=snapshots.MAX_LIMIT, allow_inf_nan=False
     )
     path: StrictStr | None = None
 
@@ -111,4 +111,4 @@ async def list_snapshots(args: ListSnapshots, ctx: ToolContext) -> Mapping[str, 
         path=args.path,
         forbidden=workspace.policy.forbidden,
     )
-    return {"snapshots": [one.as_s4() for one in found]}
+    return {"snapshots": [one.as_dict() for one in found]}

@@ -10,11 +10,10 @@ from pydantic import Field, StrictInt, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import workspace_of
-from runners.workspace.files.sandbox import Sandbox, text_of
-from runners.workspace.read_hints import READ_HINTS
+from runners.workspace.call_context import require_workspace
+from runners.workspace.files.sandbox import Sandbox, decode_text
+from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
 
 REQUEST: dict[str, Any] = {
     "$id": "read_file.request",
@@ -61,16 +60,16 @@ async def read_file(args: ReadFile, ctx: ToolContext) -> Mapping[str, Any]:
     """Read a UTF-8 text file whole; one that is larger than maxBytes, or than the workspace allows,
     is refused, never cut.
     """
-    return await asyncio.to_thread(_read, workspace_of(ctx), args)
+    return await asyncio.to_thread(_read, require_workspace(ctx), args)
 
 
 def _read(workspace: Workspace, args: ReadFile) -> dict[str, Any]:
     limit = min(workspace.policy.max_read_bytes, args.max_bytes or workspace.policy.max_read_bytes)
     with (
-        hinting(workspace, READ_HINTS),
+        add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,
     ):
-        name = sandbox.name_of(args.path)
+        name = sandbox.normalize_path(args.path)
         data = sandbox.read(args.path, limit=limit)
-        content = text_of(data, name)
+        content = decode_text(data, name)
     return {"path": name, "content": content, "encoding": "utf-8", "bytes": len(data)}

@@ -10,12 +10,12 @@ from pydantic import ConfigDict, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
+from runners.workspace.cancellation import run_to_completion
 from runners.workspace.errors import ToolDisabled
-from runners.workspace.shielding import unbroken
+from runners.workspace.hints import add_hints
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
-from runners.workspace.writing.replacement import Replaced, replace_all
-from runners.workspace.writing.write_text import WAIT_S, change_text
+from runners.workspace.writing.replacement import Replacement, replace_all
+from runners.workspace.writing.write_text import LOCK_WAIT_S, change_text
 
 REQUEST: dict[str, Any] = {
     "$id": "replace_in_file.request",
@@ -74,15 +74,15 @@ async def replace_in_file(args: ReplaceInFile, ctx: ToolContext) -> Mapping[str,
     """
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
-    with hinting(workspace):
-        return {"count": await unbroken(asyncio.to_thread(_replace, workspace, args, ctx))}
+    with add_hints(workspace):
+        return {"count": await run_to_completion(asyncio.to_thread(_replace, workspace, args, ctx))}
 
 
 def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int:
     counted = [0]
 
     def change(text: str) -> str | None:
-        replaced: Replaced = replace_all(
+        replaced: Replacement = replace_all(
             text,
             find=args.find,
             replace=args.replace,
@@ -93,5 +93,5 @@ def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int
         counted[0] = replaced.count
         return replaced.text if replaced.count else None
 
-    change_text(workspace, args.path, change, wait_s=ctx.seconds_left(WAIT_S))
+    change_text(workspace, args.path, change, wait_s=ctx.seconds_left(LOCK_WAIT_S))
     return counted[0]

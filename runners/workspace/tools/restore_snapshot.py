@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.errors import NotThere, ToolDisabled
+from runners.workspace.errors import PathNotFound, ToolDisabled
 from runners.workspace.writing.snapshots import read_snapshot
 
 REQUEST: dict[str, Any] = {
@@ -69,7 +69,7 @@ async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[s
         found, content = await asyncio.to_thread(
             read_snapshot, workspace.state, args.snapshot_id, forbidden=workspace.policy.forbidden
         )
-    except NotThere as failed:
+    except PathNotFound as failed:
         english = workspace.policy.language == "EN"
         failed.hint = (
             "See with list_snapshots what there is."

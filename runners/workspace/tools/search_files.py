@@ -10,13 +10,12 @@ from pydantic import Field, StrictInt, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import time_limit, workspace_of
+from runners.workspace.call_context import require_workspace, thread_deadline
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.read_hints import READ_HINTS
-from runners.workspace.search.file_search import Search, search_below
+from runners.workspace.hints import READ_HINTS, add_hints
+from runners.workspace.search.file_search import SearchQuery, search_below
 from runners.workspace.search.patterns import line_pattern
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
 
 MAX_MATCHES, MATCHES = 10_000, 2000
 
@@ -82,22 +81,22 @@ async def search_files(args: SearchFiles, ctx: ToolContext) -> Mapping[str, Any]
     filePattern without a slash means names at any depth. Binary files, files above the workspace's
     read limit, links and forbidden paths are not searched.
     """
-    workspace, until = workspace_of(ctx), time_limit(ctx)
-    return {"matches": await asyncio.to_thread(_search, workspace, args, until)}
+    workspace, deadline = require_workspace(ctx), thread_deadline(ctx)
+    return {"matches": await asyncio.to_thread(_search, workspace, args, deadline)}
 
 
-def _search(workspace: Workspace, args: SearchFiles, until: float) -> list[dict[str, Any]]:
+def _search(workspace: Workspace, args: SearchFiles, deadline: float) -> list[dict[str, Any]]:
     policy = workspace.policy
     with (
-        hinting(workspace, READ_HINTS),
+        add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, policy.forbidden) as sandbox,
     ):
-        search = Search(
+        search = SearchQuery(
             args.path,
             line_pattern(args.regex),
             args.file_pattern,
             args.max_matches,
             policy.max_read_bytes,
-            until,
+            deadline,
         )
         return [match._asdict() for match in search_below(sandbox, search)]

@@ -10,13 +10,13 @@ from pydantic import StrictStr, model_validator
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import time_limit
+from runners.workspace.call_context import thread_deadline
 from runners.workspace.errors import NotText, ParseFailed, TooLarge, ToolDisabled
-from runners.workspace.files.sandbox import Sandbox, text_of
+from runners.workspace.files.sandbox import Sandbox, decode_text
+from runners.workspace.hints import add_hints
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import SCENE_BYTES, Project
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
 
 REQUEST: dict[str, Any] = {
     "$id": "validate_script.request",
@@ -81,20 +81,20 @@ async def validate_script(args: ValidateScript, ctx: ToolContext) -> Mapping[str
     """
     if ctx.workspace is None:
         raise ToolDisabled("This call has no workspace.")
-    with hinting(ctx.workspace):
-        return await asyncio.to_thread(_validate, args, ctx.workspace, time_limit(ctx))
+    with add_hints(ctx.workspace):
+        return await asyncio.to_thread(_validate, args, ctx.workspace, thread_deadline(ctx))
 
 
-def _validate(args: ValidateScript, workspace: Workspace, until: float) -> dict[str, Any]:
+def _validate(args: ValidateScript, workspace: Workspace, deadline: float) -> dict[str, Any]:
     policy = workspace.policy
     with Sandbox(workspace.root, policy.forbidden) as sandbox:
         text = _text(args, sandbox, min(SCENE_BYTES, policy.max_read_bytes))
-        own_name = sandbox.name_of(args.path) if args.path else None
+        own_name = sandbox.normalize_path(args.path) if args.path else None
         draft = "" if args.path else text
-        found = check_script(text, Project(sandbox, own_name, until, draft=draft))
+        found = check_script(text, Project(sandbox, own_name, deadline, draft=draft))
     return {
         "valid": all(one.kind == "style" for one in found),
-        "diagnostics": [one.as_s4(policy.language) for one in found],
+        "diagnostics": [one.as_dict(policy.language) for one in found],
     }
 
 
@@ -104,7 +104,7 @@ def _text(args: ValidateScript, sandbox: Sandbox, limit: int) -> str:
     Raises:
         TooLarge: It has more than `limit` bytes.
         ParseFailed: It is no text.
-        NotThere, PathDenied, BadArguments, DiskFailed: As the sandbox says.
+        PathNotFound, PathDenied, BadArguments, DiskFailed: As the sandbox says.
     """
     where = "content" if args.path is None else args.path
     try:
@@ -119,6 +119,6 @@ def _text(args: ValidateScript, sandbox: Sandbox, limit: int) -> str:
             details={"bytes": len(data), "limit": limit},
         )
     try:
-        return text_of(data, where)
+        return decode_text(data, where)
     except NotText as failed:
         raise ParseFailed(failed.message, details=failed.details) from None

@@ -10,11 +10,11 @@ from pydantic import ConfigDict, Field, StrictBool, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
+from runners.workspace.cancellation import run_to_completion
 from runners.workspace.errors import ToolDisabled
-from runners.workspace.shielding import unbroken
+from runners.workspace.hints import add_hints
 from runners.workspace.workspace import Workspace
-from runners.workspace.write_hints import hinting
-from runners.workspace.writing.write_text import WAIT_S, look_ahead, write_text
+from runners.workspace.writing.write_text import LOCK_WAIT_S, compute_preview, write_text
 
 REQUEST: dict[str, Any] = {
     "$id": "write_to_file.request",
@@ -101,18 +101,20 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
     """
     if (workspace := ctx.workspace) is None:
         raise ToolDisabled("There is no workspace here.")
-    with hinting(workspace):
+    with add_hints(workspace):
         if args.dry_run:
             return await _preview(workspace, args)
-        return await unbroken(asyncio.to_thread(_write, workspace, args, ctx.seconds_left(WAIT_S)))
+        return await run_to_completion(
+            asyncio.to_thread(_write, workspace, args, ctx.seconds_left(LOCK_WAIT_S))
+        )
 
 
 async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
     """Show what would change. Interrupted before that is known, it leaves no leave to write."""
     preview = await asyncio.to_thread(
-        look_ahead, workspace, args.path, args.content, mode=args.mode
+        compute_preview, workspace, args.path, args.content, mode=args.mode
     )
-    await unbroken(asyncio.to_thread(preview.remember))
+    await run_to_completion(asyncio.to_thread(preview.record))
     return {"applied": False, "diff": {"type": "line", "hunks": preview.hunks}}
 
 
@@ -123,7 +125,7 @@ def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, 
         args.content,
         mode=args.mode,
         wait_s=wait_s,
-        need_preview=workspace.policy.write_requires_diff,
+        require_preview=workspace.policy.write_requires_diff,
         idempotency_key=args.idempotency_key or None,
     )
     return {"applied": True, "snapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from runners.workspace.errors import LintFailed, TooLarge
-from runners.workspace.webgal.diagnostic import Diagnostic, Said
+from runners.workspace.webgal.commands import check_commands
+from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText
 from runners.workspace.webgal.grammar import Statement, statements
 from runners.workspace.webgal.labels import check_labels
 from runners.workspace.webgal.project import Project
 from runners.workspace.webgal.resources import check_resources
 from runners.workspace.webgal.style import check_style
 from runners.workspace.webgal.syntax import check_syntax
-from runners.workspace.webgal.words import check_words
 
-LINES = 100_000  # of one script
-TOLD = 20_000  # things that are wrong with one script; one with more is none
+MAX_LINES = 100_000  # of one script
+MAX_DIAGNOSTICS = 20_000  # things that are wrong with one script; one with more is none
 
 
 def check_script(text: str, project: Project) -> list[Diagnostic]:
@@ -28,23 +28,25 @@ def check_script(text: str, project: Project) -> list[Diagnostic]:
         LintFailed: More than TOLD things are wrong, style apart.
     """
     text = text.removeprefix("\ufeff")  # which a browser takes off before the engine sees it
-    if text.count("\n") >= LINES:
-        raise TooLarge(f"A script may have {LINES} lines at most.", details={"limit": LINES})
+    if text.count("\n") >= MAX_LINES:
+        raise TooLarge(
+            f"A script may have {MAX_LINES} lines at most.", details={"limit": MAX_LINES}
+        )
     scene = [one for one in statements(text) if one.command != "comment"]
-    wrong = list(islice(_faults(text, scene, project), TOLD + 1))
-    if len(wrong) > TOLD:
+    wrong = list(islice(_faults(text, scene, project), MAX_DIAGNOSTICS + 1))
+    if len(wrong) > MAX_DIAGNOSTICS:
         counts = Counter(one.kind for one in wrong)
         raise LintFailed(
-            f"More than {TOLD} things are wrong: this is no WebGAL script.",
+            f"More than {MAX_DIAGNOSTICS} things are wrong: this is no WebGAL script.",
             details={"counted": dict(counts), "firstLine": min(one.line for one in wrong)},
         )
-    return sorted(wrong + _style(text, scene, TOLD - len(wrong)), key=_place)
+    return sorted(wrong + _style(text, scene, MAX_DIAGNOSTICS - len(wrong)), key=_place)
 
 
 def _faults(text: str, scene: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
     return chain(
         check_syntax(text, scene),
-        check_words(scene, project),
+        check_commands(scene, project),
         check_resources(scene, project),
         check_labels(scene, project),
     )
@@ -56,7 +58,14 @@ def _style(text: str, scene: Sequence[Statement], room: int) -> list[Diagnostic]
     more = sum(1 for _ in found)
     if more:
         line = told[-1].line if told else 1
-        told.append(Diagnostic(line, "style", Said("more", {"count": more}), Said("no_trailing")))
+        told.append(
+            Diagnostic(
+                line,
+                "style",
+                DiagnosticText("more", {"count": more}),
+                DiagnosticText("no_trailing"),
+            )
+        )
     return told
 
 

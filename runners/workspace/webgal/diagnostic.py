@@ -82,16 +82,16 @@ _SAID = {
 }
 
 
-class Said(NamedTuple):
+class DiagnosticText(NamedTuple):
     """A sentence by its name in _SAID, with what stands in it."""
 
     name: str
     facts: Mapping[str, Any] = MappingProxyType({})
 
-    def words(self, language: str) -> str:
+    def render(self, language: str) -> str:
         """Return it in Chinese (ZH) or English (EN); a fact that is a Said is put in words too."""
         facts = {
-            key: fact.words(language) if isinstance(fact, Said) else fact
+            key: fact.render(language) if isinstance(fact, DiagnosticText) else fact
             for key, fact in self.facts.items()
         }
         return _SAID[self.name][language == "EN"].format_map(facts)
@@ -102,19 +102,19 @@ class Diagnostic(NamedTuple):
 
     line: int
     kind: Kind
-    message: Said
-    hint: Said
+    message: DiagnosticText
+    hint: DiagnosticText
 
-    def as_s4(self, language: str) -> dict[str, Any]:
+    def as_dict(self, language: str) -> dict[str, Any]:
         """Return it as S4 §2.2 shows it."""
         return {
             "line": self.line,
             "kind": self.kind,
-            "message": self.message.words(language),
-            "fixHint": self.hint.words(language),
+            "message": self.message.render(language),
+            "fixHint": self.hint.render(language),
         }
 
 
-def shown(text: str) -> str:
+def truncated(text: str) -> str:
     """Return a piece of a script short enough for a message."""
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -146,18 +146,18 @@ def split_options(content: str) -> list[Option]:
     return options
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Return a scene's lines as the engine splits it: every carriage return is dropped."""
     return text.replace("\r", "").split("\n")
 
 
-def lost_line(text: str) -> int | None:
+def dropped_line(text: str) -> int | None:
     """Return the number of the line where a statement begins that the engine never sees.
 
     A backslash at the end of a line joins the next one to it; on the last line there is none, and
     the parser forgets what it had.
     """
-    lines = lines_of(text)
+    lines = split_lines(text)
     if not lines[-1].endswith("\\"):
         return None
     first = len(lines)
@@ -168,7 +168,7 @@ def lost_line(text: str) -> int | None:
 
 def _joined_lines(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield (first line, last line, what they say together)."""
-    lines = lines_of(text)
+    lines = split_lines(text)
     if "\\" not in text and not any(map(is_continuation, lines)):
         for number, line in enumerate(lines, 1):
             yield number, number, line

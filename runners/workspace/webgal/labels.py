@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from runners.workspace.webgal.diagnostic import Diagnostic, Said, shown
+from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
 from runners.workspace.webgal.grammar import BLANKS, Statement, split_options
 from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import Project
-from runners.workspace.webgal.resources import is_decided_later
+from runners.workspace.webgal.resources import is_dynamic
 
-COMPARED = 50_000  # names that one check compares for hints; beyond it, hints are general
+MAX_COMPARED = 50_000  # names that one check compares for hints; beyond it, hints are general
 
 
 def check_labels(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
     """Yield every jump to a label that the scene has not."""
     names = {one.content for one in statements if one.command == "label"}
     labels = fold_all(sorted(names))
-    hints: dict[str, Said] = {}
+    hints: dict[str, DiagnosticText] = {}
     for one in statements:
         for name in _named_labels(one):
             if name in names:
                 continue
             if name not in hints:
-                can_compare = (len(hints) + 1) * len(labels) <= COMPARED
+                can_compare = (len(hints) + 1) * len(labels) <= MAX_COMPARED
                 hints[name] = _hint(name, labels if can_compare else {}, project)
-            told = Said("no_label", {"name": shown(name)})
+            told = DiagnosticText("no_label", {"name": truncated(name)})
             yield Diagnostic(one.line, "resource", told, hints[name])
 
 
@@ -37,15 +37,15 @@ def _named_labels(one: Statement) -> Iterator[str]:
         targets = (option.target.strip(BLANKS) for option in split_options(one.content))
         names = [target for target in targets if "." not in target]
     for name in names:
-        if name not in ("", "none") and not is_decided_later(name):
+        if name not in ("", "none") and not is_dynamic(name):
             yield name
 
 
-def _hint(name: str, labels: Mapping[str, str], project: Project) -> Said:
+def _hint(name: str, labels: Mapping[str, str], project: Project) -> DiagnosticText:
     near = closest(name, labels, at_most=max(1, len(name) // 3))
     if near:
-        return Said("near_label", {"near": shown(near[0])})
+        return DiagnosticText("near_label", {"near": truncated(near[0])})
     scene = project.scene_of_label(name)
     if scene:
-        return Said("other_scene", {"name": shown(name), "scene": scene})
-    return Said("add_label", {"name": shown(name)})
+        return DiagnosticText("other_scene", {"name": truncated(name), "scene": scene})
+    return DiagnosticText("add_label", {"name": truncated(name)})

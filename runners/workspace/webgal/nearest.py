@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-LONGEST = 128  # characters of a name that are compared
+MAX_COMPARED_LENGTH = 128  # characters of a name that are compared
 
 
-def edits(one: str, other: str) -> int:
+def edit_distance(one: str, other: str) -> int:
     """Return how many characters to insert, delete or replace to make one text the other.
 
     A column of the table is two integers (Myers 1999), so a call costs the longer text's length.
@@ -36,35 +36,35 @@ def edits(one: str, other: str) -> int:
     return score
 
 
-def folded(name: str) -> str:
+def fold(name: str) -> str:
     """Return a name without what a person overlooks: case and composed characters."""
-    return unicodedata.normalize("NFC", name).casefold()[:LONGEST]
+    return unicodedata.normalize("NFC", name).casefold()[:MAX_COMPARED_LENGTH]
 
 
 def fold_all(names: Iterable[str]) -> dict[str, str]:
     """Return names by their folded form, the first of those that fold alike."""
     found: dict[str, str] = {}
     for name in names:
-        found.setdefault(folded(name), name)
+        found.setdefault(fold(name), name)
     return found
 
 
 def closest(
-    name: str, others: Mapping[str, str], *, at_most: int = 2 * LONGEST
+    name: str, others: Mapping[str, str], *, at_most: int = 2 * MAX_COMPARED_LENGTH
 ) -> tuple[str, int] | None:
     """Return the name with the fewest edits, and how many; None where all need more than `at_most`.
 
     Args:
         others: as `fold_all` gives them.
     """
-    wanted = folded(name)
+    wanted = fold(name)
     if wanted in others:
         return others[wanted], 0
     best, fewest, letters = None, at_most + 1, set(wanted)
     for known, other in others.items():
         # Both are lower bounds, and cheap: what differs in length, and letters the other has not.
         if abs(len(known) - len(wanted)) < fewest and len(letters.difference(known)) < fewest:
-            needed = edits(wanted, known)
+            needed = edit_distance(wanted, known)
             if needed < fewest:
                 best, fewest = other, needed
     return None if best is None else (best, fewest)

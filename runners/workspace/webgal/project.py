@@ -10,11 +10,11 @@ from functools import cached_property
 
 from runners.workspace.errors import (
     BadArguments,
-    NotThere,
     PathDenied,
+    PathNotFound,
     TooLarge,
-    TooSlow,
     WorkspaceFailed,
+    WorkspaceTimeout,
 )
 from runners.workspace.files.sandbox import Sandbox
 
@@ -32,18 +32,18 @@ class Project:
     Args:
         script: the path of the script that is checked, if it has one.
         draft: its text, if it has none; the scene that it is the next version of is then no other.
-        until: `time.monotonic()` value after which TooSlow is raised.
+        until: `time.monotonic()` value after which WorkspaceTimeout is raised.
     """
 
     def __init__(
         self,
         sandbox: Sandbox,
         script: str | None = None,
-        until: float | None = None,
+        deadline: float | None = None,
         *,
         draft: str = "",
     ) -> None:
-        self._until = until
+        self._until = deadline
         self._sandbox = sandbox
         self._script = script
         self._draft = draft
@@ -55,7 +55,7 @@ class Project:
             self._folders[folder] = frozenset(list_files_below(self._sandbox, folder, self._until))
         return self._folders[folder]
 
-    def uses_elsewhere(self, word: str) -> int:
+    def count_uses_in_other_scenes(self, word: str) -> int:
         """Return how many statements of the other scenes have a word before `:`."""
         return self._other_words[word]
 
@@ -87,7 +87,7 @@ class Project:
             if left <= 0 or path == self._script or not scene.lower().endswith(".txt"):
                 continue
             if self._until is not None and time.monotonic() > self._until:
-                raise TooSlow("The game's other scenes could not be read in time.")
+                raise WorkspaceTimeout("The game's other scenes could not be read in time.")
             try:
                 data = self._sandbox.read(path, limit=SCENE_BYTES)
             except WorkspaceFailed:
@@ -117,19 +117,19 @@ def _lines_of(text: str) -> set[str]:
     return {line for line in map(str.strip, text.splitlines()) if line}
 
 
-def list_files_below(sandbox: Sandbox, folder: str, until: float | None = None) -> list[str]:
+def list_files_below(sandbox: Sandbox, folder: str, deadline: float | None = None) -> list[str]:
     """Return the files below a folder, sorted; none where no folder is that may be entered.
 
     Args:
         until: `time.monotonic()` value after which it gives up.
 
     Raises:
-        TooSlow: It gave up.
+        WorkspaceTimeout: It gave up.
         TooLarge: They are more than a game has.
     """
     try:
-        files = sandbox.find(folder, until=until).files
-    except (NotThere, PathDenied, BadArguments):
+        files = sandbox.find(folder, deadline=deadline).files
+    except (PathNotFound, PathDenied, BadArguments):
         return []
     if len(files) > MAX_FILES:
         raise TooLarge(

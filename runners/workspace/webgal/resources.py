@@ -6,9 +6,9 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from runners.workspace.webgal.diagnostic import Diagnostic, Said, shown
+from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
 from runners.workspace.webgal.grammar import BLANKS, Statement, split_options
-from runners.workspace.webgal.nearest import closest, fold_all, folded
+from runners.workspace.webgal.nearest import closest, fold, fold_all
 from runners.workspace.webgal.project import Project
 
 # Where each kind of file lies; the first folder is the one that messages name.
@@ -32,17 +32,17 @@ _KINDS = {
     "changeScene": "scene",
     "callScene": "scene",
 }
-COMPARED = 100_000  # names that one check compares for hints; beyond it, hints are general
+MAX_COMPARED = 100_000  # names that one check compares for hints; beyond it, hints are general
 
 
-class Named(NamedTuple):
+class FileReference(NamedTuple):
     """A file as a statement names it: its kind (of FOLDERS) and its path from that folder."""
 
     kind: str
     name: str
 
 
-def named_files(one: Statement) -> Iterator[Named]:
+def file_references(one: Statement) -> Iterator[FileReference]:
     """Yield the files that a statement names; not what a variable decides, nor URLs."""
     if one.command in _KINDS:
         yield from _named(_KINDS[one.command], one.content)
@@ -56,14 +56,14 @@ def named_files(one: Statement) -> Iterator[Named]:
                 yield from _named("vocal", value)
 
 
-def _named(kind: str, raw: str) -> Iterator[Named]:
+def _named(kind: str, raw: str) -> Iterator[FileReference]:
     name = raw.strip(BLANKS)
-    if name in ("", "none") or is_decided_later(name) or "http://" in name or "https://" in name:
+    if name in ("", "none") or is_dynamic(name) or "http://" in name or "https://" in name:
         return
-    yield Named(kind, name)
+    yield FileReference(kind, name)
 
 
-def is_decided_later(name: str) -> bool:
+def is_dynamic(name: str) -> bool:
     """Whether a variable (`{name}`) or an escape makes the name while the game runs."""
     return "\\" in name or ("{" in name and "}" in name)
 
@@ -71,18 +71,18 @@ def is_decided_later(name: str) -> bool:
 def check_resources(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
     """Yield every file that is named and not there."""
     hints = _Hints(project)
-    there: dict[Named, bool] = {}
+    there: dict[FileReference, bool] = {}
     for one in statements:
-        for named in named_files(one):
+        for named in file_references(one):
             if named not in there:
                 there[named] = _is_there(named, project)
             if not there[named]:
-                path = shown(f"{FOLDERS[named.kind][0]}/{named.name}")
-                told = Said("no_file", {"kind": Said(named.kind), "path": path})
+                path = truncated(f"{FOLDERS[named.kind][0]}/{named.name}")
+                told = DiagnosticText("no_file", {"kind": DiagnosticText(named.kind), "path": path})
                 yield Diagnostic(one.line, "resource", told, hints.of(named))
 
 
-def _is_there(named: Named, project: Project) -> bool:
+def _is_there(named: FileReference, project: Project) -> bool:
     for folder in FOLDERS[named.kind]:
         for name in (named.name, named.name.partition("?")[0]):
             place, path = _place_of(folder, name)
@@ -105,22 +105,24 @@ class _Hints:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._left = COMPARED
-        self._known: dict[Named, Said] = {}
+        self._left = MAX_COMPARED
+        self._known: dict[FileReference, DiagnosticText] = {}
         self._files: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
-    def of(self, named: Named) -> Said:
+    def of(self, named: FileReference) -> DiagnosticText:
         if named not in self._known:
             near = self._nearest(named)
-            self._known[named] = Said("near_file", {"near": near}) if near else Said("any_file")
+            self._known[named] = (
+                DiagnosticText("near_file", {"near": near}) if near else DiagnosticText("any_file")
+            )
         return self._known[named]
 
-    def _nearest(self, named: Named) -> str | None:
+    def _nearest(self, named: FileReference) -> str | None:
         """Return the file of the same name in another case, folder or format, or the closest."""
         if named.kind not in self._files:
             self._files[named.kind] = self._files_of(named.kind)
         files, stems = self._files[named.kind]
-        alike = stems.get(folded(_stem(named.name)))
+        alike = stems.get(fold(_stem(named.name)))
         if alike:
             return alike
         if self._left <= 0:
@@ -132,7 +134,7 @@ class _Hints:
     def _files_of(self, kind: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return the files of a kind by their folded paths, and by their folded stems."""
         paths = [one for at in FOLDERS[kind] for one in sorted(self._project.files_in(at))]
-        stems = {folded(_stem(path)): path for path in reversed(paths)}
+        stems = {fold(_stem(path)): path for path in reversed(paths)}
         return fold_all(paths), stems
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from runners.workspace.webgal.diagnostic import Diagnostic, Said
-from runners.workspace.webgal.grammar import Statement, lines_of, lost_line
+from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText
+from runners.workspace.webgal.grammar import Statement, dropped_line, split_lines
 
 _JSON_CONTENT = frozenset({"setTransform", "setTempAnimation"})
 _JSON_ARGUMENT = frozenset({"changeBg", "changeFigure"})
@@ -18,17 +18,17 @@ _VARIABLE = re.compile(r"\{(?:[^\W\d]|\$)[\w.$]*\}")
 
 def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnostic]:
     """Yield statements without `;` (S4 §8), broken JSON, and what the engine drops."""
-    lines = lines_of(text)
+    lines = split_lines(text)
     for one in statements:
         if not one.is_ended:
             wide = lines[one.last_line - 1].rstrip().endswith("；")
-            hint = Said("wide_end" if wide else "add_end")
-            yield Diagnostic(one.last_line, "syntax", Said("no_end"), hint)
+            hint = DiagnosticText("wide_end" if wide else "add_end")
+            yield Diagnostic(one.last_line, "syntax", DiagnosticText("no_end"), hint)
         if one.command in _JSON_CONTENT or one.command in _JSON_ARGUMENT:
             yield from _check_json(one)
-    lost = lost_line(text)
+    lost = dropped_line(text)
     if lost is not None:
-        yield Diagnostic(lost, "syntax", Said("lost"), Said("no_backslash"))
+        yield Diagnostic(lost, "syntax", DiagnosticText("lost"), DiagnosticText("no_backslash"))
 
 
 def _check_json(one: Statement) -> Iterator[Diagnostic]:
@@ -43,8 +43,10 @@ def _check_json(one: Statement) -> Iterator[Diagnostic]:
         at = _fault_of(value)
         if at is not None:
             is_cut = any(name[:1].isdigit() or name[:1] == "." for name, _ in one.arguments)
-            told = Said("json", {"where": where, "at": at})
-            yield Diagnostic(one.line, "syntax", told, Said("minus" if is_cut else "mend_json"))
+            told = DiagnosticText("json", {"where": where, "at": at})
+            yield Diagnostic(
+                one.line, "syntax", told, DiagnosticText("minus" if is_cut else "mend_json")
+            )
 
 
 def _fault_of(value: str) -> int | None:

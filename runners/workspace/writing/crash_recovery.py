@@ -13,20 +13,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from runners.workspace.errors import DiskFailed, NotThere, WorkspaceFailed
+from runners.workspace.errors import DiskFailed, PathNotFound, WorkspaceFailed
 from runners.workspace.files.paths import TEMPORARY
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.writing.atomic_files import is_due, names_in
-from runners.workspace.writing.file_lock import HeldLock, try_lock
-from runners.workspace.writing.previews import forget_previews
-from runners.workspace.writing.snapshots import SNAPSHOT_ID, discard_snapshot, sweep_half_snapshots
-from runners.workspace.writing.write_keys import forget_keys
+from runners.workspace.writing.file_lock import FileLock, try_lock
+from runners.workspace.writing.idempotency_keys import delete_expired_keys
+from runners.workspace.writing.previews import delete_expired_previews
+from runners.workspace.writing.snapshots import (
+    SNAPSHOT_ID,
+    delete_incomplete_snapshots,
+    discard_snapshot,
+)
+from runners.workspace.writing.state_files import list_names, mark_if_due
 
 _OLD_THINGS_EVERY_S = 600
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay:
+class PendingWrite:
     """A write that was begun.
 
     Attributes:
@@ -52,7 +56,7 @@ class UnderWay:
         return asdict(self)
 
     @classmethod
-    def of_note(cls, note: dict[str, Any]) -> Self | None:
+    def from_note(cls, note: dict[str, Any]) -> Self | None:
         """Return what a note tells, or None where it is none of ours."""
         try:
             told = cls(**note)
@@ -65,12 +69,12 @@ class UnderWay:
         return told if SNAPSHOT_ID.fullmatch(told.snapshot_id) else None
 
 
-def digest_of(content: bytes | None) -> str:
+def content_digest(content: bytes | None) -> str:
     """Return what tells a file's content from every other; None is no file."""
     return "absent" if content is None else hashlib.sha256(content).hexdigest()
 
 
-def finish(state: Path, write: UnderWay, *, is_ours: bool = False) -> None:
+def finish_or_undo(state: Path, write: PendingWrite, *, is_ours: bool = False) -> None:
     """End a write that broke off, its lock held: its snapshot and key stay only if it happened.
 
     Safe to repeat.
@@ -84,7 +88,7 @@ def finish(state: Path, write: UnderWay, *, is_ours: bool = False) -> None:
             (state / "keys" / Path(write.key_file).name).unlink(missing_ok=True)
 
 
-def _is_undone(write: UnderWay, is_ours: bool) -> bool:
+def _is_undone(write: PendingWrite, is_ours: bool) -> bool:
     """Tell whether the file was not written, and take the temporary file away."""
     try:
         with Sandbox(Path(write.root), ()) as sandbox:
@@ -100,15 +104,15 @@ def _is_undone(write: UnderWay, is_ours: bool) -> bool:
     return now != write.becomes if is_known else now == write.was
 
 
-def finish_noted(state: Path, lock: HeldLock) -> None:
+def recover_pending(state: Path, lock: FileLock) -> None:
     """Finish what an earlier holder of a lock noted, if it did."""
-    note = lock.note()
-    if note is not None and (write := UnderWay.of_note(note)) is not None:
-        finish(state, write)
-    lock.clear()
+    note = lock.read_note()
+    if note is not None and (write := PendingWrite.from_note(note)) is not None:
+        finish_or_undo(state, write)
+    lock.clear_note()
 
 
-def sweep(state: Path) -> None:
+def sweep_state(state: Path) -> None:
     """End the writes of writers that died, and from time to time what is too old.
 
     Cheap where there is nothing to do; any number of processes may do it at once.
@@ -116,31 +120,31 @@ def sweep(state: Path) -> None:
     Raises:
         OSError: The state folder cannot be written.
     """
-    for name in names_in(state / "locks"):
+    for name in list_names(state / "locks"):
         path = state / "locks" / name
         if path.stat().st_size:
             with contextlib.ExitStack() as closing:
                 if (lock := try_lock(path, closing)) is not None:
-                    finish_noted(state, lock)
+                    recover_pending(state, lock)
     _sweep_what_is_old(state)
 
 
 def _sweep_what_is_old(state: Path) -> None:
-    if not state.exists() or not is_due(state / "swept", _OLD_THINGS_EVERY_S):
+    if not state.exists() or not mark_if_due(state / "swept", _OLD_THINGS_EVERY_S):
         return
-    forget_previews(state)
-    forget_keys(state)
-    sweep_half_snapshots(state)
+    delete_expired_previews(state)
+    delete_expired_keys(state)
+    delete_incomplete_snapshots(state)
 
 
-def _content_now(sandbox: Sandbox, write: UnderWay) -> str:
+def _content_now(sandbox: Sandbox, write: PendingWrite) -> str:
     try:
-        return digest_of(sandbox.read(write.path, limit=write.size_limit))
-    except NotThere:
-        return digest_of(None)
+        return content_digest(sandbox.read(write.path, limit=write.size_limit))
+    except PathNotFound:
+        return content_digest(None)
 
 
-def _remove_beside(sandbox: Sandbox, write: UnderWay) -> bool:
+def _remove_beside(sandbox: Sandbox, write: PendingWrite) -> bool:
     """Take the temporary file away; tell whether it was there."""
     try:
         folder = sandbox.open_dir(write.path.rpartition("/")[0] or ".")

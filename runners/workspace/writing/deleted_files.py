@@ -15,23 +15,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.workspace.errors import NotThere, WorkspaceFailed
+from runners.workspace.errors import PathNotFound, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.writing.atomic_files import is_due, keep_file
-from runners.workspace.writing.file_lock import lock_number, try_lock
+from runners.workspace.writing.file_lock import lock_name, try_lock
 from runners.workspace.writing.snapshots import (
     Snapshot,
-    all_snapshots,
     discard_snapshot,
-    size_of,
+    iter_snapshots,
+    snapshot_size_bytes,
 )
+from runners.workspace.writing.state_files import mark_if_due, write_atomically
 
 _EVERY_S = 3600
 _ROOT, _NOTED = "root", "deleted.json"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOfDeleted:
+class DeletedFileLimits:
     """What is kept of a workspace's deleted files: so many snapshots, of so many bytes together,
     for so many seconds after the file was gone.
     """
@@ -41,17 +41,17 @@ class KeptOfDeleted:
     seconds: float
 
 
-def note_root(state: Path, root: Path) -> None:
+def record_root(state: Path, root: Path) -> None:
     """Note which folder this state is of, for those who come without a call.
 
     Raises:
         OSError: The state folder cannot be written.
     """
     if not (state / _ROOT).exists():
-        keep_file(state / _ROOT, os.fsencode(root))
+        write_atomically(state / _ROOT, os.fsencode(root))
 
 
-def sweep_deleted(state: Path, kept: KeptOfDeleted) -> None:
+def prune_deleted_files(state: Path, kept: DeletedFileLimits) -> None:
     """Delete, once an hour, what is over the limits; snapshots of files that are there stay.
 
     Does nothing where the folder cannot be looked at, or is empty: a disk that is not mounted has
@@ -64,15 +64,15 @@ def sweep_deleted(state: Path, kept: KeptOfDeleted) -> None:
         root = Path(os.fsdecode((state / _ROOT).read_bytes()))
     except FileNotFoundError:
         return  # nothing was written yet
-    if not is_due(state / "deleted", _EVERY_S):
+    if not mark_if_due(state / "deleted", _EVERY_S):
         return
     with contextlib.suppress(WorkspaceFailed), Sandbox(root, ()) as sandbox:
         if any(root.iterdir()):
             _prune(state, sandbox, kept)
 
 
-def _prune(state: Path, sandbox: Sandbox, kept: KeptOfDeleted) -> None:
-    found = list(all_snapshots(state))
+def _prune(state: Path, sandbox: Sandbox, kept: DeletedFileLimits) -> None:
+    found = list(iter_snapshots(state))
     gone = {path for path in {one.path for one in found} if _is_gone(sandbox, path)}
     since = _noted(state, gone)
     of_gone = sorted(
@@ -86,11 +86,11 @@ def _prune(state: Path, sandbox: Sandbox, kept: KeptOfDeleted) -> None:
         _discard(state, sandbox, one)
 
 
-def _how_many_fit(state: Path, oldest_first: Sequence[Snapshot], kept: KeptOfDeleted) -> int:
+def _how_many_fit(state: Path, oldest_first: Sequence[Snapshot], kept: DeletedFileLimits) -> int:
     """Return how many of the newest are within the limits."""
     fit = size = 0
     for one in reversed(oldest_first):
-        size += size_of(state, one.id)
+        size += snapshot_size_bytes(state, one.id)
         if fit == kept.count or size > kept.size_bytes:
             break
         fit += 1
@@ -100,7 +100,7 @@ def _how_many_fit(state: Path, oldest_first: Sequence[Snapshot], kept: KeptOfDel
 def _discard(state: Path, sandbox: Sandbox, snapshot: Snapshot) -> None:
     """Delete a snapshot, unless its file is being written, or is there again."""
     with contextlib.ExitStack() as closing:
-        lock = try_lock(state / "locks" / lock_number(snapshot.path), closing)
+        lock = try_lock(state / "locks" / lock_name(snapshot.path), closing)
         if lock is not None and _is_gone(sandbox, snapshot.path):
             discard_snapshot(state, snapshot.id)
 
@@ -108,7 +108,7 @@ def _discard(state: Path, sandbox: Sandbox, snapshot: Snapshot) -> None:
 def _is_gone(sandbox: Sandbox, path: str) -> bool:
     try:
         sandbox.stat(path)
-    except NotThere:
+    except PathNotFound:
         return True
     except WorkspaceFailed:  # something is there, or cannot be looked at
         return False
@@ -125,7 +125,7 @@ def _noted(state: Path, gone: set[str]) -> dict[str, float]:
     known = before if isinstance(before, dict) else {}
     since = {path: _seconds(known.get(path), now) for path in gone}
     if since != known:
-        keep_file(state / _NOTED, json.dumps(since, ensure_ascii=False).encode())
+        write_atomically(state / _NOTED, json.dumps(since, ensure_ascii=False).encode())
     return since
 
 

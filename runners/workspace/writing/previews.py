@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.workspace.errors import PolicyViolation, WriteConflict
-from runners.workspace.writing.atomic_files import older_than
+from runners.workspace.writing.state_files import files_older_than
 
-LIFE_S = 15 * 60
+LIFETIME_S = 15 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteRequest:
     """What somebody wants to write.
 
     Attributes:
@@ -39,7 +39,7 @@ class Write:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def remember_preview(state: Path, write: Write, base: bytes | None) -> None:
+def record_preview(state: Path, write: WriteRequest, base: bytes | None) -> None:
     """Remember that a write was shown, over this content (None: no file), for 15 minutes.
 
     Raises:
@@ -52,7 +52,7 @@ def remember_preview(state: Path, write: Write, base: bytes | None) -> None:
     os.utime(path)
 
 
-def need_preview(state: Path, write: Write, base: bytes | None) -> None:
+def require_preview(state: Path, write: WriteRequest, base: bytes | None) -> None:
     """Refuse a write that nobody was shown.
 
     Raises:
@@ -60,7 +60,7 @@ def need_preview(state: Path, write: Write, base: bytes | None) -> None:
         WriteConflict: There was one, and the file has changed since.
     """
     folder, about = state / "previews", {"path": write.path}
-    forget_previews(state)
+    delete_expired_previews(state)
     if (folder / _name(write, base)).exists():
         return
     if any(folder.glob(f"{_first(write)}-*")):
@@ -68,16 +68,16 @@ def need_preview(state: Path, write: Write, base: bytes | None) -> None:
     raise PolicyViolation("The write was not previewed with this very content.", details=about)
 
 
-def forget_previews(state: Path) -> None:
+def delete_expired_previews(state: Path) -> None:
     """Let previews end whose time is over."""
-    for path in older_than(state / "previews", LIFE_S):
+    for path in files_older_than(state / "previews", LIFETIME_S):
         path.unlink(missing_ok=True)
 
 
-def _first(write: Write) -> str:
+def _first(write: WriteRequest) -> str:
     return write.digest()[:40]
 
 
-def _name(write: Write, base: bytes | None) -> str:
+def _name(write: WriteRequest, base: bytes | None) -> str:
     over = "absent" if base is None else hashlib.sha256(base).hexdigest()[:24]
     return f"{_first(write)}-{over}"

@@ -14,10 +14,10 @@ from typing import Any
 
 import re2
 
-from runners.workspace.errors import BadArguments, TooLarge, TooSlow
+from runners.workspace.errors import BadArguments, TooLarge, WorkspaceTimeout
 
-PATTERN_MAX = 1000
-LOOKED_AT_EVERY = 64  # matches: the clock
+MAX_PATTERN_LENGTH = 1000
+CLOCK_CHECK_INTERVAL = 64  # matches: the clock
 _LITERAL = re.compile(r"/((?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\[])+)/([gimsu]*)", re.DOTALL)
 _INLINE = re.compile(r"\(\?[a-zA-Z-]+\)")
 _INSERTS = re.compile(r"\$(?:(\$)|(&)|([1-9][0-9]?)|<([^>]*)>)")
@@ -27,7 +27,7 @@ Piece = str | int  # of a replacement: a text, or the number of a group
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class Replacement:
     """A text with what was found replaced."""
 
     text: str
@@ -36,7 +36,7 @@ class Replaced:
 
 def replace_all(
     text: str, *, find: str, replace: str, flags: str | None, size_limit: int, deadline: float
-) -> Replaced:
+) -> Replacement:
     """Return the text with every match replaced, and how many there were.
 
     Args:
@@ -46,7 +46,7 @@ def replace_all(
     Raises:
         BadArguments: `find` is empty or no such pattern, a flag is unknown, or `replace` names a
             group that there is not.
-        TooLarge, TooSlow: The result would pass the limit, or its making the deadline.
+        TooLarge, WorkspaceTimeout: The result would pass the limit, or its making the deadline.
     """
     if not find:
         raise BadArguments("find is empty.")
@@ -55,7 +55,7 @@ def replace_all(
         count = text.count(find)
         if len(text) + count * (len(replace) - len(find)) > size_limit:
             raise _too_large(size_limit)
-        return Replaced(text.replace(find, replace), count)
+        return Replacement(text.replace(find, replace), count)
     pattern = _compiled(*written)
     pieces = _pieces_of(replace, pattern)
     return _substituted(text, pattern, pieces, size_limit, deadline)
@@ -73,8 +73,8 @@ def _as_pattern(find: str, flags: str | None) -> tuple[str, str] | None:
 def _compiled(pattern: str, flags: str) -> Any:
     if unknown := sorted(set(flags) - _FLAGS):
         raise BadArguments(f"Unknown flag {unknown[0]!r}; i, m, s, g and u are known.")
-    if len(pattern) > PATTERN_MAX:
-        raise BadArguments(f"The pattern is longer than {PATTERN_MAX} characters.")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise BadArguments(f"The pattern is longer than {MAX_PATTERN_LENGTH} characters.")
     options = re2.Options()
     options.log_errors = False  # it would write to stderr
     inline = "".join(sorted(set(flags) & set("ims")))
@@ -127,13 +127,13 @@ def _group_named(name: str, groups: dict[str, int]) -> int:
 
 def _substituted(
     text: str, pattern: Any, pieces: list[Piece], size_limit: int, deadline: float
-) -> Replaced:
+) -> Replacement:
     made: list[str] = []
     at = count = size = 0
     before: tuple[int, int] | None = None
     for match in pattern.finditer(text):
-        if count % LOOKED_AT_EVERY == 0 and time.monotonic() > deadline:
-            raise TooSlow("The replacement took too long.")
+        if count % CLOCK_CHECK_INTERVAL == 0 and time.monotonic() > deadline:
+            raise WorkspaceTimeout("The replacement took too long.")
         span = match.span()
         if span == before:  # re2 finds an empty match twice where it had to look for it
             continue
@@ -150,7 +150,7 @@ def _substituted(
     made.append(text[at:])
     if size + len(made[-1]) > size_limit:
         raise _too_large(size_limit)
-    return Replaced("".join(made), count)
+    return Replacement("".join(made), count)
 
 
 def _too_large(limit: int) -> TooLarge:

@@ -23,16 +23,21 @@ from typing import Any
 
 from runners.workspace.errors import (
     BadArguments,
-    NotThere,
     ParseFailed,
     PathDenied,
+    PathNotFound,
     WorkspaceFailed,
 )
-from runners.workspace.files.paths import forbidden_of, split_path
-from runners.workspace.writing.atomic_files import DRAFT, keep_file, names_in, older_than
+from runners.workspace.files.paths import forbidden_names, split_path
+from runners.workspace.writing.state_files import (
+    DRAFT,
+    files_older_than,
+    list_names,
+    write_atomically,
+)
 
 SNAPSHOT_ID = re.compile(r"snap_[0-9]{8}T[0-9]{6}_[0-9a-f]{8}")
-DEFAULT_LIMIT, MOST = 50, 1000
+DEFAULT_LIMIT, MAX_LIMIT = 50, 1000
 _SECOND = len("snap_20251101T093210")
 _META, _TEXT = ".meta.json", ".txt"
 _END_OF_TIME = 253_402_300_800_000  # the year 10000 in milliseconds
@@ -57,7 +62,7 @@ class Snapshot:
     idempotency_key: str | None = None
     existed: bool = True
 
-    def as_s4(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return it as list_snapshots tells it."""
         told: dict[str, Any] = {
             "id": self.id,
@@ -83,7 +88,7 @@ def draft_snapshot(
     )
     timestamp = max(time.time_ns() // 1_000_000, newest + 1)
     at = datetime.fromtimestamp(timestamp / 1000, UTC).strftime("%Y%m%dT%H%M%S")
-    made = (f"snap_{at}_{marks_of(path)}{secrets.token_hex(2)}" for _ in range(1000))
+    made = (f"snap_{at}_{id_prefix_for(path)}{secrets.token_hex(2)}" for _ in range(1000))
     free = next((one for one in made if one + _TEXT not in names), None)
     if free is None:
         raise WorkspaceFailed("No snapshot can be named: too many of this file in one second.")
@@ -91,16 +96,16 @@ def draft_snapshot(
     return Snapshot(free, path, timestamp, digest[:8], idempotency_key, content is not None)
 
 
-def keep_snapshot(state: Path, snapshot: Snapshot, content: bytes) -> None:
+def store_snapshot(state: Path, snapshot: Snapshot, content: bytes) -> None:
     """Keep a drafted snapshot durably; it is there whole or not at all.
 
     Raises:
         OSError: The disk is full or refuses.
     """
     folder = _folder(state)
-    keep_file(folder / (snapshot.id + _TEXT), content)
-    told = snapshot.as_s4() | {"existed": snapshot.existed}
-    keep_file(folder / (snapshot.id + _META), json.dumps(told, ensure_ascii=False).encode())
+    write_atomically(folder / (snapshot.id + _TEXT), content)
+    told = snapshot.as_dict() | {"existed": snapshot.existed}
+    write_atomically(folder / (snapshot.id + _META), json.dumps(told, ensure_ascii=False).encode())
 
 
 def discard_snapshot(state: Path, snapshot_id: str) -> None:
@@ -111,7 +116,7 @@ def discard_snapshot(state: Path, snapshot_id: str) -> None:
 
 def prune_snapshots(state: Path, path: str, *, keep: int) -> None:
     """Delete all but the newest snapshots of a file."""
-    for one in list_of_file(state, path)[max(0, keep) :]:
+    for one in list_file_snapshots(state, path)[max(0, keep) :]:
         discard_snapshot(state, one.id)
 
 
@@ -133,8 +138,8 @@ def list_snapshots(
         BadArguments: The limit is over 1000.
         WorkspaceFailed: The folder cannot be read.
     """
-    if limit > MOST:
-        raise BadArguments(f"limit is at most {MOST}.")
+    if limit > MAX_LIMIT:
+        raise BadArguments(f"limit is at most {MAX_LIMIT}.")
     most = DEFAULT_LIMIT if limit < 0 else int(limit)
     found: list[Snapshot] = []
     newest = sorted(_whole_ones(_listed(state)), reverse=True)
@@ -145,26 +150,26 @@ def list_snapshots(
         found += [
             one
             for one in _read_each(state, of_second)
-            if (path is None or one.path.startswith(path)) and is_reachable(one.path, forbidden)
+            if (path is None or one.path.startswith(path)) and is_path_allowed(one.path, forbidden)
         ]
     return _newest_first(found)[:most]
 
 
-def is_reachable(path: str, forbidden: Collection[str]) -> bool:
+def is_path_allowed(path: str, forbidden: Collection[str]) -> bool:
     """Tell whether tools may name a file, as the policy is now."""
     try:
-        split_path(path, forbidden_of(frozenset(forbidden)))
+        split_path(path, forbidden_names(frozenset(forbidden)))
     except (PathDenied, BadArguments):
         return False
     return True
 
 
-def all_snapshots(state: Path) -> Iterator[Snapshot]:
+def iter_snapshots(state: Path) -> Iterator[Snapshot]:
     """Yield every snapshot that is not broken, in no order."""
     yield from _read_each(state, _whole_ones(_listed(state)))
 
 
-def size_of(state: Path, snapshot_id: str) -> int:
+def snapshot_size_bytes(state: Path, snapshot_id: str) -> int:
     """Return the bytes of a snapshot's content; none where it went meanwhile."""
     try:
         return (_folder(state) / (snapshot_id + _TEXT)).stat().st_size
@@ -172,7 +177,7 @@ def size_of(state: Path, snapshot_id: str) -> int:
         return 0
 
 
-def list_of_file(state: Path, path: str) -> list[Snapshot]:
+def list_file_snapshots(state: Path, path: str) -> list[Snapshot]:
     """Return the snapshots of one file, newest first."""
     found = _read_each(state, _whole_ones(_names_of(state, path)))
     return _newest_first(one for one in found if one.path == path)
@@ -188,7 +193,7 @@ def read_snapshot(
 
     Raises:
         BadArguments: That is no snapshot's id.
-        NotThere: There is none, or only half of one.
+        PathNotFound: There is none, or only half of one.
         ParseFailed: What is known about it is broken, or the content is not what it was.
         PathDenied: Its file is forbidden by now.
         WorkspaceFailed: It cannot be read.
@@ -201,7 +206,7 @@ def read_snapshot(
         meta = (folder / (snapshot_id + _META)).read_bytes()
         content = (folder / (snapshot_id + _TEXT)).read_bytes()
     except FileNotFoundError:
-        raise NotThere(f"There is no snapshot {snapshot_id}.", details=about) from None
+        raise PathNotFound(f"There is no snapshot {snapshot_id}.", details=about) from None
     except OSError as exc:
         raise _unreadable(exc) from None
     found = _parsed(snapshot_id, meta)
@@ -209,7 +214,7 @@ def read_snapshot(
         raise ParseFailed(f"What is known about {snapshot_id} is broken.", details=about)
     if not hashlib.sha256(content).hexdigest().startswith(found.content_hash):
         raise ParseFailed(f"The content of {snapshot_id} is not what it was.", details=about)
-    if not is_reachable(found.path, forbidden):
+    if not is_path_allowed(found.path, forbidden):
         raise PathDenied("The file of this snapshot is forbidden by now.")
     try:
         return found, content.decode()
@@ -217,18 +222,18 @@ def read_snapshot(
         raise ParseFailed(f"The content of {snapshot_id} is no text.", details=about) from None
 
 
-def sweep_half_snapshots(state: Path) -> None:
+def delete_incomplete_snapshots(state: Path) -> None:
     """Delete what writers that died left: drafts, and halves of snapshots."""
     folder = _folder(state)
-    names = set(names_in(folder))
-    for path in older_than(folder, _HALF_S):
+    names = set(list_names(folder))
+    for path in files_older_than(folder, _HALF_S):
         stem, _, ending = path.name.partition(".")
         other = stem + (_TEXT if ending == _META[1:] else _META)
         if path.name.startswith(DRAFT) or (SNAPSHOT_ID.fullmatch(stem) and other not in names):
             path.unlink(missing_ok=True)
 
 
-def marks_of(path: str) -> str:
+def id_prefix_for(path: str) -> str:
     """Return the four characters that the marks of a file's snapshots begin with."""
     return hashlib.sha256(path.encode()).hexdigest()[:4]
 
@@ -239,13 +244,13 @@ def _folder(state: Path) -> Path:
 
 def _listed(state: Path) -> set[str]:
     try:
-        return set(names_in(_folder(state)))
+        return set(list_names(_folder(state)))
     except OSError as exc:
         raise _unreadable(exc) from None
 
 
 def _names_of(state: Path, path: str) -> set[str]:
-    marks = marks_of(path)
+    marks = id_prefix_for(path)
     return {name for name in _listed(state) if name[21:25] == marks}
 
 

@@ -17,29 +17,29 @@ from runners.workspace.errors import (
     BadArguments,
     DiskFailed,
     NotText,
-    NotThere,
     PathDenied,
+    PathNotFound,
     TooLarge,
 )
-from runners.workspace.files.atomic_replace import temporary_name
-from runners.workspace.files.paths import is_policy_file, shown
-from runners.workspace.files.sandbox import Sandbox, text_of
+from runners.workspace.files.atomic_replace import new_temporary_name
+from runners.workspace.files.paths import display_path, is_policy_file
+from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.workspace import Workspace
 from runners.workspace.writing import previews, snapshots
 from runners.workspace.writing.crash_recovery import (
-    UnderWay,
-    digest_of,
-    finish,
-    finish_noted,
-    sweep,
+    PendingWrite,
+    content_digest,
+    finish_or_undo,
+    recover_pending,
+    sweep_state,
 )
-from runners.workspace.writing.deleted_files import note_root
-from runners.workspace.writing.file_lock import HeldLock, hold_lock
+from runners.workspace.writing.deleted_files import record_root
+from runners.workspace.writing.file_lock import FileLock, hold_lock
+from runners.workspace.writing.idempotency_keys import KeyedWrite
 from runners.workspace.writing.line_diff import Hunk, diff_lines
-from runners.workspace.writing.previews import Write
-from runners.workspace.writing.write_keys import KeyedWrite
+from runners.workspace.writing.previews import WriteRequest
 
-WAIT_S = 10.0  # for another writer of the same file
+LOCK_WAIT_S = 10.0  # for another writer of the same file
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +52,21 @@ class Preview:
 
     hunks: list[Hunk]
     _workspace: Workspace
-    _write: Write
+    _write: WriteRequest
     _was: bytes | None
 
-    def remember(self) -> None:
+    def record(self) -> None:
         """Let this write be made in the next 15 minutes: it was shown, or is about to be.
 
         Raises:
             DiskFailed: It cannot be remembered.
         """
         with _telling(self._write.path):
-            previews.remember_preview(self._workspace.state, self._write, self._was)
+            previews.record_preview(self._workspace.state, self._write, self._was)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """A write that was done, now or before under the same key."""
 
     snapshot_id: str
@@ -81,12 +81,12 @@ def preview_text(
     Raises:
         WorkspaceFailed: As `write_text`, but for the conflicts.
     """
-    preview = look_ahead(workspace, path, content, mode=mode)
-    preview.remember()
+    preview = compute_preview(workspace, path, content, mode=mode)
+    preview.record()
     return preview.hunks
 
 
-def look_ahead(
+def compute_preview(
     workspace: Workspace, path: str, content: str, *, mode: str = "overwrite"
 ) -> Preview:
     """Return what a write would change; whoever shows it then says so (`Preview.remember`).
@@ -99,8 +99,8 @@ def look_ahead(
         name = _judged(sandbox, path)
         was = _content_of(sandbox, name, workspace.policy.max_read_bytes)
     becomes = _becoming(workspace, path, mode, was, data)
-    hunks = diff_lines(text_of(was or b"", path), becomes.decode())
-    return Preview(hunks, workspace, Write(workspace.principal_id, name, mode, data), was)
+    hunks = diff_lines(decode_text(was or b"", path), becomes.decode())
+    return Preview(hunks, workspace, WriteRequest(workspace.principal_id, name, mode, data), was)
 
 
 def write_text(
@@ -109,10 +109,10 @@ def write_text(
     content: str,
     *,
     mode: str = "overwrite",
-    need_preview: bool = False,
+    require_preview: bool = False,
     idempotency_key: str | None = None,
-    wait_s: float = WAIT_S,
-) -> Written:
+    wait_s: float = LOCK_WAIT_S,
+) -> WriteResult:
     """Write a file; what it was is kept as a snapshot. Durable when it returns.
 
     Twice under one idempotency key, by one principal, is once.
@@ -129,17 +129,17 @@ def write_text(
     state, data = workspace.state, _encoded(content, path)
     with _opened(workspace, path) as sandbox:
         name = _judged(sandbox, path)
-        write = Write(workspace.principal_id, name, mode, data)
+        write = WriteRequest(workspace.principal_id, name, mode, data)
         keyed = None if idempotency_key is None else KeyedWrite(state, write, idempotency_key)
         with _telling(path), _alone(workspace, name, wait_s) as lock:
-            if keyed is not None and (before := keyed.done_before()) is not None:
-                return Written(before, len(data))
+            if keyed is not None and (before := keyed.find_done()) is not None:
+                return WriteResult(before, len(data))
             was = _content_of(sandbox, name, workspace.policy.max_read_bytes)
             becomes = _becoming(workspace, path, mode, was, data)
-            if need_preview:
-                previews.need_preview(state, write, was)
+            if require_preview:
+                previews.require_preview(state, write, was)
             change = _Change(workspace, sandbox, lock, name, was, becomes)
-            return Written(change.carry_out(keyed), len(data))
+            return WriteResult(change.carry_out(keyed), len(data))
 
 
 def change_text(
@@ -147,16 +147,16 @@ def change_text(
     path: str,
     change: Callable[[str], str | None],
     *,
-    wait_s: float = WAIT_S,
+    wait_s: float = LOCK_WAIT_S,
     missing: str | None = None,
-) -> Written | None:
+) -> WriteResult | None:
     """Write what `change` makes of a file's text, while nobody else writes it; None: nothing.
 
     Args:
         missing: what a file that is not there becomes.
 
     Raises:
-        NotThere: There is no such file, and no `missing`.
+        PathNotFound: There is no such file, and no `missing`.
         WorkspaceFailed: What `change` raises, and as `write_text`.
     """
     limit = workspace.policy.max_read_bytes
@@ -165,8 +165,8 @@ def change_text(
         with _telling(path), _alone(workspace, name, wait_s) as lock:
             try:
                 was = sandbox.read(name, limit=limit)
-                made = change(text_of(was, path))
-            except NotThere:
+                made = change(decode_text(was, path))
+            except PathNotFound:
                 if missing is None:
                     raise
                 was, made = None, missing
@@ -175,7 +175,7 @@ def change_text(
             becomes = _encoded(made, path)
             _need_room(path, len(becomes), limit)
             done = _Change(workspace, sandbox, lock, name, was, becomes).carry_out(None)
-    return Written(done, len(becomes))
+    return WriteResult(done, len(becomes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class _Change:
 
     workspace: Workspace
     sandbox: Sandbox
-    lock: HeldLock
+    lock: FileLock
     name: str
     was: bytes | None
     becomes: bytes
@@ -195,29 +195,31 @@ class _Change:
         snapshot = snapshots.draft_snapshot(
             state, path=self.name, content=self.was, idempotency_key=keyed.key if keyed else None
         )
-        under_way = UnderWay(
+        under_way = PendingWrite(
             root=str(self.workspace.root),
             path=self.name,
-            was=digest_of(self.was),
-            becomes=digest_of(self.becomes),
+            was=content_digest(self.was),
+            becomes=content_digest(self.becomes),
             size_limit=policy.max_read_bytes,
             snapshot_id=snapshot.id,
             key_file=keyed.file.name if keyed else "",
-            beside=temporary_name(),
+            beside=new_temporary_name(),
         )
         try:
-            self.lock.tell(under_way.as_note())
+            self.lock.write_note(under_way.as_note())
             # All of ours is on the disk before the file is touched: the rename is the one moment.
-            snapshots.keep_snapshot(state, snapshot, self.was or b"")
+            snapshots.store_snapshot(state, snapshot, self.was or b"")
             if keyed is not None:
-                keyed.remember(snapshot.id)
-            self.sandbox.replace(self.name, self.becomes, expect=self.was, beside=under_way.beside)
+                keyed.record(snapshot.id)
+            self.sandbox.replace(
+                self.name, self.becomes, expect=self.was, temporary_name=under_way.beside
+            )
         except BaseException:
-            finish(state, under_way, is_ours=True)
+            finish_or_undo(state, under_way, is_ours=True)
             raise
         finally:
-            self.lock.clear()
-        note_root(state, self.workspace.root)
+            self.lock.clear_note()
+        record_root(state, self.workspace.root)
         # The newest stays whatever is said: the answer's snapshotId is to name something.
         snapshots.prune_snapshots(state, self.name, keep=max(1, policy.snapshot_retention))
         return snapshot.id
@@ -226,15 +228,15 @@ class _Change:
 @contextlib.contextmanager
 def _opened(workspace: Workspace, path: str) -> Iterator[Sandbox]:
     with _telling(path):
-        sweep(workspace.state)
+        sweep_state(workspace.state)
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         yield sandbox
 
 
 @contextlib.contextmanager
-def _alone(workspace: Workspace, name: str, wait_s: float) -> Iterator[HeldLock]:
+def _alone(workspace: Workspace, name: str, wait_s: float) -> Iterator[FileLock]:
     with hold_lock(workspace.state, name, wait_s=wait_s) as lock:
-        finish_noted(workspace.state, lock)
+        recover_pending(workspace.state, lock)
         yield lock
 
 
@@ -245,30 +247,32 @@ def _telling(path: str) -> Iterator[None]:
         yield
     except OSError as exc:
         raise DiskFailed(
-            f"{shown(path)} is not written: {exc.strerror or 'the disk refuses'}.",
-            details={"path": shown(path)},
+            f"{display_path(path)} is not written: {exc.strerror or 'the disk refuses'}.",
+            details={"path": display_path(path)},
         ) from None
 
 
 def _judged(sandbox: Sandbox, path: str) -> str:
     """Return the one form of a path that may be written, or say why it may not."""
-    name, about = sandbox.name_of(path), {"path": shown(path)}
+    name, about = sandbox.normalize_path(path), {"path": display_path(path)}
     if name == "." or path.endswith(("/", "/.")):
-        raise BadArguments(f"{shown(path)} names a folder, not a file.", details=about)
+        raise BadArguments(f"{display_path(path)} names a folder, not a file.", details=about)
     if is_policy_file(tuple(name.split("/"))):
         raise PathDenied(f"No tool writes {name}.", details=about)
     above = name
     while above:
         try:
             told = sandbox.stat(above)
-        except NotThere:
+        except PathNotFound:
             above = above.rpartition("/")[0]
             continue
         if S_ISDIR(told.st_mode) == (above == name):
             kind = "folder, not a file" if above == name else "file, not a folder"
-            raise BadArguments(f"{shown(above)} is a {kind}.", details=about)
+            raise BadArguments(f"{display_path(above)} is a {kind}.", details=about)
         if above == name and told.st_nlink > 1:
-            raise PathDenied(f"{shown(path)} has a second name (a hard link).", details=about)
+            raise PathDenied(
+                f"{display_path(path)} has a second name (a hard link).", details=about
+            )
         break
     return name
 
@@ -276,12 +280,12 @@ def _judged(sandbox: Sandbox, path: str) -> str:
 def _content_of(sandbox: Sandbox, name: str, limit: int) -> bytes | None:
     try:
         return sandbox.read(name, limit=limit)
-    except NotThere:
+    except PathNotFound:
         return None
 
 
 def _becoming(workspace: Workspace, path: str, mode: str, was: bytes | None, data: bytes) -> bytes:
-    text_of(was or b"", path)
+    decode_text(was or b"", path)
     becomes = (was or b"") + data if mode == "append" else data
     _need_room(path, len(becomes), workspace.policy.max_read_bytes)
     return becomes
@@ -290,13 +294,13 @@ def _becoming(workspace: Workspace, path: str, mode: str, was: bytes | None, dat
 def _need_room(path: str, size: int, limit: int) -> None:
     if size > limit:
         raise TooLarge(
-            f"{shown(path)} would have more than {limit} bytes.",
-            details={"path": shown(path), "bytes": size, "limit": limit},
+            f"{display_path(path)} would have more than {limit} bytes.",
+            details={"path": display_path(path), "bytes": size, "limit": limit},
         )
 
 
 def _encoded(content: str, path: str) -> bytes:
-    about = {"path": shown(path)}
+    about = {"path": display_path(path)}
     try:
         data = content.encode()
     except UnicodeEncodeError:

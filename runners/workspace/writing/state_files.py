@@ -12,7 +12,7 @@ from pathlib import Path
 DRAFT = ".draft-"  # what a file is called until it is whole
 
 
-def keep_file(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Put a file there durably, over what may be there; its folder is made.
 
     Raises:
@@ -29,10 +29,10 @@ def keep_file(path: Path, data: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    fsync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
     """Have the names in a folder outlive a power failure."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -41,7 +41,7 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def is_due(marker: Path, every_s: float) -> bool:
+def mark_if_due(marker: Path, every_s: float) -> bool:
     """Tell whether something was last due longer ago than this, and note that it is done now.
 
     Raises:
@@ -55,7 +55,7 @@ def is_due(marker: Path, every_s: float) -> bool:
     return True
 
 
-def names_in(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     """Return the names in a folder, none where there is no such folder."""
     try:
         return os.listdir(folder)  # noqa: PTH208  (names; a path object each would cost)
@@ -63,10 +63,10 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
-def older_than(folder: Path, seconds: float) -> Iterator[Path]:
+def files_older_than(folder: Path, seconds: float) -> Iterator[Path]:
     """Yield the files of a folder that nobody wrote for so long."""
     limit = time.time() - seconds
-    for name in names_in(folder):
+    for name in list_names(folder):
         with contextlib.suppress(FileNotFoundError):
             if (folder / name).stat().st_mtime < limit:
                 yield folder / name

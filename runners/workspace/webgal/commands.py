@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from runners.workspace.webgal.diagnostic import Diagnostic, Said, shown
+from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
 from runners.workspace.webgal.grammar import COMMANDS, NEWER_COMMANDS, Statement
-from runners.workspace.webgal.nearest import LONGEST, closest, fold_all
+from runners.workspace.webgal.nearest import MAX_COMPARED_LENGTH, closest, fold_all
 from runners.workspace.webgal.project import Project
 
 _WORD = re.compile(r"[a-z][A-Za-z0-9_]*")
@@ -22,7 +22,7 @@ _WORD_AND_WIDE_COLON = re.compile(rf"({'|'.join(COMMANDS)})：")
 LONG = 8  # letters; a word as long is hardly a name that happens to be close to a command
 
 
-def check_words(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
+def check_commands(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
     """Yield what is wrong with commands' names."""
     uses = Counter(one.word for one in statements if one.head is not None)
     for one in statements:
@@ -41,7 +41,7 @@ def _of_wide_colon(one: Statement) -> Diagnostic | None:
     if wide is None:
         return None
     said = {"word": wide[1]}
-    return _syntax(one, Said("wide_colon", said), Said("colon", said))
+    return _syntax(one, DiagnosticText("wide_colon", said), DiagnosticText("colon", said))
 
 
 def _of_text(one: Statement) -> Diagnostic | None:
@@ -51,7 +51,7 @@ def _of_text(one: Statement) -> Diagnostic | None:
     near, needed = nearest_command(one.content)
     if not _is_meant(one.content, needed):
         return None
-    return _unknown(one, Said("meant", {"near": near}))
+    return _unknown(one, DiagnosticText("meant", {"near": near}))
 
 
 def _of_head(one: Statement, uses: Counter[str], project: Project) -> Diagnostic | None:
@@ -60,15 +60,15 @@ def _of_head(one: Statement, uses: Counter[str], project: Project) -> Diagnostic
         return None
     if word in COMMANDS:
         said = {"word": word}
-        return _syntax(one, Said("blank", said), Said("no_blank", said))
+        return _syntax(one, DiagnosticText("blank", said), DiagnosticText("no_blank", said))
     if not _WORD.fullmatch(word):
         return _of_capital(one)
     near, needed = nearest_command(word)
     if _is_meant(word, needed):
-        return _unknown(one, Said("meant", {"near": near}))
-    if uses[word] + project.uses_elsewhere(word) > 1:
+        return _unknown(one, DiagnosticText("meant", {"near": near}))
+    if uses[word] + project.count_uses_in_other_scenes(word) > 1:
         return None
-    return _unknown(one, Said("nearest", {"word": shown(word), "near": near}))
+    return _unknown(one, DiagnosticText("nearest", {"word": truncated(word), "near": near}))
 
 
 def _of_capital(one: Statement) -> Diagnostic | None:
@@ -78,8 +78,8 @@ def _of_capital(one: Statement) -> Diagnostic | None:
     near, needed = nearest_command(one.word)
     if needed or not _MIXED.fullmatch(near):
         return None
-    said = Said("speaker", {"word": one.word})
-    return Diagnostic(one.line, "style", said, Said("meant", {"near": near}))
+    said = DiagnosticText("speaker", {"word": one.word})
+    return Diagnostic(one.line, "style", said, DiagnosticText("meant", {"near": near}))
 
 
 def _is_meant(word: str, needed: int) -> bool:
@@ -95,7 +95,7 @@ def _is_meant(word: str, needed: int) -> bool:
 
 def nearest_command(word: str) -> tuple[str, int]:
     """Return the command with the fewest edits to a word, and how many."""
-    return _nearest(word[:LONGEST])
+    return _nearest(word[:MAX_COMPARED_LENGTH])
 
 
 @lru_cache(maxsize=1024)
@@ -103,9 +103,9 @@ def _nearest(word: str) -> tuple[str, int]:
     return closest(word, _NAMES) or ("say", len(word))
 
 
-def _unknown(one: Statement, hint: Said) -> Diagnostic:
-    return _syntax(one, Said("unknown", {"word": shown(one.word)}), hint)
+def _unknown(one: Statement, hint: DiagnosticText) -> Diagnostic:
+    return _syntax(one, DiagnosticText("unknown", {"word": truncated(one.word)}), hint)
 
 
-def _syntax(one: Statement, message: Said, hint: Said) -> Diagnostic:
+def _syntax(one: Statement, message: DiagnosticText, hint: DiagnosticText) -> Diagnostic:
     return Diagnostic(one.line, "syntax", message, hint)

@@ -12,13 +12,13 @@ _PNG_MARK = struct.pack(">I", len(_TEXT) - 4) + _TEXT + struct.pack(">I", zlib.c
 _JPEG_MARK = b"\xff\xfe" + struct.pack(">H", len(_WORDS) + 2) + _WORDS
 
 
-def marked(data: bytes) -> bytes:
+def add_mark(data: bytes) -> bytes:
     """Return a PNG or JPEG with the mark in it; it shows the same."""
     at, mark = _place(data)
     return data[:at] + mark + data[at:]
 
 
-def is_marked(data: bytes) -> bool:
+def has_mark(data: bytes) -> bool:
     """Tell whether a file is a picture of ours."""
     at, mark = _place(data)
     return data[at : at + len(mark)] == mark

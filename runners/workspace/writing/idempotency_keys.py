@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.workspace.errors import WriteConflict
-from runners.workspace.writing.atomic_files import keep_file, older_than
-from runners.workspace.writing.previews import Write
+from runners.workspace.writing.previews import WriteRequest
+from runners.workspace.writing.state_files import files_older_than, write_atomically
 
-LIFE_S = 24 * 3600
+LIFETIME_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class KeyedWrite:
     """A write under a key: the caller's own, of this one file."""
 
     state: Path
-    write: Write
+    write: WriteRequest
     key: str
 
     @property
@@ -29,14 +29,14 @@ class KeyedWrite:
         told = json.dumps([self.write.principal_id, self.write.path, self.key])
         return self.state / "keys" / f"{hashlib.sha256(told.encode()).hexdigest()[:40]}.json"
 
-    def done_before(self) -> str | None:
+    def find_done(self) -> str | None:
         """Return the snapshot's id of the same write done before, or None where none was.
 
         Raises:
             WriteConflict: The key was used for another content of this file.
         """
         try:
-            if time.time() - self.file.stat().st_mtime > LIFE_S:
+            if time.time() - self.file.stat().st_mtime > LIFETIME_S:
                 return None
             kept = json.loads(self.file.read_bytes())
             digest, snapshot_id = kept["write"], str(kept["snapshotId"])
@@ -49,17 +49,17 @@ class KeyedWrite:
             )
         return snapshot_id
 
-    def remember(self, snapshot_id: str) -> None:
+    def record(self, snapshot_id: str) -> None:
         """Remember that the write is done.
 
         Raises:
             OSError: The disk is full or refuses.
         """
         told = {"write": self.write.digest(), "snapshotId": snapshot_id}
-        keep_file(self.file, json.dumps(told).encode())
+        write_atomically(self.file, json.dumps(told).encode())
 
 
-def forget_keys(state: Path) -> None:
+def delete_expired_keys(state: Path) -> None:
     """Let keys end whose time is over."""
-    for path in older_than(state / "keys", LIFE_S):
+    for path in files_older_than(state / "keys", LIFETIME_S):
         path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def unbroken(work: Coroutine[Any, Any, T]) -> T:
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
     """Return what work on a thread returns, also where this task is interrupted meanwhile.
 
     A thread cannot be interrupted: its end is awaited, and what was done is told as done. The
