@@ -14,6 +14,7 @@ from artifacts.models import RESULT, Artifact
 from artifacts.storage.blobs import open_blob
 from decisions.errors import ArtifactExpired, ArtifactNotFound, InvalidInput
 from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
 
 CHUNK_MAX = 262_144  # bytes (S0 §4.5 artifactMaxChunkSize)
 _TEXT_TYPES = frozenset(
@@ -35,7 +36,7 @@ def get_artifact(*, principal: Principal, artifact_id: str) -> Artifact:
     if is_expired(row):
         raise ArtifactExpired(
             f"The artifact {artifact_id} expired.",
-            details={"runId": row.run_id, "expiredAt": _ms(row.expires_at)},
+            details={"runId": row.run_id, "expiredAt": to_ms(row.expires_at)},
         )
     return row
 
@@ -191,11 +192,7 @@ def describe(row: Artifact) -> dict[str, Any]:
         "mimeType": row.mime_type,
         "sizeBytes": row.size_bytes,
         "sha256": row.sha256,
-        "createdAt": _ms(row.created_at),
-        "expiresAt": _ms(row.expires_at),
+        "createdAt": to_ms(row.created_at),
+        "expiresAt": to_ms(row.expires_at),
         "expired": is_expired(row),
     }
-
-
-def _ms(at: Any) -> int | None:
-    return None if at is None else int(at.timestamp() * 1000)

@@ -23,6 +23,7 @@ from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
 from decisions.infra.threads import in_long_thread, in_thread, to_its_end
 from decisions.models import Confirmation
@@ -95,7 +96,7 @@ def start_upload(
         "method": "PUT",
         "url": url,
         "headers": headers,
-        "expiresAt": int(upload.expires_at.timestamp() * 1000),
+        "expiresAt": to_ms(upload.expires_at),
     }
 
 

@@ -13,6 +13,7 @@ from decisions.audit.bundle import Record, bundle_lines
 from decisions.audit.chain import head_of_chain
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput
+from decisions.infra.clock import to_ms
 from decisions.models import AuditEntry, AuditSeal, Decision, UserObject
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _moment(ms: int | None) -> datetime | None:
 
 
 def _item(entry: AuditEntry) -> dict[str, Any]:
-    return {**_told(entry), "createdAt": int(entry.created_at.timestamp() * 1000)}
+    return {**_told(entry), "createdAt": to_ms(entry.created_at)}
 
 
 def _told(entry: AuditEntry) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from decisions.authorization import confirmations
 from decisions.authorization.policy import Verdict, judge
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
 from decisions.security.keys import macs
 from decisions.security.logs import redacted
@@ -241,7 +242,7 @@ def _required(use: ToolUse, confirmation: Confirmation) -> ConfirmationRequired:
         f"A person has to confirm {use.tool[:128]} first (decision {confirmation.decision_id}).",
         details={
             "decisionId": confirmation.decision_id,
-            "expiresAt": milliseconds(confirmation.expires_at),
+            "expiresAt": to_ms(confirmation.expires_at),
             "rule": confirmation.decision.rule,
         },
     )
@@ -308,11 +309,6 @@ def shown_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
 def _cut(value: Any) -> Any:
     text = json.dumps(value, ensure_ascii=False)
     return value if len(text) <= 300 else text[:300] + "…"
-
-
-def milliseconds(at: datetime) -> int:
-    """Return a time as S0 writes times."""
-    return int(at.timestamp() * 1000)
 
 
 def _digests(*parts: Any) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import time
+
+from decisions.infra.clock import now_ms
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 
@@ -13,6 +14,6 @@ def new_id(prefix: str) -> str:
 
     Ids made in one millisecond sort at random; between processes the order is that of their clocks.
     """
-    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    number = now_ms() << 80 | secrets.randbits(80)
     digits = [_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5)]
     return prefix + "".join(digits)

@@ -9,6 +9,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
+from decisions.infra.clock import now_ms
 from decisions.security.logs import redact
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -30,7 +31,7 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
 
 def until(milliseconds: int) -> str:
     """Return how long there is until a moment in milliseconds since 1970: `29 min 40 s left`."""
-    left = milliseconds - datetime.now(UTC).timestamp() * 1000
+    left = milliseconds - now_ms()
     return f"{duration(left)} left" if left > 0 else "its time is up"
 
 

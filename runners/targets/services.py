@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +11,7 @@ from django.db import transaction
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Forbidden, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import probe_target as ask_runner
 from runners.targets.targets import Caller, TargetSays, change_target, make_target, visible_targets
@@ -124,10 +124,10 @@ def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
         "enabled": row.enabled,
         "config": {} if hides_root else row.config,
         "version": row.version,
-        "createdAt": _ms(row.created_at),
-        "updatedAt": _ms(row.updated_at),
-        "lastSeenAt": _ms(row.last_seen_at),
-        "probedAt": _ms(row.probed_at),
+        "createdAt": to_ms(row.created_at),
+        "updatedAt": to_ms(row.updated_at),
+        "lastSeenAt": to_ms(row.last_seen_at),
+        "probedAt": to_ms(row.probed_at),
         "probeError": row.probe_error,
         "tools": [offer["name"] for offer in row.catalogue],
         "toolsError": row.catalogue_error,
@@ -176,7 +176,3 @@ def _own(principal: Principal, target_id: str) -> ExecutionTarget:
             details={"targetId": row.id},
         )
     return row
-
-
-def _ms(at: datetime | None) -> int | None:
-    return None if at is None else int(at.timestamp() * 1000)

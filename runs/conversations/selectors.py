@@ -7,12 +7,13 @@ from typing import Any
 from django.db.models import QuerySet
 
 from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
 from decisions.validation.storable import storable_text
 from runs.conversations.errors import TaskNotFound
-from runs.conversations.message_queue import is_under_way, unfinished_runs
+from runs.conversations.message_queue import is_current, unfinished_runs
 from runs.events.types import EventType
 from runs.models import Run, RunStatus, Task, TaskEvent, TaskMessage, TaskStatus
-from runs.queries.runs import event_object, first_ones, to_ms
+from runs.queries.runs import event_object, take_within_bytes
 
 MESSAGES_SHOWN = 100
 
@@ -85,7 +86,7 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
     shown |= {name: value for name, value in extras.items() if value}
     if task.taken_over_at is not None:
         shown["takenOverAt"] = to_ms(task.taken_over_at)
-        if (holder := holder_of(task)) is not None:
+        if (holder := takeover_principal(task)) is not None:
             shown["takenOverBy"] = holder
     if messages is not None:
         shown |= _what_goes_on(task) | _what_went_wrong(task)
@@ -94,7 +95,7 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
     return shown
 
 
-def holder_of(task: Task) -> str | None:
+def takeover_principal(task: Task) -> str | None:
     """Return the principal that has the task's page, as far as its log says; None where nobody
     has.
     """
@@ -111,7 +112,7 @@ def _what_goes_on(task: Task) -> dict[str, Any]:
     """Return the run whose turn it is, what it waits for, and how many wait behind it."""
     known = unfinished_runs(task.id).only("id", "status", "ready", "waiting_for")
     runs = list(known.order_by("created_at", "id"))
-    under_way = next((run for run in runs if is_under_way(run)), None)
+    under_way = next((run for run in runs if is_current(run)), None)
     shown: dict[str, Any] = {"queued": len(runs) - (under_way is not None)}
     if under_way is not None:
         shown["runId"] = under_way.id
@@ -160,7 +161,7 @@ def list_task_events(
     principal.require("tasks:read")
     task = visible_task(principal, run_id)
     rows = TaskEvent.objects.filter(task_id=task.id, seq__gt=after).order_by("seq")[:limit]
-    events = first_ones((event_object(row) for row in rows), max_bytes)
+    events = take_within_bytes((event_object(row) for row in rows), max_bytes)
     last = events[-1]["seq"] if events else after
     page = {"events": events, "lastSeq": last, "terminal": False}
     return page, max(task.last_seq, last if events else 0)

@@ -10,17 +10,17 @@ from typing import Any
 
 from decisions.errors import NotAuthenticated
 from decisions.identity.principals import Principal, still_may
+from decisions.infra.clock import to_ms
 from decisions.security.keys import mac, macs
 from runs.conversations.selectors import visible_task
 from runs.models import TaskTicket
-from runs.queries.runs import to_ms
 
 LIFETIME = timedelta(seconds=60)
 _PREFIX = "tkt_"
 _PURPOSE = "task ticket"
 
 
-def make_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
+def create_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
     """Return {ticket, taskId, expiresAt} for a task; the ticket cannot be shown again. Commits.
 
     Raises:
@@ -39,7 +39,7 @@ def make_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
     return {"ticket": secret, "taskId": task.id, "expiresAt": to_ms(until)}
 
 
-def use_ticket(secret: str, *, task_id: str) -> Principal:
+def redeem_ticket(secret: str, *, task_id: str) -> Principal:
     """Use a ticket up and return whose it is. Commits.
 
     Raises:

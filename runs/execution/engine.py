@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from decisions.errors import SessionNotFound
+from decisions.infra.clock import now_ms
 from decisions.security.logs import hiding
 from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
@@ -41,7 +42,6 @@ from runs.journal.outcome import (
     ending_of,
     fail_with_internal_error,
     failed,
-    now_ms,
     timed_out,
     timeout_error,
 )
@@ -160,7 +160,7 @@ class Execution:
         still to be launched.
         """
         starting = self._choose()
-        early = [row for row in starting if self.template.begins_early(row.input)]
+        early = [row for row in starting if self.template.starts_before_commit(row.input)]
         for row in early:
             self._launch(row)
         is_over = not starting and not self.running  # then the end is written with it
@@ -189,7 +189,7 @@ class Execution:
         if self.asking or (broken and self.template.stops_at_failed_step):
             return []
         if self.template.shares_page and self.todo and not self.running:
-            reason = self.template.leaves_out(self.inputs, self._before(len(self.steps)))
+            reason = self.template.skip_reason(self.inputs, self._before(len(self.steps)))
             if reason:
                 self.unwritten += [step_records.skipped(self.steps[n], reason) for n in self.todo]
                 self.todo.clear()
@@ -241,7 +241,7 @@ class Execution:
 
     def _pause(self) -> None:
         """Leave the run waiting for a person; its page is kept before anybody can go on with it."""
-        keeps_page = self.running.park(self.lease.epoch + 1)
+        keeps_page = self.running.hold_page(self.lease.epoch + 1)
         left, spent = self.unwritten, self.resources.spends_secrets(self.unwritten)
         pause(
             self.lease,

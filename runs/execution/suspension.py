@@ -17,6 +17,7 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent
 from decisions.authorization import authorize
+from decisions.infra.clock import to_ms
 from runs.events.types import EventType
 from runs.failpoints import hit
 from runs.journal import writer
@@ -25,7 +26,7 @@ from runs.lifecycle.changes import NewEvent, Plus, StepChange
 from runs.lifecycle.transition import apply
 from runs.models import ANSWER, Run
 from runs.queue.leases import Lease, LeaseLost
-from runs.submission.resume import TAKEOVER, go_on_if_given_back
+from runs.submission.resume import TAKEOVER, resume_if_takeover_ended
 
 
 def pause(
@@ -75,7 +76,7 @@ def pause(
         if apply(waiting) is None:
             raise LeaseLost(lease.run.id)
         if isinstance(asked, TakenOver):
-            go_on_if_given_back(lease.run.id)
+            resume_if_takeover_ended(lease.run.id)
     hit("after_waiting")
 
 
@@ -99,7 +100,7 @@ def _waiting_for(run: Run, asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
         told: dict[str, Any] = {"type": "answer", "question": asked.question[:2000]}
         if asked.suggestions:
             told["suggestions"] = list(asked.suggestions)
-        return {**told, "expiresAt": authorize.milliseconds(until)}
+        return {**told, "expiresAt": to_ms(until)}
     if isinstance(asked, TakenOver):
         return {
             "type": TAKEOVER,
@@ -113,5 +114,5 @@ def _waiting_for(run: Run, asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
         "type": "confirmation",
         "decisionId": confirmation.decision_id,
         "question": f"May {asked.use.tool} be called ({run.template_id}, {step})?",
-        "expiresAt": authorize.milliseconds(confirmation.expires_at),
+        "expiresAt": to_ms(confirmation.expires_at),
     }

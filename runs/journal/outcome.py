@@ -5,7 +5,6 @@ explained.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from django.db import DataError, IntegrityError
 
 from artifacts.models import RESULT
 from artifacts.services import StoredBlob, store_blob
+from decisions.infra.clock import now_ms
 from decisions.infra.ids import new_id
 from decisions.next_actions import NextAction, next_action
 from decisions.validation.storable import storable, storable_text
@@ -36,11 +36,6 @@ RECOVERIES = {
     "EXECUTION_ERROR": "Check the script's or step's preconditions; do with less if necessary.",
     "STEP_EXECUTION_FAILED": "Retry or mend the failed step alone.",
 }
-
-
-def now_ms() -> int:
-    """Return Unix milliseconds, the unit of every time on S0 objects."""
-    return time.time_ns() // 1_000_000
 
 
 def error_object(

@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 
 from artifacts.selectors import CHUNK_MAX, artifact_ids_of
 from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
 from decisions.next_actions import NextAction, next_action, next_actions_after
 from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import count_free_slots
@@ -80,7 +81,7 @@ def list_runs(
         rows = rows.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=over))
     page = _page(rows, offset, min(limit, total - offset), total)
     named = artifact_ids_of(run.id for run in page)
-    shown = first_ones((_listed(run, named.get(run.id, [])) for run in page), max_bytes)
+    shown = take_within_bytes((_listed(run, named.get(run.id, [])) for run in page), max_bytes)
     more = bool(shown) and offset + len(shown) < total
     return {
         "runs": shown,
@@ -90,7 +91,7 @@ def list_runs(
     }
 
 
-def first_ones(items: Iterable[Item], max_bytes: int | None) -> list[Item]:
+def take_within_bytes(items: Iterable[Item], max_bytes: int | None) -> list[Item]:
     """Return the first items, as many as have at most `max_bytes` together, but at least one."""
     if max_bytes is None:
         return list(items)
@@ -183,11 +184,6 @@ def _next_actions(run: Run) -> Sequence[NextAction]:
     return next_actions_after((run.error or {}).get("errorCode", "")) or [look]
 
 
-def to_ms(at: datetime) -> int:
-    """Return Unix milliseconds."""
-    return int(at.timestamp() * 1000)
-
-
 def list_events(
     *,
     principal: Principal,
@@ -226,7 +222,7 @@ def list_events_and_seq(
     principal.require("runs:read")
     run = visible_run(principal, run_id)
     rows = RunEvent.objects.filter(run_id=run.id, seq__gt=after).order_by("seq")[:limit]
-    events = first_ones((event_object(row) for row in rows), max_bytes)
+    events = take_within_bytes((event_object(row) for row in rows), max_bytes)
     last = events[-1]["seq"] if events else after
     page = {
         "events": events,

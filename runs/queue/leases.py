@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit.record import AuditEvent
 from decisions.infra import prepared_statements
+from decisions.infra.clock import now_ms
 from runners.browser_sessions import detach_sessions
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED, WORKER_LOST
@@ -187,7 +188,7 @@ def _give_up(run: Run, worker_id: str, data: dict[str, Any]) -> None:
         "details": {"causeCode": WORKER_LOST, "workerId": worker_id},
         "retryable": True,
         "recovery": "Check the script's or step's preconditions, then submit the run again.",
-        "at": int(datetime.now(UTC).timestamp() * 1000),
+        "at": now_ms(),
     }
     values = {"error": error, "times_lost": Plus(1), "result_summary": error["message"]}
     told = data | {"errorCode": error["errorCode"], "message": error["message"]}

@@ -12,6 +12,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
 from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
 from runners.browser_sessions import NAME_MAX, find_session, new_session
 from runners.models import BrowserSession
@@ -237,17 +238,13 @@ def _shown(row: BrowserSession, user: str | None, is_live: bool) -> dict[str, An
         "live": is_live,
         "usedByRunId": user,
         "cookies": row.cookies,
-        "loggedInUntil": _ms(row.logged_in_until),
-        "createdAt": _ms(row.created_at),
-        "usedAt": _ms(row.used_at),
-        "savedAt": _ms(row.saved_at),
-        "expiresAt": _ms(until),
+        "loggedInUntil": to_ms(row.logged_in_until),
+        "createdAt": to_ms(row.created_at),
+        "usedAt": to_ms(row.used_at),
+        "savedAt": to_ms(row.saved_at),
+        "expiresAt": to_ms(until),
         "trustLevel": row.trust,
     }
-
-
-def _ms(at: datetime | None) -> int | None:
-    return None if at is None else int(at.timestamp() * 1000)
 
 
 def _deed(action: str, actor: str, row: BrowserSession, told: dict[str, Any]) -> AuditEvent:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from decisions.authorization.confirmations import expire_due
+from decisions.infra.clock import now_ms
 from decisions.models import Confirmation, ConfirmationStatus
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.transition import apply
@@ -19,7 +19,7 @@ TAKEOVER = "takeover"  # what a run waits for whose page a person has
 AT_ONCE = 500  # decisions that one statement asks about
 
 
-def go_on(confirmation: Confirmation, **_signal: Any) -> bool:
+def resume_after_decision(confirmation: Confirmation, **_signal: Any) -> bool:
     """Let the run of a settled question go on, in the transaction that settles it; its step hears
     what was said (receiver of `decision_resolved`).
     """
@@ -54,7 +54,7 @@ def waiting_runs() -> QuerySet[Run]:
     )
 
 
-def look_after_waiting() -> int:
+def resume_settled_runs() -> int:
     """End questions that nobody answered in time, and let runs go on whose question was settled
     without their hearing it; return how many of these. Commits; any number at once is safe.
     """
@@ -67,7 +67,7 @@ def look_after_waiting() -> int:
         )
         for confirmation in settled.exclude(status=ConfirmationStatus.WAITING):
             with transaction.atomic():
-                woken += go_on(confirmation)
+                woken += resume_after_decision(confirmation)
     return woken + _let_unanswered_go_on()
 
 
@@ -79,7 +79,7 @@ def _let_unanswered_go_on() -> int:
         ready=False,
         lease_owner__isnull=True,
         waiting_for__type="answer",
-        waiting_for__expiresAt__lte=int(time.time() * 1000),
+        waiting_for__expiresAt__lte=now_ms(),
     )
     return sum(_unanswered(run) for run in rows)
 
@@ -98,7 +98,7 @@ def _unanswered(run: Run) -> bool:
     return True
 
 
-def give_back(run: Run) -> bool:
+def resume_after_takeover(run: Run) -> bool:
     """Let a run go on that waited while a person had its page, in the caller's transaction; tell
     whether it waited for that.
     """
@@ -117,11 +117,11 @@ def give_back(run: Run) -> bool:
     return True
 
 
-def go_on_if_given_back(run_id: str) -> None:
+def resume_if_takeover_ended(run_id: str) -> None:
     """Let a run go on whose page was given back before it had come to wait, in the transaction in
     which it comes to.
     """
     run = Run.objects.get(id=run_id)
     tasks = Task.objects.select_for_update().filter(id=run.task_id)
     if not any(task.status == TaskStatus.TAKEOVER for task in tasks):
-        give_back(run)
+        resume_after_takeover(run)

@@ -7,15 +7,15 @@ from typing import Any
 
 import orjson
 
-from decisions.authorization.authorize import milliseconds
 from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, Delivery
 from runs.models import Webhook, WebhookDelivery, delivery_id
 
 WAITING = "confirmation.waiting"
 
 
-def tell_of(confirmation: Confirmation, **_signal: Any) -> None:
+def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -> None:
     """Write a delivery for every webhook that is told what waits, in the transaction that asks
     (receiver of `confirmation_opened`). Words whose token goes through the agent's host need none.
     """
@@ -38,7 +38,7 @@ def tell_of(confirmation: Confirmation, **_signal: Any) -> None:
     )
 
 
-def body_of_decision(event: str, decision_id: int) -> bytes:
+def confirmation_message(event: str, decision_id: int) -> bytes:
     """Return the message. Its link is made here and kept nowhere: whoever has it decides."""
     confirmation = Confirmation.objects.select_related("decision").get(decision_id=decision_id)
     decision = confirmation.decision
@@ -56,7 +56,7 @@ def body_of_decision(event: str, decision_id: int) -> bytes:
         "userId": decision.user_id,
         "runId": decision.run_id,
         "step": decision.step_index,
-        "expiresAt": milliseconds(confirmation.expires_at),
+        "expiresAt": to_ms(confirmation.expires_at),
         "link": link_to_confirm(confirmation),
     }
     return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": told})

@@ -12,12 +12,12 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, begin, use_of
 from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
 from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
 from decisions.security.keys import seal
 from runners.errors import AddressNotAllowed, InvalidTarget
 from runners.network.address import check_address
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
-from runs.queries.runs import to_ms
 from runs.webhooks import deliveries
 from runs.webhooks.signing import new_secret
 
@@ -289,6 +289,6 @@ def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
         "statusCode": row.status_code,
         "error": row.error or None,
         "createdAt": to_ms(row.created_at),
-        "triedAt": to_ms(row.tried_at) if row.tried_at else None,
+        "triedAt": to_ms(row.tried_at),
         "nextTryAt": to_ms(row.next_try_at) if waits else None,
     }

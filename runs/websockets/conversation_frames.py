@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from decisions.errors import InvalidInput, Refused
+from decisions.infra.clock import now_ms
 from decisions.validation.json_input import BODY_LIMIT, load_json
 from decisions.validation.json_schema import check, compile_schema
 from runs.conversations.contract import MESSAGE_INPUT
 from runs.events.types import SNAPSHOT_SYNC
-from runs.journal.outcome import now_ms
 
 VERSION = 1
 _ID = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +16,10 @@ from django.db.migrations.recorder import MigrationRecorder
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_name, open_blob
 from decisions.audit.record import AuditEvent, record
+from decisions.infra.clock import now_ms
 from decisions.security.keys import key_marks
 from runs.installation.backups import postgresql_dump, sqlite_file
-from runs.installation.backups.manifest import BLOBS, Manifest, keep, measure, write_manifest
+from runs.installation.backups.manifest import BLOBS, Manifest, measure, write_file, write_manifest
 from runs.installation.home.errors import BackupError
 
 Say = Callable[[str], None]
@@ -32,7 +32,7 @@ def has_artifact_files() -> bool:
     return isinstance(storages["artifacts"], FileSystemStorage)
 
 
-def make_backup(folder: Path, *, with_keys: bool, with_artifacts: bool, say: Say) -> Manifest:
+def create_backup(folder: Path, *, with_keys: bool, with_artifacts: bool, say: Say) -> Manifest:
     """Write a backup into a folder that is empty or made here; an audit row tells of it.
 
     The order matters: checkpoints of the audit chain before the database, so that none is newer
@@ -56,11 +56,9 @@ def make_backup(folder: Path, *, with_keys: bool, with_artifacts: bool, say: Say
         files.update(_copy_folder("workspaces", folder))
         if with_keys:
             keys = "\n".join(settings.CONTINUITY_SECRET_KEYS) + "\n"
-            files["keys"] = keep(io.BytesIO(keys.encode()), folder / "keys")
+            files["keys"] = write_file(io.BytesIO(keys.encode()), folder / "keys")
         blobs = _copy_blobs(folder) if with_artifacts else (None, 0, 0)
-        manifest = Manifest(
-            int(time.time() * 1000), connection.vendor, migrations, key_marks(), files, *blobs
-        )
+        manifest = Manifest(now_ms(), connection.vendor, migrations, key_marks(), files, *blobs)
         write_manifest(folder, manifest)
     return manifest
 
@@ -115,7 +113,7 @@ def _copy_folder(name: str, folder: Path) -> Files:
         except FileNotFoundError:
             continue
         with source:
-            files[place] = keep(source, folder / place)
+            files[place] = write_file(source, folder / place)
     return files
 
 
@@ -130,7 +128,7 @@ def _copy_blobs(folder: Path) -> tuple[int, int, int]:
         source = open_blob(sha256, size_bytes=size)
         if source is not None:
             with source:
-                found = keep(source, target)
+                found = write_file(source, target)
             if found == (sha256, size):
                 number, size_bytes = number + 1, size_bytes + size
                 continue
