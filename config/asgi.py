@@ -31,10 +31,10 @@ from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
 from mcp_server.http.lazy_loading import PATHS, McpOverHttp  # noqa: E402
 from runners.targets.runner_endpoint import close_connections  # noqa: E402
 from runs.installation.health.publisher import Publisher  # noqa: E402
-from runs.installation.home.paths import places  # noqa: E402
-from runs.installation.supervision.idle import WebUse  # noqa: E402
+from runs.installation.home.paths import home_paths  # noqa: E402
+from runs.installation.supervision.idle import WebActivity  # noqa: E402
 from runs.websockets.conversation import PATH, serve_task  # noqa: E402
-from runs.websockets.live import is_live, serve_live  # noqa: E402
+from runs.websockets.live import is_live_path, serve_live  # noqa: E402
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -134,7 +134,7 @@ class Dispatcher:
     def __init__(self) -> None:
         self._api, self._pages, self._files = ApiHandler(), PageHandler(), KeptFiles()
         self._mcp = McpOverHttp()
-        self._use = WebUse(places())
+        self._use = WebActivity(home_paths())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection's scope."""
@@ -152,7 +152,7 @@ class Dispatcher:
             await _refuse(send, HeadTooLarge(told))
             return
         if not scope["path"].startswith(_HEALTH):
-            self._use.note()
+            self._use.record()
         body = _Body(scope, receive)
         if not body.is_flood:
             await self._choose(scope["path"])(scope, body.receive, send)
@@ -167,10 +167,10 @@ class Dispatcher:
 
         async def heard() -> Any:
             message = await receive()
-            self._use.note()
+            self._use.record()
             return message
 
-        serve = serve_live if is_live(scope["path"]) else serve_task
+        serve = serve_live if is_live_path(scope["path"]) else serve_task
         await serve(scope, heard, send)
 
     def _choose(self, path: str) -> Any:

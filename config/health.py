@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from decisions.api.openapi import operation
 from decisions.api.view import OpenView, json_answer
 from decisions.infra.threads import in_thread
-from runs.installation.health.status import count_living_workers
+from runs.installation.health.status import count_live_workers
 
 CHECK_S = 3.0
 HEALTH = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
@@ -105,7 +105,7 @@ async def _redis() -> None:
 
 
 async def _worker() -> None:
-    if not await in_thread(count_living_workers):
+    if not await in_thread(count_live_workers):
         raise _Away("No worker beats: runs are accepted and wait. Start one: `manage.py worker`.")
 
 

@@ -8,7 +8,7 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
 from decisions.signals import confirmation_opened, decision_resolved
-from runs.queries.totals import keep_totals
+from runs.queries.totals import ensure_totals
 from runs.signals import run_of_task_answered, run_of_task_changed
 
 
@@ -22,7 +22,7 @@ class RunsConfig(AppConfig):
         """Have the counting of runs looked after whenever the tables may have changed, and hear
         what people are asked and what they decide, and how runs of tasks go.
         """
-        post_migrate.connect(keep_totals, sender=self)
+        post_migrate.connect(ensure_totals, sender=self)
         decision_resolved.connect(_go_on)
         confirmation_opened.connect(_tell_of)
         run_of_task_changed.connect(_follow)
@@ -34,9 +34,9 @@ class RunsConfig(AppConfig):
 
 
 def _go_on(**signal: Any) -> bool:
-    from runs.submission.resume import go_on
+    from runs.submission.resume import resume_after_decision
 
-    return go_on(**signal)
+    return resume_after_decision(**signal)
 
 
 def _tell_of(**signal: Any) -> None:
@@ -46,12 +46,12 @@ def _tell_of(**signal: Any) -> None:
 
 
 def _follow(**signal: Any) -> None:
-    from runs.conversations.run_changes import follow
+    from runs.conversations.run_changes import apply_run_change
 
-    follow(**signal)
+    apply_run_change(**signal)
 
 
 def _note_answer(**signal: Any) -> None:
-    from runs.conversations.messages import note_answer
+    from runs.conversations.messages import record_answer
 
-    note_answer(**signal)
+    record_answer(**signal)

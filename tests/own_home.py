@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from runs.installation.home.paths import Places
+from runs.installation.home.paths import HomePaths
 from runs.installation.home.state import StackInfo, is_up, stack_info
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +30,7 @@ class OwnHome:
     """One home and the commands that were started on it."""
 
     def __init__(self, home: Path, **env: str) -> None:
-        self.at = Places(home)
+        self.at = HomePaths(home)
         kept = {key: value for key, value in os.environ.items() if not _NOT_OURS.match(key)}
         self.env = {**kept, "CONTINUITY_HOME": str(home), **env}
         if os.environ.get("CONTINUITY_CHROMIUM"):

@@ -10,10 +10,10 @@ import signal
 import sys
 from pathlib import Path
 
-from runs.installation.home.errors import StackProblem
+from runs.installation.home.errors import StackError
 from runs.installation.home.locks import try_lock
-from runs.installation.home.paths import Places
-from runs.installation.supervision.services import Part
+from runs.installation.home.paths import HomePaths
+from runs.installation.supervision.services import Service
 from runs.installation.supervision.supervisor import Supervisor
 
 # `worker` leaves a child in a session of its own behind, as Playwright does with Chromium.
@@ -26,7 +26,7 @@ PARTS = {
 
 def main(home: str, *changes: str) -> int:
     """Keep the stand-ins up until SIGTERM; 4 when the home is taken, 1 when a start fails."""
-    at = Places(Path(home))
+    at = HomePaths(Path(home))
     lock_fd = try_lock(at.stack_lock)
     if lock_fd is None:
         return 4
@@ -45,7 +45,7 @@ def main(home: str, *changes: str) -> int:
         supervisor.start()
         print("ready", flush=True)  # noqa: T201
         supervisor.ended.wait()
-    except StackProblem as problem:
+    except StackError as problem:
         print(problem, flush=True)  # noqa: T201
         return 1
     finally:
@@ -53,15 +53,15 @@ def main(home: str, *changes: str) -> int:
     return 0
 
 
-def stand_in(at: Places, name: str, shell: str) -> Part:
+def stand_in(at: HomePaths, name: str, shell: str) -> Service:
     """Return a part that is well as long as HOME/NAME.ill is absent."""
     ill = at.home / f"{name}.ill"
-    return Part(
+    return Service(
         name=name,
         argv=("/bin/sh", "-c", shell),
         where="stand-in",
         is_ready=lambda pid: not (at.home / f"{name}.silent").exists(),
-        ailment=lambda pid: "is ill" if ill.exists() else None,
+        unhealthy_reason=lambda pid: "is ill" if ill.exists() else None,
     )
 
 

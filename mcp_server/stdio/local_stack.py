@@ -21,9 +21,9 @@ from django.db import connections
 from decisions.errors import NotReady
 from decisions.identity.principals import Principal, local_principal
 from mcp_server.protocol.request_context import Incoming
-from runs.installation.home.errors import StackProblem
+from runs.installation.home.errors import StackError
 from runs.installation.home.locks import Membership
-from runs.installation.home.paths import places
+from runs.installation.home.paths import home_paths
 from runs.installation.home.start import ensure_stack
 from runs.installation.home.state import StackInfo
 
@@ -36,7 +36,7 @@ def _not_ready(told: str) -> NotReady:
     """Return the refusal with the first line of what was told, unless that is a traceback's."""
     first = told.strip().partition("\n")[0][:500]
     if first.startswith("Traceback"):
-        first = f"The stack does not start; {places().log('up')} tells why."
+        first = f"The stack does not start; {home_paths().log('up')} tells why."
     return NotReady(first, details={"causeCode": "STACK_UNAVAILABLE"})
 
 
@@ -96,7 +96,7 @@ class LocalDoor:
                 if needs_stack and settings.EMBEDDED:
                     await asyncio.wrap_future(self._stack.ask())
                     self._keep_up_for(asyncio.current_task())
-        except StackProblem as problem:
+        except StackError as problem:
             raise _not_ready(str(problem)) from None
         except TimeoutError:
             told = f"The stack was not ready within {PATIENCE_S:.0f} s; it is still starting."
@@ -114,7 +114,7 @@ class LocalDoor:
 
     async def _keep_up(self, call: asyncio.Task[Any]) -> None:
         while not (await asyncio.wait([call], timeout=LOOK_S))[0]:
-            with contextlib.suppress(StackProblem):  # the next look tries again
+            with contextlib.suppress(StackError):  # the next look tries again
                 await asyncio.wrap_future(self._stack.ask())
 
     def _prepare(self) -> Principal:

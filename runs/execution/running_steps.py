@@ -151,7 +151,7 @@ class RunningSteps:
             earlier=earlier,
             replay=paused.get("calls"),
             had_page=had_page,
-            tries=row.attempts,
+            attempt_number=row.attempts,
             first=first,
             **self._resources.values_of(row.index),
         )

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.validation.storable import storable
-from runs.conversations.log import append
+from runs.conversations.log import append_events
 from runs.events.types import PERSON_ACTED
 from runs.lifecycle.changes import NewEvent
 from runs.models import Task
@@ -23,7 +23,7 @@ _COUNTED = {"mouse": "clicks", "wheel": "wheels", "key": "keys", "text": "texts"
 
 
 @dataclass(slots=True)
-class Doings:
+class PersonActivity:
     """Of one person since it was last told.
 
     Attributes:
@@ -44,7 +44,7 @@ class Doings:
             if name is not None and event.get("action", "down") == "down":
                 self.counts[name] += 1
 
-    def add(self, earlier: Doings) -> None:
+    def add(self, earlier: PersonActivity) -> None:
         """Count what was done before this too."""
         self.counts.update(earlier.counts)
         self.places[:0] = earlier.places
@@ -58,7 +58,7 @@ class Doings:
             self.places.append(f"{parts.scheme}://{host}{parts.path}"[:500])
 
 
-def tell(task_id: str, by: str, done: Doings) -> None:
+def record_activity(task_id: str, by: str, done: PersonActivity) -> None:
     """Write it into the audit log and the task's, also where the run that had the page is over by
     now: it may end in the moment in which the page is given back. Commits.
     """
@@ -70,6 +70,6 @@ def tell(task_id: str, by: str, done: Doings) -> None:
         task = Task.objects.select_for_update().filter(id=task_id).first()
         if task is None:
             return
-        append(task_id, [NewEvent(PERSON_ACTED, told)])
+        append_events(task_id, [NewEvent(PERSON_ACTED, told)])
         place = task.tenant_id, task.workspace_id
         record(AuditEvent("task.page_used", by, "task", task_id, *place, told))

@@ -14,21 +14,28 @@ from typing import Any
 
 from decisions.infra.outages import Outage
 from runners.invocation.event_loop import get_loop
-from runs.live.channel import AGAIN_S, UP, connect, down, pack, unpack
+from runs.live.channel import (
+    RETRY_S,
+    WORKERS_CHANNEL,
+    connect,
+    open_message,
+    seal_message,
+    viewers_channel,
+)
+from runs.live.open_pages import get_page_session, has_open_pages
 from runs.live.page import LivePage
-from runs.live.pages import are_open, session_of
 
 TICK_S = 0.5
 log = logging.getLogger(__name__)
 
 
-class Caster:
+class PageBroadcaster:
     """Of this process; on the loop thread."""
 
     def __init__(self) -> None:
         self._shown: dict[str, LivePage] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
-        self._out = connect(hears=False)
+        self._out = connect(blocking=False)
         self._redis = Outage(
             log,
             away="redis takes no live pictures of tasks' pages",
@@ -38,7 +45,7 @@ class Caster:
     async def serve(self) -> None:
         """Serve until no task has a page here any more."""
         try:
-            while are_open():
+            while has_open_pages():
                 await self._listen()
         finally:
             for task_id in list(self._shown):
@@ -49,26 +56,26 @@ class Caster:
     async def _listen(self) -> None:
         from redis import RedisError
 
-        client = connect(hears=True)
+        client = connect(blocking=True)
         try:
             async with client.pubsub(ignore_subscribe_messages=True) as channel:
-                await channel.subscribe(UP)
+                await channel.subscribe(WORKERS_CHANNEL)
                 self._redis.is_over()
-                while are_open():
+                while has_open_pages():
                     told = await channel.get_message(timeout=TICK_S)
-                    message = unpack(told["data"]) if told is not None else None
+                    message = open_message(told["data"]) if told is not None else None
                     if message is not None:
                         await self._take(message)
                     self._let_go()
         except (RedisError, OSError) as error:
             self._redis.goes_on(error)
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
         finally:
             await client.aclose()
 
     async def _take(self, message: Mapping[str, Any]) -> None:
         task_id = str(message.get("taskId"))
-        if session_of(task_id) is None or task_id in self._closing:
+        if get_page_session(task_id) is None or task_id in self._closing:
             return  # whoever looks says so again
         page = self._shown.get(task_id)
         if page is None:
@@ -96,7 +103,7 @@ class Caster:
         from redis import RedisError
 
         try:
-            await self._out.publish(down(task_id), pack(message))
+            await self._out.publish(viewers_channel(task_id), seal_message(message))
         except (RedisError, OSError) as error:
             self._redis.goes_on(error)
 
@@ -104,16 +111,16 @@ class Caster:
 _serving: dict[int, Future[None]] = {}
 
 
-def look_after() -> None:
+def ensure_broadcaster() -> None:
     """Serve the pages of tasks, if there are some here and nobody does yet. From any thread."""
     serving = _serving.get(os.getpid())
     if serving is not None and serving.done() and not serving.cancelled():
         if (error := serving.exception()) is not None:
             log.error("the live pages of tasks ended over a defect", exc_info=error)
         del _serving[os.getpid()]
-    if are_open() and (serving is None or serving.done()):
+    if has_open_pages() and (serving is None or serving.done()):
         _serving[os.getpid()] = get_loop().submit(_serve())
 
 
 async def _serve() -> None:
-    await Caster().serve()
+    await PageBroadcaster().serve()

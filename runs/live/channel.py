@@ -18,23 +18,23 @@ from decisions.security.keys import seal, unseal
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-UP = "continuity:live"
+WORKERS_CHANNEL = "continuity:live"
 WATCH_S = 2.0  # who looks says so this often
 GONE_S = 7.0  # who was not heard of for so long looks no more
-AGAIN_S = 1.0  # after a failure
+RETRY_S = 1.0  # after a failure
 
 
-def down(task_id: str) -> str:
+def viewers_channel(task_id: str) -> str:
     """Return the channel of those who look at a task."""
-    return f"{UP}:{task_id}"
+    return f"{WORKERS_CHANNEL}:{task_id}"
 
 
-def pack(message: Mapping[str, Any]) -> bytes:
+def seal_message(message: Mapping[str, Any]) -> bytes:
     """Return a message as it goes over Redis."""
     return seal(orjson.dumps(message))
 
 
-def unpack(sealed: bytes) -> dict[str, Any] | None:
+def open_message(sealed: bytes) -> dict[str, Any] | None:
     """Return what was said; None where it is not one of ours."""
     try:
         message = orjson.loads(unseal(sealed))
@@ -43,9 +43,9 @@ def unpack(sealed: bytes) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def connect(*, hears: bool) -> Redis:
+def connect(*, blocking: bool) -> Redis:
     """Return a client; one that hears waits for as long as nothing is said."""
     from redis.asyncio import Redis  # needed where somebody looks, and nowhere at the start
 
-    timeout = None if hears else 2
+    timeout = None if blocking else 2
     return Redis.from_url(settings.REDIS_URL, socket_timeout=timeout, socket_connect_timeout=2)

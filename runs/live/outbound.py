@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from decisions.infra.cancellation import ended
-from runs.live.viewer_queue import Backlog, Message
+from runs.live.viewer_queue import Message, ViewerQueue
 
 CLOSE_S = 2.0
 
 
-class Outbound:
+class ViewerSender:
     """Sends with a task of its own, one message after the other: while the way is slow, pictures
     are left out.
 
@@ -21,7 +21,7 @@ class Outbound:
 
     def __init__(self, publish: Callable[[Message], Awaitable[None]]) -> None:
         self._publish = publish
-        self._backlog = Backlog()
+        self._backlog = ViewerQueue()
         self.say, self.show = self._backlog.say, self._backlog.show
         self._sending = asyncio.create_task(self._send())
 

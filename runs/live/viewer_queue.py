@@ -13,7 +13,7 @@ NOTICES = 64  # older ones are left out
 Message = Mapping[str, Any]
 
 
-class Backlog:
+class ViewerQueue:
     """Of one reader, who iterates over it until `end`; used on one event loop."""
 
     def __init__(self) -> None:

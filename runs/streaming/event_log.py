@@ -1,4 +1,4 @@
-"""A run's log as the hub sees it: how far it goes, who follows it, and what they are handed."""
+"""A run's event log inside the hub: how far it has been read, and its subscribers and watchers."""
 
 from __future__ import annotations
 
@@ -6,93 +6,97 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from runs.streaming.subscriber import Batch, Event, Listener
+from runs.streaming.subscriber import Batch, Event, Subscriber
 from runs.streaming.watcher import Watcher
 
-EVENTS_AT_ONCE = 200  # events of a run that are read at once
+EVENTS_AT_ONCE = 200  # events of one run per read
 
 
 class EventLog:
-    """A run that somebody listens to.
+    """The log of a run that at least one reader follows.
+
+    Args:
+        on_unread: called when the log has events that were not distributed yet.
 
     Attributes:
-        seq: the last event that was handed out; None until the first reader says where it stands.
-        known: how far the log goes, as far as anybody said.
+        seq: of the last event that was distributed; None until the first reader has read.
+        known_seq: where the log ends, as far as messages and polls have reported.
     """
 
-    def __init__(self, run_id: str, on_news: Callable[[EventLog], None]) -> None:
+    def __init__(self, run_id: str, on_unread: Callable[[EventLog], None]) -> None:
         self.run_id = run_id
-        self.listeners: set[Listener] = set()
+        self.subscribers: set[Subscriber] = set()
         self.watchers: set[Watcher] = set()
         self.seq: int | None = None
-        self.known = 0
-        self._said = self._upto = 0  # what `known` was, and how far the read goes, at the last span
-        self._on_news = on_news
+        self.known_seq = 0
+        # What `known_seq` was at the last `next_span`, and where that span ended.
+        self._known_at_read = self._read_upto = 0
+        self._on_unread = on_unread
         self._reads: dict[Hashable, asyncio.Future[Any]] = {}
 
-    def joins_at(self, seq: int) -> bool:
-        """Tell whether a reader that has everything up to `seq` misses nothing from now on."""
+    def can_join_at(self, seq: int) -> bool:
+        """Tell whether a reader that has everything up to `seq` gets every later event."""
         if self.seq is None:
             self.seq = seq
-            if self.known > seq:
-                self._on_news(self)
+            if self.known_seq > seq:
+                self._on_unread(self)
         return seq >= self.seq
 
     @property
-    def is_followed(self) -> bool:
-        """Whether anybody listens or watches."""
-        return bool(self.listeners or self.watchers)
+    def has_followers(self) -> bool:
+        """Whether there is a subscriber or a watcher."""
+        return bool(self.subscribers or self.watchers)
 
     def close(self) -> None:
-        """Ask all who listen or watch to end."""
-        for listener in self.listeners:
-            listener.close()
+        """Tell all subscribers and watchers to stop."""
+        for subscriber in self.subscribers:
+            subscriber.close()
         for watcher in self.watchers:
             watcher.close()
 
-    def is_gone(self) -> None:
-        """Have everybody look: the run has no row any more."""
-        for listener in self.listeners:
-            listener.lose_track()
+    def mark_deleted(self) -> None:
+        """Have every reader read the database, where the run has no row any more."""
+        for subscriber in self.subscribers:
+            subscriber.fall_behind()
         for watcher in self.watchers:
-            watcher.look()
+            watcher.check_now()
 
-    def goes_to(self, seq: int, types: Iterable[str] | None = None) -> None:
-        """Note how far the log goes, and by what types of events, where that is known."""
+    def advance_to(self, seq: int, types: Iterable[str] | None = None) -> None:
+        """Record where the log ends, and the types of the new events where they are known."""
         for watcher in self.watchers:
-            watcher.told(seq, types)
-        if seq > self.known:
-            self.known = seq
+            watcher.notify(seq, types)
+        if seq > self.known_seq:
+            self.known_seq = seq
             if self.seq is not None:
-                self._on_news(self)
+                self._on_unread(self)
 
-    def span(self) -> tuple[int, int]:
-        """Return which events to read next: behind the first number, up to the second."""
-        self._said = self.known
+    def next_span(self) -> tuple[int, int]:
+        """Return which events to read next: after the first number, up to the second."""
+        self._known_at_read = self.known_seq
         after = self.seq or 0
-        self._upto = min(self.known, after + EVENTS_AT_ONCE)
-        return after, self._upto
+        self._read_upto = min(self.known_seq, after + EVENTS_AT_ONCE)
+        return after, self._read_upto
 
-    def hand_out(self, events: Sequence[Event]) -> None:
-        """Give every listener the events of the span."""
+    def distribute(self, events: Sequence[Event]) -> None:
+        """Give every subscriber the events of the last span."""
         before = self.seq or 0
         self.seq = events[-1]["seq"] if events else before
-        if self.seq < self._upto and self.known == self._said:
-            self.known = self.seq  # the message was wrong: the rows are the truth
-        if self.known > self.seq:
-            self._on_news(self)
+        if self.seq < self._read_upto and self.known_seq == self._known_at_read:
+            self.known_seq = self.seq  # the message was wrong: the database has fewer events
+        if self.known_seq > self.seq:
+            self._on_unread(self)
         if not events:
             return
-        whole = events[0]["seq"] == before + 1 and self.seq - before == len(events)
+        is_gapless = events[0]["seq"] == before + 1 and self.seq - before == len(events)
         batch = Batch(events)
-        for listener in self.listeners:
-            if whole:
-                listener.offer(batch)
+        for subscriber in self.subscribers:
+            if is_gapless:
+                subscriber.offer(batch)
             else:
-                listener.lose_track()
+                subscriber.fall_behind()
 
-    async def once(self, key: Hashable, read: Callable[[], Awaitable[Any]]) -> Any:
-        """Read something for all who ask under one key; the first of them begins it."""
+    async def read_once(self, key: Hashable, read: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the result of `read`, shared by all concurrent and later callers with this key."""
         if key not in self._reads:
             reading = self._reads[key] = asyncio.ensure_future(read())
             reading.add_done_callback(lambda done: self._forget_failure(key, done))

@@ -1,10 +1,10 @@
-"""The event hub: one Redis subscription per process, one read per run and wake-up for all who
-listen to it (mechanisms 20).
+"""The event hub of a web process: one Redis subscription, and one read of each run's new events for
+all of that run's readers.
 
-The rows are the truth. A message only says how far a run's log goes now; the hub then reads what is
-new, once, and hands it to every listener's queue. One query every two seconds asks how far the
-watched runs are, so that a lost message, or a Redis that is away, costs two seconds and nothing
-else.
+The database is the source of truth. A Redis message only reports where a run's log ends; the hub
+then reads the new events once and puts them into every subscriber's queue. One query every
+POLL_S seconds asks where the followed logs end, so a lost message or an unavailable Redis delays
+events by at most that long.
 """
 
 from __future__ import annotations
@@ -25,212 +25,212 @@ from decisions.infra.threads import in_thread
 from runs.events.notify import CHANNEL
 from runs.queries import runs
 from runs.streaming.event_log import EventLog
-from runs.streaming.subscriber import Listener
+from runs.streaming.subscriber import Subscriber
 from runs.streaming.watcher import Watcher
 
 if TYPE_CHECKING:
     from redis.asyncio.client import PubSub
 
 POLL_S = 2.0
-RUNS_AT_ONCE = 100  # runs that are read in one query
-QUIET_S = 15.0  # a subscription that was silent for this long is asked whether it still stands
-AGAIN_S = 1.0  # after a failure
+RUNS_AT_ONCE = 100  # runs per query
+QUIET_S = 15.0  # after this long without a message the Redis connection is checked with a ping
+RETRY_S = 1.0  # pause after a failure
 log = logging.getLogger(__name__)
 
 
 class Hub:
-    """All listeners of one event loop; its tasks live only while somebody listens."""
+    """The readers of one event loop. Its background tasks run only while there are readers."""
 
     def __init__(self) -> None:
         self._logs: dict[str, EventLog] = {}
         self._unread: dict[EventLog, None] = {}
         self._has_unread = asyncio.Event()
-        self._ask_now = asyncio.Event()
+        self._poll_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closing = False
         self._redis = Outage(
             log,
-            away="no wake-ups from redis, asking the rows meanwhile",
-            back="wake-ups from redis come again",
+            away="no event notifications from redis, polling the database",
+            back="event notifications from redis work again",
         )
-        self._rows = Outage(
+        self._database = Outage(
             log,
-            away="the database tells no events, trying again",
-            back="the database tells events again",
+            away="events cannot be read from the database, retrying",
+            back="events can be read from the database again",
         )
 
     @asynccontextmanager
-    async def listen(self, run_id: str) -> AsyncIterator[tuple[EventLog, Listener]]:
-        """Register for a run's events. Read the run only inside: what happens before the first read
-        is not missed.
+    async def subscribe(self, run_id: str) -> AsyncIterator[tuple[EventLog, Subscriber]]:
+        """Subscribe to a run's events. Read the run only inside the block: then no event between
+        the subscription and the first read is missed.
         """
-        watched = self._log_of(run_id)
-        listener = Listener(watched.joins_at)
-        watched.listeners.add(listener)
-        self._begin(listener)
+        followed = self._log_of(run_id)
+        subscriber = Subscriber(followed.can_join_at)
+        followed.subscribers.add(subscriber)
+        self._start(subscriber)
         try:
-            yield watched, listener
+            yield followed, subscriber
         finally:
-            listener.leave()
-            watched.listeners.discard(listener)
-            self._leave(watched)
+            subscriber.dispose()
+            followed.subscribers.discard(subscriber)
+            self._leave(followed)
 
     @asynccontextmanager
     async def watch(
         self, run_id: str, types: frozenset[str]
     ) -> AsyncIterator[tuple[EventLog, Watcher]]:
-        """Register for the moments at which such an event is written; costs no reading of events.
-        Read the run only inside, as with `listen`.
+        """Be woken when an event of these types is written, without reading the events. Read the
+        run only inside the block, as with `subscribe`.
         """
-        watched, watcher = self._log_of(run_id), Watcher(types)
-        watched.watchers.add(watcher)
-        self._begin(watcher)
+        followed, watcher = self._log_of(run_id), Watcher(types)
+        followed.watchers.add(watcher)
+        self._start(watcher)
         try:
-            yield watched, watcher
+            yield followed, watcher
         finally:
-            watched.watchers.discard(watcher)
-            self._leave(watched)
-
-    def _log_of(self, run_id: str) -> EventLog:
-        watched = self._logs.get(run_id)
-        if watched is None:
-            watched = self._logs[run_id] = EventLog(run_id, self._note_unread)
-        return watched
-
-    def _begin(self, follower: Listener | Watcher) -> None:
-        if self._is_closing:
-            follower.close()
-        elif not self._tasks:
-            work = (self._subscribe(), self._ask(), self._read())
-            self._tasks = [asyncio.create_task(one) for one in work]
+            followed.watchers.discard(watcher)
+            self._leave(followed)
 
     def close(self) -> None:
-        """Ask every reader to end, now and from now on: the server is about to stop."""
+        """Tell every present and future reader to stop: the server is shutting down."""
         self._is_closing = True
-        for watched in self._logs.values():
-            watched.close()
+        for followed in self._logs.values():
+            followed.close()
 
-    def _leave(self, watched: EventLog) -> None:
-        if not watched.listeners:
-            self._unread.pop(watched, None)
-        if not watched.is_followed and self._logs.get(watched.run_id) is watched:
-            del self._logs[watched.run_id]
+    def _log_of(self, run_id: str) -> EventLog:
+        followed = self._logs.get(run_id)
+        if followed is None:
+            followed = self._logs[run_id] = EventLog(run_id, self._mark_unread)
+        return followed
+
+    def _start(self, reader: Subscriber | Watcher) -> None:
+        if self._is_closing:
+            reader.close()
+        elif not self._tasks:
+            loops = (self._subscribe_to_redis(), self._poll(), self._read())
+            self._tasks = [asyncio.create_task(loop) for loop in loops]
+
+    def _leave(self, followed: EventLog) -> None:
+        if not followed.subscribers:
+            self._unread.pop(followed, None)
+        if not followed.has_followers and self._logs.get(followed.run_id) is followed:
+            del self._logs[followed.run_id]
         if not self._logs:
             for task in self._tasks:
                 task.cancel()
             self._tasks = []
 
-    def _note_unread(self, watched: EventLog) -> None:
-        if watched.listeners:
-            self._unread[watched] = None
+    def _mark_unread(self, followed: EventLog) -> None:
+        if followed.subscribers:
+            self._unread[followed] = None
             self._has_unread.set()
 
     # --- reading ----------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Read what is new, many runs at once, one read after the other: so everything is handed
-        out in order.
+        """Read and distribute new events, many runs per query. One query runs at a time, so events
+        are distributed in order.
         """
         while True:
             await self._has_unread.wait()
             chosen = list(self._unread)[:RUNS_AT_ONCE]
-            for watched in chosen:
-                del self._unread[watched]
+            for followed in chosen:
+                del self._unread[followed]
             if not self._unread:
                 self._has_unread.clear()
-            spans = {one.run_id: one.span() for one in chosen}
+            spans = {one.run_id: one.next_span() for one in chosen}
             try:
                 found = await in_thread(runs.read_logs, spans)
             except Error as error:
-                self._rows.goes_on(error)
-                await asyncio.sleep(AGAIN_S)
-                for watched in chosen:
-                    self._note_unread(watched)
+                self._database.goes_on(error)
+                await asyncio.sleep(RETRY_S)
+                for followed in chosen:
+                    self._mark_unread(followed)
                 continue
-            self._rows.is_over()
-            for watched in chosen:
-                watched.hand_out(found.get(watched.run_id, ()))
+            self._database.is_over()
+            for followed in chosen:
+                followed.distribute(found.get(followed.run_id, ()))
 
-    # --- how far the logs go ----------------------------------------------------------------------
+    # --- where the logs end -----------------------------------------------------------------------
 
-    async def _ask(self) -> None:
-        """Ask the rows how far the watched runs are: every two seconds, and at once where messages
-        may have been missed.
+    async def _poll(self) -> None:
+        """Query where the followed logs end: every POLL_S, and at once after a reconnect, when
+        messages may have been missed.
         """
         while True:
             try:
                 async with asyncio.timeout(POLL_S):
-                    await self._ask_now.wait()
+                    await self._poll_now.wait()
             except TimeoutError:
                 pass
-            self._ask_now.clear()
-            asked = list(self._logs.values())
+            self._poll_now.clear()
+            followed = list(self._logs.values())
             try:
-                seqs = await in_thread(runs.last_seqs, [one.run_id for one in asked])
+                seqs = await in_thread(runs.last_seqs, [one.run_id for one in followed])
             except Error as error:
-                self._rows.goes_on(error)
+                self._database.goes_on(error)
                 continue
-            self._rows.is_over()
-            self._told(asked, seqs)
+            self._database.is_over()
+            self._advance(followed, seqs)
 
-    def _told(self, asked: Sequence[EventLog], seqs: Mapping[str, int]) -> None:
-        for watched in asked:
-            if watched.run_id in seqs:
-                watched.goes_to(seqs[watched.run_id])
-            else:  # the run is gone; its readers find out when they look
-                watched.is_gone()
+    def _advance(self, polled: Sequence[EventLog], seqs: Mapping[str, int]) -> None:
+        for followed in polled:
+            if followed.run_id in seqs:
+                followed.advance_to(seqs[followed.run_id])
+            else:
+                followed.mark_deleted()
 
-    async def _subscribe(self) -> None:
+    async def _subscribe_to_redis(self) -> None:
         from redis import RedisError
         from redis.asyncio import Redis
 
         while True:
-            # A subscriber waits for as long as nothing happens: no socket timeout.
+            # No socket timeout: a subscriber waits for as long as no message comes.
             client = Redis.from_url(
                 settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2
             )
             try:
                 async with client.pubsub(ignore_subscribe_messages=False) as channel:
                     await channel.subscribe(CHANNEL)
-                    await self._hear(channel)
+                    await self._receive(channel)
             except (RedisError, OSError) as error:
                 self._redis.goes_on(error)
             finally:
                 await client.aclose()
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
 
-    async def _hear(self, channel: PubSub) -> None:
-        """Take messages until the connection breaks, or is silent when it is asked.
+    async def _receive(self, channel: PubSub) -> None:
+        """Handle messages until the connection breaks or does not answer a ping.
 
         Raises:
-            OSError, RedisError: It broke.
+            OSError, RedisError: The connection broke.
         """
-        asked = False
+        is_pinged = False
         while True:
             message = await channel.get_message(timeout=QUIET_S)
             if message is None:
-                if asked:
-                    raise ConnectionError("the connection is silent")
+                if is_pinged:
+                    raise ConnectionError("the connection did not answer a ping")
                 await channel.ping()
-                asked = True
+                is_pinged = True
                 continue
-            asked = False
+            is_pinged = False
             if message["type"] == "subscribe":
                 self._redis.is_over()
-                self._ask_now.set()  # what was said before nobody heard
+                self._poll_now.set()  # messages before the subscription were missed
             elif message["type"] == "message":
-                self._heard(message["data"])
+                self._handle(message["data"])
 
-    def _heard(self, message: bytes) -> None:
-        """Note what a message tells; what others put on the channel tells nothing."""
+    def _handle(self, message: bytes) -> None:
+        """Advance the log that a message names; ignore messages in another format."""
         try:
-            said = orjson.loads(message)
-            watched, seq = self._logs.get(said["runId"]), said["seq"]
-            types = frozenset(said["types"])
+            data = orjson.loads(message)
+            followed, seq = self._logs.get(data["runId"]), data["seq"]
+            types = frozenset(data["types"])
         except (ValueError, TypeError, KeyError):
             return
-        if watched is not None and type(seq) is int:
-            watched.goes_to(seq, types)
+        if followed is not None and type(seq) is int:
+            followed.advance_to(seq, types)
 
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()

@@ -1,5 +1,5 @@
-"""Waiting for runs without holding a thread or a database connection: for asynchronous doors
-(mechanisms 19, 20).
+"""Wait for a run or for its next events without holding a thread or a database connection; for the
+asynchronous transports (REST, MCP).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from runs.streaming.event_log import EventLog
 from runs.streaming.hub import get_hub
 from runs.streaming.subscriber import Event
 from runs.submission import services
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 
-WAIT_MAX_MS = 55_000  # no call but a sync run blocks longer (product.md, "MCP")
+WAIT_MAX_MS = 55_000  # below the 60 s after which many MCP clients and proxies give up
 AUTO_WAIT_S = WAIT_MAX_MS / 1000
-# Events at which a wait for a run may be over, and those that move its progress.
+# Events that end a wait for a run, and those that change its progress.
 _STOPS: frozenset[str] = FINAL | {EventType.RUN_WAITING}
 _STEPS: frozenset[str] = frozenset(
     {EventType.RUN_STARTED, EventType.RUN_RESUMED, EventType.STEP_SUCCEEDED, EventType.STEP_FAILED}
 )
-Progress = Callable[[int, int, str], Awaitable[None]]  # done steps, total steps, what is going on
+Progress = Callable[[int, int, str], Awaitable[None]]  # done steps, total steps, current activity
 
 
 async def _no_progress(done: int, total: int, message: str) -> None:
@@ -37,7 +37,7 @@ async def _no_progress(done: int, total: int, message: str) -> None:
 async def wait_run(
     *, principal: Principal, run_id: str, wait_s: float, progress: Progress = _no_progress
 ) -> dict[str, Any]:
-    """Return the Run once it is terminal or waits for a person, or as it is when the time is up.
+    """Return the Run once it is terminal or waits for a person; after `wait_s` as it is then.
 
     Raises:
         RunNotFound: As `selectors.get_run`.
@@ -45,31 +45,31 @@ async def wait_run(
     until = time.monotonic() + wait_s
     awaited = _STOPS if progress is _no_progress else _STOPS | _STEPS
     async with get_hub().watch(run_id, awaited) as (log, watcher):
-        seen: int | None = None  # the event that made it worth looking at the run
+        event_seq: int | None = None  # of the event that woke the watcher
         while True:
-            run, seq = await _look(log, principal, run_id, seen)
+            run, seq = await _read_run(log, principal, run_id, event_seq)
             if run["status"] in TERMINAL or "waitingFor" in run:
                 return run
             left = until - time.monotonic()
             if watcher.is_closed or left <= 0:
                 return run
-            watcher.has(seq)
+            watcher.mark_read(seq)
             steps = run["progress"]
             await progress(steps["doneSteps"], steps["totalSteps"], run["status"])
-            seen = await watcher.news(left)
+            event_seq = await watcher.wait(left)
 
 
-async def _look(
-    log: EventLog, principal: Principal, run_id: str, seen: int | None
+async def _read_run(
+    log: EventLog, principal: Principal, run_id: str, event_seq: int | None
 ) -> tuple[dict[str, Any], int]:
-    """Read the run: for all who saw the same event, once."""
+    """Read the run, once for all watchers that the same event woke."""
 
     async def read() -> tuple[dict[str, Any], int]:
         return await in_thread(runs.get_run_and_seq, principal=principal, run_id=run_id)
 
-    if seen is None:
+    if event_seq is None:
         return await read()
-    run, seq = await log.once((principal.workspace_id, seen), read)
+    run, seq = await log.read_once((principal.workspace_id, event_seq), read)
     return dict(run), seq
 
 
@@ -84,35 +84,37 @@ async def wait_events(
     progress: Progress = _no_progress,
     read: Callable[..., tuple[dict[str, Any], int]] | None = None,
 ) -> dict[str, Any]:
-    """Return the events behind `after` as soon as there is one, or none when the time is up; with a
-    `read` of its own, those of another log.
+    """Return the events after `after` as soon as there is one; none after `wait_s`.
+
+    Args:
+        read: reads a page of another log than a run's, such as a task's.
 
     Raises:
         RunNotFound: As `selectors.list_events`.
     """
     until = time.monotonic() + wait_s
-    page_of = partial(read or runs.list_events_and_seq, principal=principal, run_id=run_id)
-    async with get_hub().listen(run_id) as (_, listener):
-        told = False
+    read_page = partial(read or runs.list_events_and_seq, principal=principal, run_id=run_id)
+    async with get_hub().subscribe(run_id) as (_, subscriber):
+        is_reported = False
         while True:
-            if listener.is_behind:
-                page, reached = await in_thread(
-                    partial(page_of, after=after, limit=limit, max_bytes=max_bytes)
+            if subscriber.is_behind:
+                page, log_seq = await in_thread(
+                    partial(read_page, after=after, limit=limit, max_bytes=max_bytes)
                 )
                 if page["events"] or page["terminal"]:
                     return page
-                listener.has(after, of=reached)
+                subscriber.mark_read(after, log_seq=log_seq)
                 continue
-            if batches := listener.take():
+            if batches := subscriber.take():
                 events = [event for one in batches for event in one.events][:limit]
                 return _page_of(runs.first_ones(events, max_bytes))
             left = until - time.monotonic()
-            if left <= 0 or listener.is_closed:
+            if left <= 0 or subscriber.is_closed:
                 return page
-            if not told:
-                told = True
+            if not is_reported:
+                is_reported = True
                 await progress(0, 0, "waiting for the next event")
-            await listener.news(left)
+            await subscriber.wait(left)
 
 
 def _page_of(events: list[Event]) -> dict[str, Any]:
@@ -123,13 +125,14 @@ def _page_of(events: list[Event]) -> dict[str, Any]:
 async def submit_and_wait(
     *, principal: Principal, call: dict[str, Any], progress: Progress = _no_progress
 ) -> dict[str, Any]:
-    """Answer a submit as its mode wants: the handle at once, or the terminal Run (S0 §4.1).
+    """Submit a run and answer as its mode requires: the handle at once, or the terminal Run (S0
+    §4.1).
 
     `call` is a valid RUN_TASK_TEMPLATE_INPUT. A sync call, also a duplicate of one, blocks until
-    the run is terminal, waits for a person, or its timeoutMs are over; auto gives up after 55 s and
-    answers async.
+    the run is terminal or waits for a person, or until its timeoutMs have passed. An auto call
+    blocks for AUTO_WAIT_S at most and then answers as async.
     """
-    submitted: Submitted = await in_thread(
+    submitted: SubmittedRun = await in_thread(
         services.submit_run,
         principal=principal,
         template_id=call["templateId"],
@@ -139,15 +142,15 @@ async def submit_and_wait(
     )
     if submitted.mode == "async":
         return submitted.as_dict()
-    # A moment more than the run itself has, so that its own end is what the caller reads.
-    wait_s = AUTO_WAIT_S if submitted.asked_auto else submitted.timeout_ms / 1000 + 2
+    # Slightly longer than the run's own timeout, so that the caller reads how the run ended.
+    wait_s = AUTO_WAIT_S if submitted.is_auto_mode else submitted.timeout_ms / 1000 + 2
     run = await wait_run(
         principal=principal, run_id=submitted.run_id, wait_s=wait_s, progress=progress
     )
-    if submitted.asked_auto and run["status"] not in TERMINAL and "waitingFor" not in run:
+    if submitted.is_auto_mode and run["status"] not in TERMINAL and "waitingFor" not in run:
         await in_thread(services.stop_waiting, submitted.run_id)
         return submitted.as_dict() | {"status": run["status"], "mode": "async"}
-    told = submitted.as_dict()
+    handle = submitted.as_dict()
     return run | {
-        name: told[name] for name in ("mode", "deduplicated", "inputsMatch") if name in told
+        name: handle[name] for name in ("mode", "deduplicated", "inputsMatch") if name in handle
     }

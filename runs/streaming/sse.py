@@ -16,14 +16,14 @@ from decisions.identity.principals import Principal, still_may
 from decisions.infra.threads import in_thread
 from runs.queries import runs
 from runs.streaming.hub import get_hub
-from runs.streaming.subscriber import Listener, frames_of
+from runs.streaming.subscriber import Subscriber, frames_of
 
 MEDIA_TYPE = "text/event-stream"
-PAGE = 500  # events read at once
-KEEP_ALIVE_S = 15.0  # a comment this often, so that proxies keep a quiet stream open
-CHECK_S = 15.0  # how often it is asked whether the reader still may read
-Page = tuple[dict[str, Any], int]  # {events, lastSeq, terminal}, and how far the log goes
-ReadPage = Callable[[Principal, str, int, int], Page]  # of whose log, behind which seq, how many
+PAGE = 500  # events per read
+KEEP_ALIVE_S = 15.0  # interval of comments, so that proxies keep an idle stream open
+CHECK_S = 15.0  # interval at which the reader's access is checked again
+Page = tuple[dict[str, Any], int]  # {events, lastSeq, terminal}, and the seq where the log ends
+ReadPage = Callable[[Principal, str, int, int], Page]  # principal, id of the log, after, limit
 log = logging.getLogger(__name__)
 
 
@@ -35,11 +35,11 @@ def read_run_page(principal: Principal, run_id: str, after: int, limit: int) -> 
 def stream_events(
     *, principal: Principal, run_id: str, first: Mapping[str, Any], read: ReadPage = read_run_page
 ) -> StreamingHttpResponse:
-    """Return an answer that sends the page `first` and whatever follows it, up to the event that
-    ends the run or to the end of the server.
+    """Return a response that sends the page `first` and every later event, until the event that
+    ends the run, or until the server shuts down.
 
     Args:
-        run_id: whose log it is; with another `read` that of a task, which has no end.
+        run_id: the run of the log; with another `read` the task of a log, which has no end.
     """
     return StreamingHttpResponse(
         _lines(principal, run_id, first, read),
@@ -49,15 +49,15 @@ def stream_events(
 
 
 def last_event_id(text: str, after: int) -> int:
-    """Return where a reader goes on that comes back with this header, else `after`.
+    """Return the seq in a `Last-Event-ID` header, which a reader sends on reconnect, else `after`.
 
     Raises:
-        InvalidInput: No event has such an id.
+        InvalidInput: The header is not the id of an event.
     """
     if not text:
         return after
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise InvalidInput("Last-Event-ID: it has to be the id of an event, a whole number.")
+        raise InvalidInput("Last-Event-ID: must be the id of an event, a whole number.")
     return int(text)
 
 
@@ -68,64 +68,64 @@ async def _lines(
     if first["terminal"]:
         return
     try:
-        async with get_hub().listen(run_id) as (_, listener):
-            listener.wake_every(KEEP_ALIVE_S)
-            page_of = partial(read, principal, run_id)
-            follow = _follow(page_of, first["lastSeq"], listener, ends=read is read_run_page)
+        async with get_hub().subscribe(run_id) as (_, subscriber):
+            subscriber.wake_every(KEEP_ALIVE_S)
+            read_page = partial(read, principal, run_id)
+            follow = _follow(read_page, first["lastSeq"], subscriber, has_end=read is read_run_page)
             follow = _while_allowed(principal, follow)
             async with aclosing(follow) as parts:
                 async for part in parts:
                     yield part
     except Refused:
-        return  # the run passed its time while it was watched
+        return  # the run was deleted, past its retention, while it was streamed
     except Exception:
-        # The status went out long ago: the reader comes back with its last id and is told then.
-        log.exception("a stream of events broke off", extra={"runId": run_id})
+        # The status line is sent already: the reader reconnects and gets an error.
+        log.exception("a stream of events failed", extra={"runId": run_id})
 
 
 async def _follow(
-    page_of: Callable[[int, int], Page], after: int, listener: Listener, *, ends: bool
+    read_page: Callable[[int, int], Page], after: int, subscriber: Subscriber, *, has_end: bool
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what comes behind `after`, and a comment whenever the listener wakes over nothing."""
-    is_over = False
-    while not (is_over or listener.is_closed):
-        if listener.is_behind:
-            page = await _page(page_of, after, listener)
-            after, is_over = page["lastSeq"], page["terminal"]
+    """Yield the events after `after`, and a comment whenever the keep-alive timer fires."""
+    has_ended = False
+    while not (has_ended or subscriber.is_closed):
+        if subscriber.is_behind:
+            page = await _next_page(read_page, after, subscriber)
+            after, has_ended = page["lastSeq"], page["terminal"]
             if page["events"]:
                 yield frames_of(page["events"])
-        elif batches := listener.take():
-            after, is_over = batches[-1].last, ends and batches[-1].is_final
+        elif batches := subscriber.take():
+            after, has_ended = batches[-1].last, has_end and batches[-1].is_final
             yield (
                 batches[0].frames
                 if len(batches) == 1
                 else b"".join([batch.frames for batch in batches])
             )
         else:
-            await listener.news()
-            if not listener.has_news:
+            await subscriber.wait()
+            if not subscriber.is_ready:
                 yield b": still there\n\n"
 
 
 async def _while_allowed(
     principal: Principal, parts: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
-    """Pass parts on, and ask now and then whether the reader still may have them."""
-    checked = time.monotonic()
+    """Forward parts until the reader's token is revoked; checked every CHECK_S."""
+    checked_at = time.monotonic()
     async with aclosing(parts):
         async for part in parts:
-            if time.monotonic() - checked >= CHECK_S:
-                checked = time.monotonic()
+            if time.monotonic() - checked_at >= CHECK_S:
+                checked_at = time.monotonic()
                 if not await in_thread(still_may, principal):
                     return
             yield part
 
 
-async def _page(
-    page_of: Callable[[int, int], Page], after: int, listener: Listener
+async def _next_page(
+    read_page: Callable[[int, int], Page], after: int, subscriber: Subscriber
 ) -> dict[str, Any]:
-    """Return the next page of a reader that is behind; with the last one it has caught up."""
-    page, reached = await in_thread(page_of, after, PAGE)
+    """Read the next page for a subscriber that is behind; after the last page it is not."""
+    page, log_seq = await in_thread(read_page, after, PAGE)
     if len(page["events"]) < PAGE:
-        listener.has(page["lastSeq"], of=reached)
+        subscriber.mark_read(page["lastSeq"], log_seq=log_seq)
     return page

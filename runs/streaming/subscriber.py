@@ -1,6 +1,4 @@
-"""A reader's place in a run's log: what the hub hands out, and the bounded queue that it goes into
-(mechanisms 20).
-"""
+"""One reader of a run's event log: a bounded queue that the hub fills, and the batches in it."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from decisions.infra.json_line import one_line
 from runs.events.types import FINAL
 
 Event = Mapping[str, Any]
-QUEUE_EVENTS = 512  # a reader that is further behind than this reads the rows itself
+QUEUE_EVENTS = 512  # a reader that is further behind than this reads from the database
 
 
 class Batch:
-    """Events of one run that follow each other without a gap; all its listeners share them."""
+    """Consecutive events of one run without a gap; all its subscribers share the same batch."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
@@ -29,39 +27,40 @@ class Batch:
 
     @cached_property
     def frames(self) -> bytes:
-        """The events as `text/event-stream`, put in words once for everybody."""
+        """The events as `text/event-stream`, serialized once for all subscribers."""
         return frames_of(self.events)
 
     @cached_property
     def is_final(self) -> bool:
-        """Whether the run ended with the last of them."""
+        """Whether the last event ends the run."""
         return self.events[-1]["type"] in FINAL
 
-    def behind(self, seq: int) -> Batch:
-        """Return those behind `seq`; there has to be one."""
+    def after(self, seq: int) -> Batch:
+        """Return the events after `seq`; there has to be at least one."""
         return Batch(self.events[seq - self.first + 1 :])
 
 
 def frames_of(events: Sequence[Event]) -> bytes:
-    """Return events in the words of `text/event-stream`."""
+    """Return events in the `text/event-stream` format."""
     return b"".join(
         b"id: %d\ndata: %b\n\n" % (event["seq"], one_line(orjson.dumps(event))) for event in events
     )
 
 
-class Listener:
-    """Somebody who reads a run's events. Used on the event loop alone.
+class Subscriber:
+    """A reader of a run's events. Use it on the event loop only.
 
-    It begins behind: its reader reads the rows and says with `has` how far it came. From there on
-    the hub fills the queue, until it overflows or a gap shows; then the reader is behind again.
+    A new subscriber is behind: its reader reads the log from the database and reports with
+    `mark_read` how far it has read. From then on the hub fills the queue, until the queue overflows
+    or a gap appears; then the subscriber is behind again.
 
     Args:
-        joins_at: whether a reader that has everything up to a seq misses nothing from now on.
+        can_join_at: whether a reader that has all events up to a seq gets every later one.
     """
 
-    def __init__(self, joins_at: Callable[[int], bool]) -> None:
-        self._joins_at = joins_at
-        self._seq: int | None = None  # of the last event in the queue, or taken from it
+    def __init__(self, can_join_at: Callable[[int], bool]) -> None:
+        self._can_join_at = can_join_at
+        self._seq: int | None = None  # of the last event that was queued or taken
         self._queue: deque[Batch] = deque()
         self._queued = 0
         self._waiting: asyncio.Future[None] | None = None
@@ -70,59 +69,59 @@ class Listener:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the reader has to read the rows next; what is queued comes first."""
+        """Whether the reader has to read the database next; queued events come first."""
         return self._seq is None and not self._queue
 
     @property
-    def has_news(self) -> bool:
-        """Whether there is something to take or to do."""
+    def is_ready(self) -> bool:
+        """Whether `wait` returns at once: events are queued, or it is behind or closed."""
         return bool(self._queue) or self._seq is None or self.is_closed
 
-    def has(self, seq: int, *, of: int) -> None:
-        """Say that the reader has every event up to `seq`, read while it was behind, `of` those
-        that there are. A caller may name a `seq` that the run has not come to yet.
+    def mark_read(self, seq: int, *, log_seq: int) -> None:
+        """Record that the reader has every event up to `seq`, read from a log that ended at
+        `log_seq`. The caller may name a `seq` that the log has not reached yet.
         """
-        if self._joins_at(of):
-            self._seq = max(seq, of)
+        if self._can_join_at(log_seq):
+            self._seq = max(seq, log_seq)
 
     def offer(self, batch: Batch) -> None:
-        """Queue what is new in the batch, or fall behind."""
+        """Queue the new events of the batch, or fall behind."""
         if self._seq is None:
             return
         if batch.last <= self._seq:
-            if batch.is_final:  # before the seq that the caller named: nothing else ever comes
-                self.lose_track()
+            if batch.is_final:  # the log ends before the seq that the caller named
+                self.fall_behind()
             return
         if batch.first <= self._seq:
-            batch = batch.behind(self._seq)
+            batch = batch.after(self._seq)
         size = len(batch.events)
         if batch.first != self._seq + 1 or self._queued + size > QUEUE_EVENTS:
-            self.lose_track()
+            self.fall_behind()
             return
         self._queue.append(batch)
         self._queued += size
         self._seq = batch.last
         self.wake()
 
-    def lose_track(self) -> None:
-        """Fall behind: what is queued is still good, what follows is read from the rows."""
+    def fall_behind(self) -> None:
+        """Have the reader read the database after the queued events, which stay valid."""
         self._seq = None
         self.wake()
 
     def take(self) -> list[Batch]:
-        """Return what is queued, in order."""
+        """Remove and return the queued batches, in order."""
         taken = list(self._queue)
         self._queue.clear()
         self._queued = 0
         return taken
 
     def wake(self) -> None:
-        """Let `news` return."""
+        """Make `wait` return."""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
     def wake_every(self, seconds: float) -> None:
-        """Let `news` return now and then, also when there is none: one timer, whatever comes."""
+        """Make `wait` return at this interval too, with one timer for the subscriber's life."""
         loop = asyncio.get_running_loop()
 
         def tick() -> None:
@@ -131,9 +130,9 @@ class Listener:
 
         self._timer = loop.call_later(seconds, tick)
 
-    async def news(self, timeout_s: float | None = None) -> None:
-        """Return as soon as there is something to take or to do, or when the time is up."""
-        if self.has_news:
+    async def wait(self, timeout_s: float | None = None) -> None:
+        """Return as soon as `is_ready` is true, after `wake`, or after the timeout."""
+        if self.is_ready:
             return
         self._waiting = asyncio.get_running_loop().create_future()
         try:
@@ -145,12 +144,12 @@ class Listener:
             self._waiting = None
 
     def close(self) -> None:
-        """Ask the reader to end; what is queued is still good."""
+        """Tell the reader to stop; queued events can still be taken."""
         self.is_closed = True
         self.wake()
 
-    def leave(self) -> None:
-        """Let go of everything; the reader is gone."""
+    def dispose(self) -> None:
+        """Cancel the timer and drop the queue, once the reader has left."""
         if self._timer is not None:
             self._timer.cancel()
         self._queue.clear()

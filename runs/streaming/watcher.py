@@ -1,4 +1,4 @@
-"""Somebody who waits for a moment in a run's life, and does not need its events."""
+"""A reader that waits for a change in a run, such as its end, and does not need the events."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from collections.abc import Iterable
 
 
 class Watcher:
-    """Used on the event loop alone.
+    """Wake a reader when an event of certain types is written. Use it on the event loop only.
+
+    The reader reads the run, reports with `mark_read` how far the log went then, and calls `wait`.
+    A notification that names only other types is ignored. One without types, which comes from a
+    poll of the database, counts if the log has grown.
 
     Args:
-        types: the events at which the run is worth a look.
-
-    Its reader looks at the run, says with `has` how far the log went then, and waits for `news`. A
-    message that names other types is passed over; one that names none, as the rows do when they are
-    asked, is worth a look if the log went on.
+        types: the event types after which the run is worth reading.
     """
 
     def __init__(self, types: frozenset[str]) -> None:
         self._types = types
         self._seq = 0
-        self._news: int | None = None
+        self._unread_seq: int | None = None
         self._waiting: asyncio.Future[None] | None = None
         self.is_closed = False
 
-    def has(self, seq: int) -> None:
-        """Say that the reader saw the run as it was at `seq`."""
+    def mark_read(self, seq: int) -> None:
+        """Record that the reader read the run when its log ended at `seq`."""
         self._seq = seq
-        if self._news is not None and self._news <= seq:
-            self._news = None
+        if self._unread_seq is not None and self._unread_seq <= seq:
+            self._unread_seq = None
 
-    def told(self, seq: int, types: Iterable[str] | None) -> None:
-        """Hear that the log goes to `seq`."""
+    def notify(self, seq: int, types: Iterable[str] | None) -> None:
+        """Wake the reader if the log has reached `seq` with an event of its types."""
         if seq > self._seq and (types is None or not self._types.isdisjoint(types)):
-            self._news = seq
+            self._unread_seq = seq
             self._wake()
 
-    def look(self) -> None:
-        """Have the reader look whatever it saw."""
-        self._news = self._seq + 1
+    def check_now(self) -> None:
+        """Wake the reader whatever it has read."""
+        self._unread_seq = self._seq + 1
         self._wake()
 
     def close(self) -> None:
-        """Ask the reader to end."""
+        """Tell the reader to stop."""
         self.is_closed = True
         self._wake()
 
@@ -50,15 +50,15 @@ class Watcher:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    async def news(self, timeout_s: float) -> int | None:
-        """Return the event that makes it worth looking at the run, or None when the time is up or
-        the reader has to end.
+    async def wait(self, timeout_s: float) -> int | None:
+        """Return the seq of the event that makes the run worth reading; None after the timeout or
+        when the reader has to stop.
         """
-        if self._news is None and not self.is_closed:
+        if self._unread_seq is None and not self.is_closed:
             self._waiting = asyncio.get_running_loop().create_future()
             try:
                 await asyncio.wait({self._waiting}, timeout=timeout_s)
             finally:
                 self._waiting = None
-        news, self._news = self._news, None
-        return news
+        seq, self._unread_seq = self._unread_seq, None
+        return seq

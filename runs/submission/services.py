@@ -30,14 +30,14 @@ from runs.queries.visibility import is_past_ttl, visible_run
 from runs.queue import outbox
 from runs.sessions import services as sessions
 from runs.submission.idempotency import claim_key, run_of_key
-from runs.submission.retry import check_retriable, take_over
+from runs.submission.retry import check_retriable, copy_succeeded_steps
 from runs.submission.secret_inputs import sealed_row
 from runs.submission.validation import (
     Submission,
-    Submitted,
+    SubmittedRun,
     Turn,
-    judge_submission,
     use_of_submission,
+    validate_submission,
 )
 from runs.webhooks.services import check_webhook_option
 
@@ -49,9 +49,9 @@ def submit_run(
     inputs: Mapping[str, Any],
     session_id: str | None = None,
     options: Mapping[str, Any] | None = None,
-    carries: CarriedCall | None = None,
+    direct_call: CarriedCall | None = None,
     turn: Turn | None = None,
-) -> Submitted:
+) -> SubmittedRun:
     """Accept a run: run, steps, key, event, audit and doorbell in one transaction, committed before
     returning.
 
@@ -67,34 +67,38 @@ def submit_run(
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
     """
     options = options or {}
-    asked_auto = options.get("mode", "auto") == "auto"
-    submission = judge_submission(
+    is_auto_mode = options.get("mode", "auto") == "auto"
+    submission = validate_submission(
         principal=principal,
         template_id=template_id,
         inputs=inputs,
         session_id=session_id,
         options=options,
-        slot_is_free=asked_auto and count_free_slots() > 0,
+        slot_is_free=is_auto_mode and count_free_slots() > 0,
     )
     check_webhook_option(principal, options.get("webhookId"))
     first = run_of_key(submission)
     if first is None:  # what was done already is not asked about again
-        submission, approval = _admitted(submission, carries, turn.key if turn else "")
+        submission, approval = _admitted(submission, direct_call, turn.key if turn else "")
         run = _new_run(submission)
-        first = _write_once(run, submission, approval, carries, turn)
+        first = _write_once(run, submission, approval, direct_call, turn)
         if first is None:
-            return _answer(run, asked_auto=asked_auto, inputs_match=None)
+            return _answer(run, is_auto_mode=is_auto_mode, inputs_match=None)
     known, digest = first
-    return _answer(known, asked_auto=asked_auto, inputs_match=digest in submission.inputs_digests)
+    return _answer(
+        known, is_auto_mode=is_auto_mode, inputs_match=digest in submission.inputs_digests
+    )
 
 
 def _admitted(
-    submission: Submission, carries: CarriedCall | None, key: str
+    submission: Submission, direct_call: CarriedCall | None, key: str
 ) -> tuple[Submission, Confirmation | None]:
     """Ask policy about a submit, or about the direct call that the run is made for."""
-    use = carries.use if carries else use_of_submission(submission, key=submission.key or key)
+    use = (
+        direct_call.use if direct_call else use_of_submission(submission, key=submission.key or key)
+    )
     approval = admit_call(use)
-    if carries is None or approval is None:
+    if direct_call is None or approval is None:
         return submission, approval
     told = {**submission.options, APPROVED: approval.decision_id}
     return replace(submission, options=told), approval
@@ -104,11 +108,11 @@ def _write_once(
     run: Run,
     submission: Submission,
     approval: Confirmation | None,
-    carries: CarriedCall | None,
+    direct_call: CarriedCall | None,
     turn: Turn | None,
 ) -> tuple[Run, str] | None:
     """Write the run, use its approval up and take its key, or return the run that has the key."""
-    if submission.key is None and approval is None and carries is None and turn is None:
+    if submission.key is None and approval is None and direct_call is None and turn is None:
         _write(run, submission)
         return None
     with transaction.atomic():
@@ -118,13 +122,13 @@ def _write_once(
             if turn is not None:
                 turn.take(run)
             _write(run, submission)
-            if carries is not None:
-                carries.begin_with(run.id)
+            if direct_call is not None:
+                direct_call.begin_with(run.id)
     return first
 
 
-def _answer(run: Run, *, asked_auto: bool, inputs_match: bool | None) -> Submitted:
-    return Submitted(
+def _answer(run: Run, *, is_auto_mode: bool, inputs_match: bool | None) -> SubmittedRun:
+    return SubmittedRun(
         run_id=run.id,
         session_id=run.session_id,
         status=run.status,
@@ -132,7 +136,7 @@ def _answer(run: Run, *, asked_auto: bool, inputs_match: bool | None) -> Submitt
         deduplicated=inputs_match is not None,
         inputs_match=inputs_match,
         timeout_ms=run.timeout_ms,
-        asked_auto=asked_auto,
+        is_auto_mode=is_auto_mode,
     )
 
 
@@ -150,7 +154,7 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
         template_version=submission.template.version,
         mode=submission.mode,
         inputs=submission.inputs,
-        options=submission.kept_options,
+        options=submission.stored_options,
         session_id=session.id if session else new_id("sess_"),
         owns_session=session is None,
         shared=session is None and submission.template.shares_steps(submission.inputs),
@@ -235,7 +239,9 @@ def stop_run(
     return None
 
 
-def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = False) -> Submitted:
+def retry_run(
+    *, principal: Principal, run_id: str, also_past_its_time: bool = False
+) -> SubmittedRun:
     """Submit a failed or canceled run again as a new run that takes over the steps that succeeded.
 
     Commits before returning. Asking twice returns the same new run (`retry_of` is unique). The
@@ -254,7 +260,7 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
     options = {**old.requested_options, "mode": "async"}
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
     principal = principal.at_trust("remote") if old.trust == "remote" else principal
-    submission = judge_submission(
+    submission = validate_submission(
         principal=principal,
         template_id=old.template_id,
         inputs=old.inputs,
@@ -273,13 +279,13 @@ def retry_run(*, principal: Principal, run_id: str, also_past_its_time: bool = F
             if made is None:
                 begin(approval)
                 _write(run, submission)
-                take_over(old, run)
+                copy_succeeded_steps(old, run)
     if made is not None:
-        return _answer(made, asked_auto=False, inputs_match=True)
-    return _answer(run, asked_auto=False, inputs_match=None)
+        return _answer(made, is_auto_mode=False, inputs_match=True)
+    return _answer(run, is_auto_mode=False, inputs_match=None)
 
 
-def stop_waiting(run_id: str) -> None:
+def mark_async(run_id: str) -> None:
     """Note that a caller of mode auto was answered with the handle: the run is
     async from now on.
     """

@@ -15,9 +15,9 @@ from decisions.infra.outages import Outage
 from decisions.infra.staleness import Watch
 from decisions.infra.threads import in_thread
 from runs.webhooks import deliveries
-from runs.webhooks.deliveries import Claim
+from runs.webhooks.deliveries import DeliveryLease
 from runs.webhooks.signing import headers
-from runs.webhooks.transport import Answer, post
+from runs.webhooks.transport import WebhookResponse, post
 
 AT_ONCE = 16
 LOOK_EVERY_S = 1.0
@@ -65,11 +65,11 @@ class Deliverer:
     async def _look(self) -> int:
         if time.monotonic() >= self._free_at:
             self._free_at = time.monotonic() + FREE_EVERY_S
-            await in_thread(deliveries.free_lost, self._watch)
+            await in_thread(deliveries.release_lost, self._watch)
         free = AT_ONCE - len(self._tasks)
         if free <= 0:
             return 0
-        claims = await in_thread(deliveries.claim_due, limit=free, busy=list(self._busy))
+        claims = await in_thread(deliveries.claim_due_deliveries, limit=free, busy=list(self._busy))
         for claim in claims:
             self._busy.add(claim.webhook_id)
             task = asyncio.create_task(self._deliver(claim))
@@ -77,7 +77,7 @@ class Deliverer:
             task.add_done_callback(self._tasks.discard)
         return len(claims)
 
-    async def _deliver(self, claim: Claim) -> None:
+    async def _deliver(self, claim: DeliveryLease) -> None:
         """Try once and note what came of it; what cannot be noted is tried again later."""
         try:
             answer = await _try(claim)
@@ -89,7 +89,7 @@ class Deliverer:
             self._busy.discard(claim.webhook_id)
 
 
-async def _try(claim: Claim) -> Answer:
+async def _try(claim: DeliveryLease) -> WebhookResponse:
     try:
         signed = headers(
             claim.secret, message_id=claim.delivery_id, timestamp=int(time.time()), body=claim.body
@@ -97,8 +97,8 @@ async def _try(claim: Claim) -> Answer:
         return await post(claim.url, trust=claim.trust, headers=signed, body=claim.body)
     except Exception:  # a defect of ours counts as a try, or it would be made for ever
         log.exception("a delivery cannot be tried", extra=_about(claim))
-        return Answer(None, "internal error")
+        return WebhookResponse(None, "internal error")
 
 
-def _about(claim: Claim) -> dict[str, str]:
+def _about(claim: DeliveryLease) -> dict[str, str]:
     return {"deliveryId": claim.delivery_id, "webhookId": claim.webhook_id}

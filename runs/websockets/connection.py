@@ -27,7 +27,7 @@ from decisions.infra.cancellation import ended
 from decisions.infra.threads import in_thread
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.selectors import get_task
-from runs.conversations.tickets import use_ticket
+from runs.conversations.tickets import redeem_ticket
 from runs.websockets import conversation_frames
 
 AUTH_S = 10.0  # until when the first frame has to have come
@@ -41,7 +41,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class Over(Exception):
+class CloseSocket(Exception):
     """The connection ends with this code."""
 
     def __init__(self, code: int, reason: str = "") -> None:
@@ -49,14 +49,14 @@ class Over(Exception):
         self.code, self.reason = code, reason
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The other side hung up."""
 
 
-Serve = Callable[["Line", Principal], Awaitable[None]]
+Serve = Callable[["TaskSocket", Principal], Awaitable[None]]
 
 
-async def open_line(
+async def serve_socket(
     scope: Mapping[str, Any], receive: Receive, send: Send, *, task_id: str, serve: Serve
 ) -> None:
     """Serve one connection of a task to its end, once it is known who it is."""
@@ -69,18 +69,18 @@ async def open_line(
         await send({"type": "websocket.close", "code": 4403})  # before the handshake: a plain 403
         return
     await send({"type": "websocket.accept"})
-    line = Line(request, task_id, receive, send)
-    with contextlib.suppress(Gone, OSError):
+    line = TaskSocket(request, task_id, receive, send)
+    with contextlib.suppress(ClientDisconnected, OSError):
         try:
             await serve(line, principal or await line.authenticated())
-        except Over as over:
+        except CloseSocket as over:
             await send(_goodbye(over))
         except Error as error:
             log.warning("a line is closed: %s", error, extra={"taskId": task_id})
-            await send(_goodbye(Over(GOING_AWAY, "the database is away; come back")))
+            await send(_goodbye(CloseSocket(GOING_AWAY, "the database is away; come back")))
 
 
-def _goodbye(over: Over) -> Message:
+def _goodbye(over: CloseSocket) -> Message:
     reason = over.reason.encode()[:120].decode(errors="ignore")  # 123 bytes at most: RFC 6455
     return {"type": "websocket.close", "code": over.code, "reason": reason}
 
@@ -103,7 +103,7 @@ def _check_origin(request: ASGIRequest) -> None:
         raise Forbidden("The Origin is not one of this server's.")
 
 
-class Line:
+class TaskSocket:
     """One open connection.
 
     Attributes:
@@ -126,13 +126,13 @@ class Line:
             async with asyncio.timeout(AUTH_S):
                 event = await self.next()
         except TimeoutError:
-            raise Over(4401, "no credential came") from None
+            raise CloseSocket(4401, "no credential came") from None
         try:
             frame = conversation_frames.read_frame(event, task_id=self.task_id)
             principal = await in_thread(self._caller, frame)
         except Refused as refusal:
             await self.put(conversation_frames.refused(conversation_frames.id_of(event), refusal))
-            raise Over(4401, refusal.message) from None
+            raise CloseSocket(4401, refusal.message) from None
         self.after = frame.get("after")
         await self.put(conversation_frames.done(frame.get("id"), {"taskId": self.task_id}))
         return principal
@@ -141,7 +141,7 @@ class Line:
         if frame["type"] != "auth" or ("ticket" in frame) == ("token" in frame):
             raise NotAuthenticated("The first frame is an auth with a ticket or a token.")
         if "ticket" in frame:
-            principal = use_ticket(frame["ticket"], task_id=self.task_id)
+            principal = redeem_ticket(frame["ticket"], task_id=self.task_id)
         else:
             principal = authenticate(frame["token"])
         return principal if is_local_call(self.request) else principal.at_trust("remote")
@@ -155,9 +155,9 @@ class Line:
         try:
             return await in_thread(get_task, principal=caller, task_id=self.task_id)
         except Forbidden as refusal:
-            raise Over(4403, refusal.message) from None
+            raise CloseSocket(4403, refusal.message) from None
         except TaskNotFound as refusal:
-            raise Over(4404, refusal.message) from None
+            raise CloseSocket(4404, refusal.message) from None
 
     async def next(self) -> Message:
         """Return the next frame as it came.
@@ -167,9 +167,9 @@ class Line:
         """
         event = await self._receive()
         if event["type"] == "websocket.disconnect":
-            raise Gone
+            raise ClientDisconnected
         if event.get("text") is None:
-            raise Over(NO_BYTES, "frames are texts")
+            raise CloseSocket(NO_BYTES, "frames are texts")
         return event
 
     async def put(self, frame: Mapping[str, Any]) -> None:
@@ -183,12 +183,12 @@ class Line:
             async with asyncio.timeout(SEND_S), self._sending:
                 await self._send({"type": "websocket.send", "text": text})
         except TimeoutError:
-            raise Over(TOO_SLOW, "nothing was read for too long") from None
+            raise CloseSocket(TOO_SLOW, "nothing was read for too long") from None
         except OSError:
-            raise Gone from None
+            raise ClientDisconnected from None
 
 
-async def first_over(*work: Awaitable[None]) -> None:
+async def run_until_first(*work: Awaitable[None]) -> None:
     """Do several things until one of them is over, and raise what ended it."""
     tasks = {asyncio.ensure_future(one) for one in work}
     try:

@@ -21,18 +21,18 @@ from runs.conversations import services
 from runs.conversations.errors import TaskNotFound
 from runs.streaming.hub import get_hub
 from runs.streaming.sse import PAGE
-from runs.streaming.subscriber import Listener
+from runs.streaming.subscriber import Subscriber
 from runs.websockets import conversation_frames
 from runs.websockets.connection import (
     CHECK_S,
     GOING_AWAY,
-    Line,
+    CloseSocket,
     Message,
-    Over,
     Receive,
     Send,
-    first_over,
-    open_line,
+    TaskSocket,
+    run_until_first,
+    serve_socket,
 )
 from runs.websockets.log_pages import read_task_page
 
@@ -42,17 +42,17 @@ PATH = "/ws/tasks/"
 async def serve_task(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Serve one connection to `/ws/tasks/{taskId}`."""
     task_id = str(scope["path"]).removeprefix(PATH)
-    await open_line(scope, receive, send, task_id=task_id, serve=_serve)
+    await serve_socket(scope, receive, send, task_id=task_id, serve=_serve)
 
 
-async def _serve(line: Line, caller: Principal) -> None:
-    await Connection(line, caller).serve()
+async def _serve(line: TaskSocket, caller: Principal) -> None:
+    await ConversationSocket(line, caller).serve()
 
 
-class Connection:
+class ConversationSocket:
     """One open connection; one frame of the page is answered after the other."""
 
-    def __init__(self, line: Line, caller: Principal) -> None:
+    def __init__(self, line: TaskSocket, caller: Principal) -> None:
         self._line, self._caller = line, caller
         self._task_id = line.task_id
         self._after = line.after
@@ -66,14 +66,14 @@ class Connection:
         """
         if self._after is None:
             self._after = self._after_in_query()
-        async with get_hub().listen(self._task_id) as (_, listener):
+        async with get_hub().subscribe(self._task_id) as (_, listener):
             await self._tell_state()
-            await first_over(self._tell(listener), self._hear())
+            await run_until_first(self._tell(listener), self._hear())
 
     def _after_in_query(self) -> int | None:
         text = self._line.request.GET.get("after", "")
         if text and not (text.isascii() and text.isdigit() and len(text) <= 15):
-            raise Over(4400, "after: it has to be the seq of an event")
+            raise CloseSocket(4400, "after: it has to be the seq of an event")
         return int(text) if text else None
 
     # --- what happens -----------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Connection:
             self._after = task["lastSeq"]
         await self._line.put(conversation_frames.snapshot(task))
 
-    async def _tell(self, listener: Listener) -> None:
+    async def _tell(self, listener: Subscriber) -> None:
         """Send the log from where the page stands, and ask now and then whether it still may."""
         listener.wake_every(CHECK_S)
         after, checked = self._after or 0, time.monotonic()
@@ -92,7 +92,7 @@ class Connection:
             if time.monotonic() - checked >= CHECK_S:
                 checked = time.monotonic()
                 if not await in_thread(still_may, self._caller):
-                    raise Over(4401, "the token was revoked")
+                    raise CloseSocket(4401, "the token was revoked")
             if listener.is_behind:
                 page, reached = await in_thread(self._page, after)
                 after = await self._tell_all(page["events"], after)
@@ -103,13 +103,13 @@ class Connection:
                     after = await self._tell_all(batch.events, after)
             else:
                 await listener.news()
-        raise Over(GOING_AWAY, "the server goes away; come back")
+        raise CloseSocket(GOING_AWAY, "the server goes away; come back")
 
     def _page(self, after: int) -> tuple[dict[str, Any], int]:
         try:
             return read_task_page(self._caller, self._task_id, after, PAGE)
         except TaskNotFound as refusal:
-            raise Over(4404, refusal.message) from None
+            raise CloseSocket(4404, refusal.message) from None
 
     async def _tell_all(self, events: Any, after: int) -> int:
         for event in events:

@@ -15,21 +15,21 @@ from decisions.errors import Conflict, NotAuthenticated, NotReady, Refused
 from decisions.identity.principals import Principal, still_may
 from decisions.infra.threads import in_thread
 from runs.conversations.selectors import is_taken_over
-from runs.live.absence import why_no_page
+from runs.live.no_page import no_page_reason
 from runs.websockets.connection import (
     CHECK_S,
     GOING_AWAY,
-    Line,
-    Over,
+    CloseSocket,
     Receive,
     Send,
-    first_over,
-    open_line,
+    TaskSocket,
+    run_until_first,
+    serve_socket,
 )
 from runs.websockets.conversation import PATH
 from runs.websockets.conversation_frames import done, id_of, pong, refused
 from runs.websockets.live_frames import read_frame, state
-from runs.websockets.live_viewer import Watch, watch
+from runs.websockets.live_viewer import PageSubscription, watch
 
 END = "/live"
 PATIENCE_S = 5.0  # without a word of a worker there is no page to be seen
@@ -39,7 +39,7 @@ TOO_MANY = 4429
 _viewers: set[int] = set()
 
 
-def is_live(path: str) -> bool:
+def is_live_path(path: str) -> bool:
     """Tell whether an address is that of a live page."""
     return path.startswith(PATH) and path.endswith(END)
 
@@ -47,32 +47,32 @@ def is_live(path: str) -> bool:
 async def serve_live(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Serve one connection to `/ws/tasks/{taskId}/live`."""
     task_id = str(scope["path"]).removeprefix(PATH).removesuffix(END)
-    await open_line(scope, receive, send, task_id=task_id, serve=_serve)
+    await serve_socket(scope, receive, send, task_id=task_id, serve=_serve)
 
 
-async def _serve(line: Line, caller: Principal) -> None:
+async def _serve(line: TaskSocket, caller: Principal) -> None:
     from redis import RedisError
 
     await line.task(caller)  # whether it may be looked at
     if len(_viewers) >= VIEWERS_MAX:
-        raise Over(TOO_MANY, "too many look at live pages here")
+        raise CloseSocket(TOO_MANY, "too many look at live pages here")
     _viewers.add(id(line))
     try:
         async with watch(line.task_id) as (looking, hearing):
-            viewer = Viewer(line, caller, looking)
-            await first_over(
+            viewer = LivePageSocket(line, caller, looking)
+            await run_until_first(
                 viewer.tell(), viewer.hear(), viewer.look_after(), looking.keep_saying(), hearing
             )
     except (RedisError, OSError):
-        raise Over(GOING_AWAY, "live pages are away; come back") from None
+        raise CloseSocket(GOING_AWAY, "live pages are away; come back") from None
     finally:
         _viewers.discard(id(line))
 
 
-class Viewer:
+class LivePageSocket:
     """Somebody who looks."""
 
-    def __init__(self, line: Line, caller: Principal, looking: Watch) -> None:
+    def __init__(self, line: TaskSocket, caller: Principal, looking: PageSubscription) -> None:
         self._line, self._caller, self._looking = line, caller, looking
         self._told_absence = ""
 
@@ -96,10 +96,10 @@ class Viewer:
             if now - checked > CHECK_S:
                 checked = now
                 if not await in_thread(still_may, self._caller):
-                    raise Over(4401, "the token was revoked")
+                    raise CloseSocket(4401, "the token was revoked")
 
     async def _tell_absence(self) -> None:
-        why = await in_thread(why_no_page, self._line.task_id)
+        why = await in_thread(no_page_reason, self._line.task_id)
         if why != self._told_absence:
             self._told_absence = why
             await self._line.put(state({"type": "live_state", "page": False, "message": why}))

@@ -11,14 +11,21 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from decisions.infra.cancellation import ended
-from runs.live.channel import UP, WATCH_S, connect, down, pack, unpack
-from runs.live.viewer_queue import Backlog, Message
+from runs.live.channel import (
+    WATCH_S,
+    WORKERS_CHANNEL,
+    connect,
+    open_message,
+    seal_message,
+    viewers_channel,
+)
+from runs.live.viewer_queue import Message, ViewerQueue
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 
-class Watch:
+class PageSubscription:
     """Of one reader.
 
     Attributes:
@@ -28,16 +35,16 @@ class Watch:
 
     def __init__(self, task_id: str, client: Redis) -> None:
         self._task_id, self._client = task_id, client
-        self.told = Backlog()
+        self.told = ViewerQueue()
         self.heard_at: float | None = None
 
     async def say(self, message: Message) -> None:
         """Tell the worker that has the page; nobody says whether one does. Raises RedisError."""
-        await self._client.publish(UP, pack({"taskId": self._task_id, **message}))
+        await self._client.publish(WORKERS_CHANNEL, seal_message({"taskId": self._task_id, **message}))
 
     def note(self, sealed: bytes) -> None:
         """Take what came over Redis."""
-        message = unpack(sealed)
+        message = open_message(sealed)
         if message is None:
             return
         self.heard_at = time.monotonic()
@@ -56,17 +63,17 @@ class Watch:
 
 
 @asynccontextmanager
-async def watch(task_id: str) -> AsyncIterator[tuple[Watch, asyncio.Task[None]]]:
+async def watch(task_id: str) -> AsyncIterator[tuple[PageSubscription, asyncio.Task[None]]]:
     """Look at a task's page; the task that hears its worker ends where Redis goes away.
 
     Raises:
         RedisError, OSError: It is away.
     """
-    ears, mouth = connect(hears=True), connect(hears=False)
+    ears, mouth = connect(blocking=True), connect(blocking=False)
     try:
         async with ears.pubsub(ignore_subscribe_messages=True) as channel:
-            await channel.subscribe(down(task_id))
-            looking = Watch(task_id, mouth)
+            await channel.subscribe(viewers_channel(task_id))
+            looking = PageSubscription(task_id, mouth)
 
             async def hear() -> None:
                 while True:

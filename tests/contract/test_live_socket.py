@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from decisions.identity.principals import Principal, create_token
 from runs.conversations.services import take_over_task
-from runs.live.channel import UP, down, pack, unpack
+from runs.live.channel import WORKERS_CHANNEL, open_message, seal_message, viewers_channel
 from runs.websockets import live as websockets_live
 from tests.support.rest import told
 from tests.support.sockets import Frame, Page, page
@@ -32,26 +32,26 @@ class Worker:
     def __init__(self, client: Any, channel: Any) -> None:
         self.client, self.channel = client, channel
 
-    def hears(self, kind: str) -> dict[str, Any]:
+    def blocking(self, kind: str) -> dict[str, Any]:
         """Return the next thing of a kind that is said to workers."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             got = self.channel.get_message(ignore_subscribe_messages=True, timeout=1)
-            message = unpack(got["data"]) if got else None
+            message = open_message(got["data"]) if got else None
             if message is not None and message["kind"] == kind:
                 return message
         raise AssertionError(f"no {kind} was said")
 
     def says(self, task_id: str, **message: Any) -> None:
         """Tell those who look at a task."""
-        self.client.publish(down(task_id), pack(message))
+        self.client.publish(viewers_channel(task_id), seal_message(message))
 
 
 @contextmanager
 def at_work() -> Iterator[Worker]:
     client: Any = redis.Redis.from_url(settings.REDIS_URL)
     channel = client.pubsub()
-    channel.subscribe(UP)
+    channel.subscribe(WORKERS_CHANNEL)
     try:
         yield Worker(client, channel)
     finally:
@@ -74,12 +74,12 @@ def test_pictures_reach_who_looks_and_input_reaches_the_worker(
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
     with at_work() as worker, live(web, task_id, token=token) as line:
-        assert worker.hears("watch")["isNew"] is True
+        assert worker.blocking("watch")["isNew"] is True
         worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
         frames = line.until(lambda frame: frame["type"] == "live_frame")
         assert frames[-1]["data"] == "AAAA"
         assert send(line, CLICK, {"kind": "text", "text": "你好"})["ok"] is True
-        passed = worker.hears("input")
+        passed = worker.blocking("input")
     assert passed["taskId"] == task_id
     assert passed["by"].startswith("token:")
     assert passed["events"] == [CLICK, {"kind": "text", "text": "你好"}]
@@ -137,14 +137,14 @@ def test_two_look_and_only_who_has_the_right_acts(
         live(web, task_id, token=token) as one,
         live(web, task_id, token=reader) as other,
     ):
-        while (new := new + worker.hears("watch")["isNew"]) < 2:
+        while (new := new + worker.blocking("watch")["isNew"]) < 2:
             pass
         worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
         for line in (one, other):
             line.until(lambda frame: frame["type"] == "live_frame")
         assert send(other, CLICK)["error"]["errorCode"] == "FORBIDDEN"
         assert send(one, CLICK)["ok"] is True
-        assert worker.hears("input")["events"] == [CLICK]
+        assert worker.blocking("input")["events"] == [CLICK]
 
 
 def test_a_ticket_of_another_task_opens_no_live_page(
@@ -199,6 +199,6 @@ def test_where_no_worker_has_the_page_it_is_said_why(
 
 
 def test_what_was_not_sealed_here_is_not_believed() -> None:
-    assert unpack(b'{"type": "live_frame"}') is None
-    assert unpack(pack({"type": "live_frame"})) == {"type": "live_frame"}
-    assert b"live_frame" not in pack({"type": "live_frame"})
+    assert open_message(b'{"type": "live_frame"}') is None
+    assert open_message(seal_message({"type": "live_frame"})) == {"type": "live_frame"}
+    assert b"live_frame" not in seal_message({"type": "live_frame"})

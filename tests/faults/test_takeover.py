@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from decisions.identity.principals import local_principal
 from runs.conversations.services import create_task, resume_task, take_over_task
-from runs.live.absence import GIVE_BACK, LOST, why_no_page
+from runs.live.no_page import GIVE_BACK, LOST, no_page_reason
 from runs.models import Run, Task
 from tests.faults.world import World
 from tests.support.agent_goals import results
@@ -54,7 +54,7 @@ def test_a_page_that_was_lost_with_its_worker_is_told_and_opened_anew(
     worker.kill()
     world.workers(1, **env)
     told = f"{LOST} {GIVE_BACK}"
-    world.until(lambda: why_no_page(task_id) == told, "nobody says that the page is lost")
+    world.until(lambda: no_page_reason(task_id) == told, "nobody says that the page is lost")
     assert Task.objects.get(id=task_id).status == "takeover"
     resume_task(principal=me, task_id=task_id)
     run = world.ended(Run.objects.get(task_id=task_id).id)

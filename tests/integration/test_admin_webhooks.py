@@ -15,8 +15,8 @@ from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
 from runs.submission.services import cancel_run
 from runs.webhooks import services
-from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
-from runs.webhooks.transport import Answer
+from runs.webhooks.deliveries import MAX_TRIES, claim_due_deliveries, settle
+from runs.webhooks.transport import WebhookResponse
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 HOOKS, DELIVERIES = "/admin/runs/webhook/", "/admin/runs/webhookdelivery/"
@@ -29,8 +29,8 @@ def failed(principal: Principal, submit: Callable[..., str]) -> WebhookDelivery:
     services.create_webhook(principal=principal, url="http://127.0.0.1:9/", name="mine")
     cancel_run(principal=principal, run_id=submit())
     WebhookDelivery.objects.update(attempts=MAX_TRIES - 1)
-    [claim] = claim_due(limit=1)
-    settle(claim, Answer(503, "answered 503"))
+    [claim] = claim_due_deliveries(limit=1)
+    settle(claim, WebhookResponse(503, "answered 503"))
     return WebhookDelivery.objects.get()
 
 

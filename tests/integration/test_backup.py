@@ -15,7 +15,7 @@ import pytest
 
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_name
-from runs.installation.backups.create import has_artifact_files, make_backup
+from runs.installation.backups.create import create_backup, has_artifact_files
 from runs.installation.backups.manifest import check_backup, list_blobs, read_manifest
 from tests.support.installations import (
     ON_POSTGRESQL,
@@ -74,7 +74,7 @@ def test_artifacts_of_a_bucket_are_left_to_it_unless_asked_for(
     bucket.storage.delete(blob_name(Artifact.objects.get(id=lost).sha256))
     said: list[str] = []
     folder = tmp_path / "kept"
-    made = make_backup(folder, with_keys=False, with_artifacts=True, say=said.append)
+    made = create_backup(folder, with_keys=False, with_artifacts=True, say=said.append)
     assert (made.blobs, made.blob_bytes, made.missing) == (1, 18, 1)
     assert [blob.read_bytes() for blob in list_blobs(folder)] == [b"kept in the bucket"]
     assert check_backup(folder) == read_manifest(folder)

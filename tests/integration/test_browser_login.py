@@ -12,14 +12,14 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.models import BrowserSession
 from runs.models import Run, RunSecret
-from runs.sessions import live as live_sessions
+from runs.sessions import pooled
 from runs.sessions.services import clone_session, close_session, get_session
 from runs.submission.services import retry_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from tests.integration.workers import error_of
 
 pytest_plugins = ["tests.support.login_fixtures"]
-LogIn = Callable[..., Submitted]
+LogIn = Callable[..., SubmittedRun]
 Ended = Callable[[str], Run]
 ReadIn = Callable[..., str]
 SEMANTIC = {
@@ -125,7 +125,7 @@ def test_a_session_is_restored_with_a_warning_when_its_pages_were_let_go(
     made = log_in()
     ended(made.run_id)
     settings.SESSION_LIVE_IDLE_S = 0
-    live_sessions.look_after("w1")
+    pooled.close_unused_sessions("w1")
     assert BrowserSession.objects.get(id=made.session_id).worker_id is None
     run = ended(read_in(made.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(run)

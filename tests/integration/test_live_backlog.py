@@ -11,25 +11,25 @@ import pytest
 import redis.asyncio
 
 from decisions.infra.cancellation import ended
-from runs.live.broadcaster import Caster
-from runs.live.channel import connect, pack
-from runs.live.outbound import Outbound
+from runs.live.broadcaster import PageBroadcaster
+from runs.live.channel import connect, seal_message
+from runs.live.outbound import ViewerSender
 from runs.live.viewer_queue import NOTICES
-from runs.websockets.connection import first_over
-from runs.websockets.live_viewer import Watch
+from runs.websockets.connection import run_until_first
+from runs.websockets.live_viewer import PageSubscription
 
 PATIENCE_S = 30.0
 
 
 def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices() -> None:
-    looking = Watch("task_x", redis.asyncio.Redis())
+    looking = PageSubscription("task_x", redis.asyncio.Redis())
     for number in range(200):
-        looking.note(pack({"type": "live_tab", "url": str(number)}))
-        looking.note(pack({"type": "live_frame", "data": "A", "width": number}))
-    looking.note(b"not sealed here")
+        looking.receive(seal_message({"type": "live_tab", "url": str(number)}))
+        looking.receive(seal_message({"type": "live_frame", "data": "A", "width": number}))
+    looking.receive(b"not sealed here")
 
     async def read() -> list[Any]:
-        told = aiter(looking.told)
+        told = aiter(looking.messages)
         return [await anext(told) for _ in range(NOTICES + 1)]
 
     *notices, picture = asyncio.run(read())
@@ -45,10 +45,10 @@ def test_a_way_that_is_slow_takes_the_newest_picture_alone() -> None:
         await asyncio.sleep(0)
 
     async def show() -> None:
-        out = Outbound(publish)
+        out = ViewerSender(publish)
         for number in range(100):  # nothing is sent before it is this task's turn to wait
-            out.show({"number": number})
-        out.say({"notice": 1})
+            out.set_picture({"number": number})
+        out.add_notice({"notice": 1})
         while len(sent) < 2:
             await asyncio.sleep(0)
         await out.close()
@@ -64,10 +64,10 @@ def test_notices_that_wait_are_sent_before_the_end_and_no_picture_is() -> None:
         sent.append(message)
 
     async def close() -> None:
-        out = Outbound(publish)
-        out.show({"picture": 1})
-        out.say({"notice": 1})
-        out.say({"notice": 2})
+        out = ViewerSender(publish)
+        out.set_picture({"picture": 1})
+        out.add_notice({"notice": 1})
+        out.add_notice({"notice": 2})
         await out.close()
 
     asyncio.run(close())
@@ -97,14 +97,14 @@ def test_work_that_loses_a_cancel_is_ended_all_the_same() -> None:
 
 def test_a_way_over_redis_ends_at_whatever_moment_it_is_closed() -> None:
     async def close() -> None:
-        client = connect(hears=False)
+        client = connect(blocking=False)
 
         async def publish(message: Any) -> None:
-            await client.publish("test:nobody", pack(message))
+            await client.publish("test:nobody", seal_message(message))
 
         for ticks in range(24):  # a command takes some fifteen turns of the loop
-            out = Outbound(publish)
-            out.say({"notice": ticks})
+            out = ViewerSender(publish)
+            out.add_notice({"notice": ticks})
             for _ in range(ticks):
                 await asyncio.sleep(0)
             await ended([out._sending])
@@ -119,13 +119,13 @@ def test_a_line_of_which_one_side_is_over_ends_though_the_other_loses_a_cancel()
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        asyncio.run(asyncio.wait_for(first_over(lose_a_cancel(), hang_up()), PATIENCE_S))
+        asyncio.run(asyncio.wait_for(run_until_first(lose_a_cancel(), hang_up()), PATIENCE_S))
 
 
 class Stuck:
     """A page that nobody looks at any more, and that is long in closing."""
 
-    is_over = True
+    has_ended = True
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
@@ -140,7 +140,7 @@ def test_a_page_that_is_long_in_closing_holds_no_other_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def serve() -> None:
-        caster, stuck = Caster(), Stuck()
+        caster, stuck = PageBroadcaster(), Stuck()
         caster._shown["task_stuck"] = stuck  # type: ignore[assignment]
         caster._let_go()
         assert (caster._shown, list(caster._closing)) == ({}, ["task_stuck"])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.conversations.services import stop_task, take_over_task
-from runs.live.activity import Doings, tell
+from runs.live.activity import PersonActivity, record_activity
 from runs.models import TaskEvent
 
 pytest_plugins = ["tests.support.task_fixtures"]
@@ -19,11 +19,11 @@ def test_what_a_person_did_is_told_also_where_the_run_is_over_by_then(
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    tell(task_id, "me", Doings(Counter(clicks=1)))
+    record_activity(task_id, "me", PersonActivity(Counter(clicks=1)))
     told = TaskEvent.objects.filter(task_id=task_id).latest("seq")
     assert (told.type, told.data) == ("personActed", {"by": "me", "clicks": 1})
     stop_task(principal=principal, task_id=task_id)
-    tell(task_id, "me", Doings(Counter(keys=2)))
+    record_activity(task_id, "me", PersonActivity(Counter(keys=2)))
     told = TaskEvent.objects.filter(task_id=task_id).latest("seq")
     assert (told.type, told.data) == ("personActed", {"by": "me", "keys": 2})
     used = AuditEntry.objects.filter(action="task.page_used", resource_id=task_id)

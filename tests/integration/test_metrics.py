@@ -174,7 +174,7 @@ def test_a_scrape_costs_few_queries_however_much_there_is(
     for status in ("queued", "failed", "canceled", "succeeded"):
         make_run(status=status, template_id=f"template_{status}")
     with django_assert_num_queries(9):
-        health_status.take_census()
+        health_status.read_installation_status()
 
 
 @pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=_x"}])

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from runs.webhooks.deliveries import claim_due, settle
-from runs.webhooks.transport import Answer
+from runs.webhooks.deliveries import claim_due_deliveries, settle
+from runs.webhooks.transport import WebhookResponse
 from tests.support.rest import refusal, submission, told
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -93,8 +93,8 @@ def test_anothers_webhook_reads_as_missing(
 def test_a_delivery_that_failed_is_found_and_replayed(
     api: httpx.Client, made: dict[str, Any], delivery: str
 ) -> None:
-    [claim] = claim_due(limit=1)
-    settle(claim, Answer(410, "answered 410"))
+    [claim] = claim_due_deliveries(limit=1)
+    settle(claim, WebhookResponse(410, "answered 410"))
     assert refusal(api.post(f"{delivery}/replay"), 409)["errorCode"] == "CONFLICT"
     assert told(api.post(f"{HOOKS}/{made['webhookId']}/enable"))["enabled"] is True
     failed = {"status": "failed"}

@@ -17,7 +17,7 @@ from django.db.models import F
 from decisions.infra.processes import this_process
 from runs.installation.home import redis_server
 from runs.installation.supervision import liveness
-from runs.installation.supervision.liveness import WorkerVitals, WorkerWatch
+from runs.installation.supervision.liveness import WorkerLiveness, WorkerProbe
 from runs.models import Worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,31 +30,31 @@ def _register(process: str) -> None:
 
 
 def test_a_worker_is_known_by_its_process() -> None:
-    assert not WorkerVitals().is_registered(os.getpid())
+    assert not WorkerProbe().is_registered(os.getpid())
     _register(this_process())
-    assert WorkerVitals().beat(os.getpid()) == ("wrk_1", 7)
-    assert not WorkerVitals().is_registered(os.getpid() + 1)
+    assert WorkerProbe().heartbeat(os.getpid()) == ("wrk_1", 7)
+    assert not WorkerProbe().is_registered(os.getpid() + 1)
 
 
 def test_a_worker_that_only_has_the_same_number_is_another() -> None:
     _register(this_process() + "9")
-    assert not WorkerVitals().is_registered(os.getpid())
+    assert not WorkerProbe().is_registered(os.getpid())
 
 
 def test_a_worker_that_was_given_up_is_not_there() -> None:
     _register(this_process())
     Worker.objects.update(lost_at=datetime.now(UTC))
-    assert not WorkerVitals().is_registered(os.getpid())
+    assert not WorkerProbe().is_registered(os.getpid())
 
 
 def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "STILL_S", 0.0)
     _register(this_process())
-    watch = WorkerWatch(WorkerVitals())
-    assert watch.ailment(os.getpid()) is None
-    assert "did not beat" in (watch.ailment(os.getpid()) or "")
+    watch = WorkerLiveness(WorkerProbe())
+    assert watch.unhealthy_reason(os.getpid()) is None
+    assert "did not beat" in (watch.unhealthy_reason(os.getpid()) or "")
     Worker.objects.update(beat=F("beat") + 1)
-    assert watch.ailment(os.getpid()) is None
+    assert watch.unhealthy_reason(os.getpid()) is None
 
 
 def test_a_worker_that_was_given_up_and_does_not_come_back_is_ill(
@@ -62,11 +62,11 @@ def test_a_worker_that_was_given_up_and_does_not_come_back_is_ill(
 ) -> None:
     monkeypatch.setattr(liveness, "STILL_S", 0.0)
     _register(this_process())
-    watch = WorkerWatch(WorkerVitals())
-    assert watch.ailment(os.getpid()) is None
+    watch = WorkerLiveness(WorkerProbe())
+    assert watch.unhealthy_reason(os.getpid()) is None
     Worker.objects.update(lost_at=datetime.now(UTC))
-    assert watch.ailment(os.getpid()) is None
-    assert "did not beat" in (watch.ailment(os.getpid()) or "")
+    assert watch.unhealthy_reason(os.getpid()) is None
+    assert "did not beat" in (watch.unhealthy_reason(os.getpid()) or "")
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def socket_path(tmp_path: Path, settings: Any) -> Iterator[Path]:
     assert binary
     command = redis_server.command(binary, socket_path=settings.REDIS_SOCKET, folder=tmp_path)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
-        while not redis_server.answers(settings.REDIS_SOCKET):
+        while not redis_server.is_responding(settings.REDIS_SOCKET):
             time.sleep(0.01)
         yield settings.REDIS_SOCKET
         server.kill()
@@ -91,9 +91,9 @@ def test_a_doorbell_that_nobody_takes_is_an_ailment(
     bell.conf.broker_transport_options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
     bell.send_task("runs.work", kwargs={"run_id": "run_1"}, queue="runs", retry=False)
     monkeypatch.setattr(liveness, "STILL_S", 1000.0)
-    watch = WorkerWatch(WorkerVitals())
-    assert watch.ailment(1) is None
-    assert "doorbell" in (watch.ailment(1) or "")
-    redis_server.say(socket_path, b"FLUSHALL")
-    assert watch.ailment(1) is None
-    assert watch.ailment(1) is None
+    watch = WorkerLiveness(WorkerProbe())
+    assert watch.unhealthy_reason(1) is None
+    assert "doorbell" in (watch.unhealthy_reason(1) or "")
+    redis_server.send_command(socket_path, b"FLUSHALL")
+    assert watch.unhealthy_reason(1) is None
+    assert watch.unhealthy_reason(1) is None

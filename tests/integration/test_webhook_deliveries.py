@@ -15,8 +15,8 @@ from decisions.identity.principals import Principal
 from decisions.infra.staleness import Watch
 from runs.models import Webhook, WebhookDelivery
 from runs.webhooks import deliveries, services
-from runs.webhooks.deliveries import MAX_TRIES, claim_due, settle
-from runs.webhooks.transport import Answer
+from runs.webhooks.deliveries import MAX_TRIES, claim_due_deliveries, settle
+from runs.webhooks.transport import WebhookResponse
 from tests.integration.racing import at_once
 from tests.support.receiver import Receiver, receiving
 from tests.support.webhooks import actions, canceled, deliver, is_signed, make_due
@@ -72,13 +72,13 @@ def test_no_jump_of_the_clock_ends_a_try_or_starts_a_second_one(
 ) -> None:
     hook()
     canceled(submit, principal)
-    [claim] = claim_due(limit=1)
+    [claim] = claim_due_deliveries(limit=1)
     watch = Watch()
     for days in (1, -2, 400):
         jumped = partial(lambda by, tz: datetime.now(tz) + timedelta(days=by), days)
         monkeypatch.setattr(deliveries, "datetime", SimpleNamespace(now=jumped))
-        assert (deliveries.free_lost(watch), claim_due(limit=1)) == (0, [])
-    assert settle(claim, Answer(200))
+        assert (deliveries.release_lost(watch), claim_due_deliveries(limit=1)) == (0, [])
+    assert settle(claim, WebhookResponse(200))
 
 
 def test_a_try_that_nobody_settled_is_due_again_by_the_watchers_own_clock(
@@ -86,18 +86,18 @@ def test_a_try_that_nobody_settled_is_due_again_by_the_watchers_own_clock(
 ) -> None:
     made = hook()
     canceled(submit, principal)
-    [lost] = claim_due(limit=1)
+    [lost] = claim_due_deliveries(limit=1)
     watch = Watch()
-    assert deliveries.free_lost(watch) == 0
+    assert deliveries.release_lost(watch) == 0
     listed = services.list_deliveries(principal=principal, webhook_id=made["webhookId"])
     assert listed["deliveries"][0]["nextTryAt"] is None
     monkeypatch.setattr(deliveries, "LOST_AFTER_S", 0.0)
-    assert sum(at_once([lambda: deliveries.free_lost(Watch())] * 4)) == 1
-    assert not settle(lost, Answer(200))
-    [again] = claim_due(limit=1)
+    assert sum(at_once([lambda: deliveries.release_lost(Watch())] * 4)) == 1
+    assert not settle(lost, WebhookResponse(200))
+    [again] = claim_due_deliveries(limit=1)
     assert (again.delivery_id, again.attempt) == (lost.delivery_id, 2)
-    assert settle(again, Answer(200))
-    assert deliveries.free_lost(watch) == 0
+    assert settle(again, WebhookResponse(200))
+    assert deliveries.release_lost(watch) == 0
 
 
 def test_after_the_last_try_it_is_given_up(
@@ -106,11 +106,11 @@ def test_after_the_last_try_it_is_given_up(
     hook()
     canceled(submit, principal)
     for _ in range(MAX_TRIES):
-        [claim] = claim_due(limit=5)
-        assert claim_due(limit=5) == []
-        assert settle(claim, Answer(503, "answered 503"))
+        [claim] = claim_due_deliveries(limit=5)
+        assert claim_due_deliveries(limit=5) == []
+        assert settle(claim, WebhookResponse(503, "answered 503"))
         make_due()
-    assert claim_due(limit=5) == []
+    assert claim_due_deliveries(limit=5) == []
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.error) == ("failed", MAX_TRIES, "answered 503")
     assert actions()[-1] == "webhook_delivery.failed"
@@ -136,7 +136,7 @@ def test_an_address_that_is_gone_is_told_nothing_more(
 def test_one_deliverer_works_a_delivery(hook: Make, submit: Submit, principal: Principal) -> None:
     hook()
     canceled(submit, principal)
-    claims = at_once([lambda: claim_due(limit=5)] * 8)
+    claims = at_once([lambda: claim_due_deliveries(limit=5)] * 8)
     assert sum(len(one) for one in claims) == 1
 
 
@@ -145,13 +145,13 @@ def test_a_deliverer_that_was_killed_is_followed_by_another_and_refused_if_it_wa
 ) -> None:
     hook()
     canceled(submit, principal)
-    [lost] = claim_due(limit=1)
+    [lost] = claim_due_deliveries(limit=1)
     deliver(0.2)
     assert receiver.got == []
     make_due()  # its time is over
     deliver()
     assert len(receiver.got) == 1
-    assert not settle(lost, Answer(500, "answered 500"))
+    assert not settle(lost, WebhookResponse(500, "answered 500"))
     assert WebhookDelivery.objects.get().status == "delivered"
 
 
@@ -193,10 +193,10 @@ def test_a_replay_takes_the_row_from_a_try_under_way(
 ) -> None:
     made = hook()
     canceled(submit, principal)
-    [under_way] = claim_due(limit=1)
+    [under_way] = claim_due_deliveries(limit=1)
     services.replay_delivery(
         principal=principal, webhook_id=made["webhookId"], delivery_id=under_way.delivery_id
     )
-    assert not settle(under_way, Answer(500))
-    [claim] = claim_due(limit=1)
+    assert not settle(under_way, WebhookResponse(500))
+    [claim] = claim_due_deliveries(limit=1)
     assert claim.attempt == 1

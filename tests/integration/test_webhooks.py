@@ -17,8 +17,8 @@ from runs.lifecycle.status import move
 from runs.models import Run, RunStatus, Webhook, WebhookDelivery
 from runs.submission.services import cancel_run, retry_run
 from runs.webhooks import services
-from runs.webhooks.deliveries import claim_due, settle
-from runs.webhooks.transport import Answer
+from runs.webhooks.deliveries import claim_due_deliveries, settle
+from runs.webhooks.transport import WebhookResponse
 from tests.support.receiver import Receiver
 from tests.support.webhooks import actions, canceled, deliver, is_signed
 
@@ -156,8 +156,8 @@ def test_a_deleted_webhook_is_gone_with_its_deliveries(
     canceled(submit, principal)
     with pytest.raises(WebhookNotFound):
         services.delete_webhook(principal=stranger, webhook_id=webhook_id)
-    [claim] = claim_due(limit=1)
+    [claim] = claim_due_deliveries(limit=1)
     services.delete_webhook(principal=principal, webhook_id=webhook_id)
-    assert not settle(claim, Answer(200))
+    assert not settle(claim, WebhookResponse(200))
     assert (Webhook.objects.count(), WebhookDelivery.objects.count()) == (0, 0)
     assert AuditEntry.objects.get(action="webhook.deleted").resource_id == webhook_id

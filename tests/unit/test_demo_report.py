@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from runs.installation.demo.follow import Reading, display_on
+from runs.installation.demo.follow import ReadingProgress, display_on
 from runs.installation.demo.report import show_addresses, show_failure, show_notes, show_pages
 
 SITE = "http://127.0.0.1:4000"
@@ -129,7 +129,7 @@ def event(type_: str, step: int, **data: Any) -> dict[str, Any]:
 
 
 def test_in_a_pipe_every_page_is_one_plain_line(piped: Console) -> None:
-    reading = Reading([SITE + "/", SITE + "/audit.html"])
+    reading = ReadingProgress([SITE + "/", SITE + "/audit.html"])
     with display_on(piped, 2) as display:
         reading.hear(event("step.started", 0), display)
         reading.hear(event("step.retrying", 1, errorCode="PAGE_CRASHED"), display)
@@ -144,7 +144,7 @@ def test_in_a_pipe_every_page_is_one_plain_line(piped: Console) -> None:
 
 
 def test_events_that_are_no_page_are_passed_over(piped: Console) -> None:
-    reading = Reading([SITE + "/"])
+    reading = ReadingProgress([SITE + "/"])
     with display_on(piped, 1) as display:
         reading.hear({"seq": 1, "type": "run.queued", "at": 0, "data": {}}, display)
         reading.hear(event("step.succeeded", 7, durationMs=1), display)
@@ -155,7 +155,7 @@ def test_events_that_are_no_page_are_passed_over(piped: Console) -> None:
 def test_a_worker_that_takes_over_is_mentioned(piped: Console) -> None:
     with display_on(piped, 1) as display:
         resumed = {"seq": 5, "type": "run.resumed", "at": 0, "data": {"attempt": 2}}
-        Reading([SITE]).hear(resumed, display)
+        ReadingProgress([SITE]).hear(resumed, display)
     assert printed(piped) == ["         Another worker goes on where the last one stopped."]
 
 

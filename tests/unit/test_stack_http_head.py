@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from runs.installation.supervision.http_protocol import HEAD_MAX_BYTES, BoundedHead
+from runs.installation.supervision.http_protocol import HEAD_MAX_BYTES, BoundedHeadProtocol
 
 
 async def _echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -30,7 +30,7 @@ async def _echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def _served() -> AsyncIterator[int]:
     config = uvicorn.Config(
-        _echo, port=0, http=BoundedHead, lifespan="off", log_config=None, access_log=False
+        _echo, port=0, http=BoundedHeadProtocol, lifespan="off", log_config=None, access_log=False
     )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server._serve())

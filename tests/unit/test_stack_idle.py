@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from runs.installation.home.locks import Membership, try_lock
-from runs.installation.home.paths import Places
-from runs.installation.supervision.idle import IdleRule, WebUse
+from runs.installation.home.paths import HomePaths
+from runs.installation.supervision.idle import IdleRule, WebActivity
 
 
 def _never() -> None:
@@ -17,41 +17,41 @@ def _never() -> None:
 
 def test_it_ends_without_members_and_without_work(tmp_path: Path) -> None:
     said: list[str] = []
-    rule = IdleRule(Places(tmp_path), idle_s=0, has_active_runs=lambda: False)
-    assert rule.is_over(lambda: said.append("ending"))
+    rule = IdleRule(HomePaths(tmp_path), idle_s=0, has_active_runs=lambda: False)
+    assert rule.should_stop(lambda: said.append("ending"))
     assert said == ["ending"]
 
 
 def test_it_stays_for_a_member(tmp_path: Path) -> None:
-    rule = IdleRule(Places(tmp_path), idle_s=0, has_active_runs=lambda: False)
-    with Membership(Places(tmp_path)):
-        assert not rule.is_over(_never)
+    rule = IdleRule(HomePaths(tmp_path), idle_s=0, has_active_runs=lambda: False)
+    with Membership(HomePaths(tmp_path)):
+        assert not rule.should_stop(_never)
 
 
 def test_it_stays_for_a_run(tmp_path: Path) -> None:
-    rule = IdleRule(Places(tmp_path), idle_s=0.001, has_active_runs=lambda: True)
-    assert not rule.is_over(_never)
+    rule = IdleRule(HomePaths(tmp_path), idle_s=0.001, has_active_runs=lambda: True)
+    assert not rule.should_stop(_never)
 
 
 def test_it_stays_for_the_given_time(tmp_path: Path) -> None:
-    rule = IdleRule(Places(tmp_path), idle_s=60, has_active_runs=lambda: False)
-    assert not rule.is_over(_never)
+    rule = IdleRule(HomePaths(tmp_path), idle_s=60, has_active_runs=lambda: False)
+    assert not rule.should_stop(_never)
 
 
 def test_it_stays_for_callers_of_the_web(tmp_path: Path) -> None:
-    at = Places(tmp_path)
+    at = HomePaths(tmp_path)
     rule = IdleRule(at, idle_s=30, has_active_runs=lambda: False)
     rule._wanted -= 60  # nobody was a member for a minute
-    WebUse(at).note()
-    assert not rule.is_over(_never)
+    WebActivity(at).record()
+    assert not rule.should_stop(_never)
     an_hour_ago = time.time() - 3600
     os.utime(at.members_lock, (an_hour_ago, an_hour_ago))
-    assert rule.is_over(lambda: None)
+    assert rule.should_stop(lambda: None)
 
 
 def test_nobody_becomes_a_member_between_the_decision_and_its_notice(tmp_path: Path) -> None:
-    at = Places(tmp_path)
+    at = HomePaths(tmp_path)
     free_meanwhile: list[int | None] = []
     rule = IdleRule(at, idle_s=0, has_active_runs=lambda: False)
-    assert rule.is_over(lambda: free_meanwhile.append(try_lock(at.members_lock)))
+    assert rule.should_stop(lambda: free_meanwhile.append(try_lock(at.members_lock)))
     assert free_meanwhile == [None]

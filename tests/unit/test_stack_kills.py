@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runs.installation.home.paths import Places
+from runs.installation.home.paths import HomePaths
 from runs.installation.home.state import StackInfo, is_up, stack_info
 from tests.support.waiting import eventually
 
@@ -26,7 +26,7 @@ class Stack:
     """A running stack of stand-ins."""
 
     def __init__(self, home: Path, *changes: str) -> None:
-        self.at = Places(home)
+        self.at = HomePaths(home)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.stand_in_stack", str(home), *changes],
             stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runs.installation.home.locks import Membership, is_held, locked, member_pids, try_lock
-from runs.installation.home.paths import Places
+from runs.installation.home.paths import HomePaths
 
 
 def test_a_lock_has_one_holder(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_lock_file_that_is_not_there_is_not_held_and_not_made(tmp_path: Path) 
 
 
 def test_many_are_members_at_once_and_none_can_be_shut_out(tmp_path: Path) -> None:
-    at = Places(tmp_path)
+    at = HomePaths(tmp_path)
     with Membership(at), Membership(at):
         assert try_lock(at.members_lock) is None
     fd = try_lock(at.members_lock)
@@ -53,7 +53,7 @@ def test_many_are_members_at_once_and_none_can_be_shut_out(tmp_path: Path) -> No
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not tell")
 def test_members_are_named_by_their_processes(tmp_path: Path) -> None:
-    at = Places(tmp_path)
+    at = HomePaths(tmp_path)
     with Membership(at):
         assert member_pids(at.members_lock) == [os.getpid()]
     assert member_pids(at.members_lock) == []
@@ -70,10 +70,10 @@ def test_a_membership_ends_with_a_killed_process(tmp_path: Path) -> None:
     )
     assert member.stdout
     assert member.stdout.readline() == b"in\n"
-    assert try_lock(Places(tmp_path).members_lock) is None
+    assert try_lock(HomePaths(tmp_path).members_lock) is None
     member.kill()
     member.communicate()
-    fd = try_lock(Places(tmp_path).members_lock)
+    fd = try_lock(HomePaths(tmp_path).members_lock)
     assert fd is not None
     os.close(fd)
 

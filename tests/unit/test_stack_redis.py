@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runs.installation.home import redis_server
-from runs.installation.home.errors import PartFailed
+from runs.installation.home.errors import ServiceFailed
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = redis_server.command(binary, socket_path=tmp_path / "r.sock", folder=tmp_path)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 10
-    while not redis_server.answers(tmp_path / "r.sock"):
+    while not redis_server.is_responding(tmp_path / "r.sock"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     yield process
@@ -33,51 +33,51 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.usefixtures("server")
 def test_its_socket_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (tmp_path / "r.sock").stat().st_mode & 0o777 == 0o600
-    assert b"port\r\n$1\r\n0\r\n" in redis_server.say(tmp_path / "r.sock", b"CONFIG GET port")
+    assert b"port\r\n$1\r\n0\r\n" in redis_server.send_command(tmp_path / "r.sock", b"CONFIG GET port")
 
 
 def test_what_it_took_is_there_after_a_stop(
     tmp_path: Path, server: subprocess.Popen[bytes]
 ) -> None:
-    redis_server.say(tmp_path / "r.sock", b"SET a 1")
+    redis_server.send_command(tmp_path / "r.sock", b"SET a 1")
     server.terminate()
     server.wait()
     assert (tmp_path / "appendonlydir").is_dir()
 
 
 def test_one_that_was_left_over_is_ended(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
-    redis_server.end_leftover(tmp_path / "r.sock")
+    redis_server.stop_leftover_server(tmp_path / "r.sock")
     assert server.wait(5) == 0
-    assert not redis_server.answers(tmp_path / "r.sock")
+    assert not redis_server.is_responding(tmp_path / "r.sock")
 
 
 def test_a_server_that_does_not_speak_is_not_ready(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "r.sock"))
         mute.listen()
-        assert not redis_server.answers(tmp_path / "r.sock")
-    assert not redis_server.answers(tmp_path / "r.sock")  # nobody behind the file
-    assert not redis_server.answers(tmp_path / "absent.sock")
+        assert not redis_server.is_responding(tmp_path / "r.sock")
+    assert not redis_server.is_responding(tmp_path / "r.sock")  # nobody behind the file
+    assert not redis_server.is_responding(tmp_path / "absent.sock")
 
 
 def test_data_that_cannot_be_loaded_is_set_aside_once(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
-    aside = redis_server.set_data_aside(tmp_path)
+    aside = redis_server.move_unreadable_data(tmp_path)
     assert aside is not None
     assert aside.is_dir()
-    assert redis_server.set_data_aside(tmp_path) is None
+    assert redis_server.move_unreadable_data(tmp_path) is None
 
 
 def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(PartFailed, match="not a folder of yours"):
-        redis_server.private_folder(tmp_path / "link")
+    with pytest.raises(ServiceFailed, match="not a folder of yours"):
+        redis_server.create_private_folder(tmp_path / "link")
 
 
 def test_a_folder_that_others_may_enter_is_closed(tmp_path: Path) -> None:
     (tmp_path / "redis").mkdir(mode=0o755)
-    redis_server.private_folder(tmp_path / "redis")
+    redis_server.create_private_folder(tmp_path / "redis")
     assert (tmp_path / "redis").stat().st_mode & 0o777 == 0o700
 
 

@@ -15,12 +15,12 @@ import pytest
 from runners.network import egress
 from runners.trust import TrustLevel
 from runs.webhooks import transport
-from runs.webhooks.transport import Answer, may_reach, post
+from runs.webhooks.transport import WebhookResponse, may_reach, post
 from tests.services import free_port
 from tests.support.receiver import receiving
 
 
-def send(url: str, trust: TrustLevel = "local") -> Answer:
+def send(url: str, trust: TrustLevel = "local") -> WebhookResponse:
     return asyncio.run(post(url, trust=trust, headers={"webhook-id": "m"}, body=b"{}"))
 
 
@@ -54,7 +54,7 @@ def test_the_status_is_the_answer(status: int) -> None:
 def test_a_redirect_is_not_followed(status: int) -> None:
     with receiving() as other, receiving(status) as receiver:
         receiver.headers["Location"] = other.url
-        assert send(receiver.url) == Answer(status, f"answered {status}")
+        assert send(receiver.url) == WebhookResponse(status, f"answered {status}")
     assert other.got == []
 
 
@@ -132,7 +132,7 @@ def test_a_public_name_that_leads_inside_is_refused(
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lead_inside)
     answer = send("http://public.example/", "remote")
-    assert answer == Answer(None, "The host name stands for an address that is not allowed.")
+    assert answer == WebhookResponse(None, "The host name stands for an address that is not allowed.")
 
 
 @pytest.mark.parametrize(

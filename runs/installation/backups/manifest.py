@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from artifacts.storage.blobs import blob_name
-from runs.installation.home.errors import BackupProblem
+from runs.installation.home.errors import BackupError
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -66,23 +66,23 @@ def read_manifest(folder: Path) -> Manifest:
     """Return a backup's manifest.
 
     Raises:
-        BackupProblem: There is none, or none that this version reads.
+        BackupError: There is none, or none that this version reads.
     """
     try:
         told = json.loads((folder / NAME).read_text())
     except FileNotFoundError:
-        raise BackupProblem(f"{folder} is no backup: it has no {NAME}.") from None
+        raise BackupError(f"{folder} is no backup: it has no {NAME}.") from None
     except (OSError, ValueError) as error:
-        raise BackupProblem(f"{folder / NAME} cannot be read: {error}.") from None
+        raise BackupError(f"{folder / NAME} cannot be read: {error}.") from None
     if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise BackupProblem(f"{folder} was made by another version of `manage.py backup`.")
+        raise BackupError(f"{folder} was made by another version of `manage.py backup`.")
     try:
         manifest = Manifest(**told)
         files = {
             _inside(path): (str(sha), int(size)) for path, (sha, size) in told["files"].items()
         }
     except (TypeError, ValueError, AttributeError):
-        raise BackupProblem(f"{folder / NAME} is not as `manage.py backup` writes it.") from None
+        raise BackupError(f"{folder / NAME} is not as `manage.py backup` writes it.") from None
     return Manifest(**{**asdict(manifest), "files": files})
 
 
@@ -97,20 +97,20 @@ def check_backup(folder: Path) -> Manifest:
     """Read every byte of a backup and return its manifest.
 
     Raises:
-        BackupProblem: A file is missing or another one; the first is named.
+        BackupError: A file is missing or another one; the first is named.
     """
     manifest = read_manifest(folder)
     for path, wanted in manifest.files.items():
         if _measured(folder / path) != wanted:
-            raise BackupProblem(f"{folder / path} is missing or not as it was written.")
+            raise BackupError(f"{folder / path} is missing or not as it was written.")
     number = size_bytes = 0
     for blob in list_blobs(folder):
         sha256, size = _measured(blob) or ("", 0)
         if sha256 != blob.name or blob != folder / BLOBS / blob_name(sha256):
-            raise BackupProblem(f"{blob} is not as it was written.")
+            raise BackupError(f"{blob} is not as it was written.")
         number, size_bytes = number + 1, size_bytes + size
     if (number, size_bytes) != (manifest.blobs or 0, manifest.blob_bytes):
-        raise BackupProblem(
+        raise BackupError(
             f"{folder / BLOBS} holds {number} files of {size_bytes} bytes in all, not"
             f" {manifest.blobs or 0} of {manifest.blob_bytes}."
         )
@@ -130,7 +130,7 @@ def _measured(path: Path) -> tuple[str, int] | None:
         return hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size
 
 
-def keep(source: IO[Any], target: Path) -> tuple[str, int]:
+def write_file(source: IO[Any], target: Path) -> tuple[str, int]:
     """Write a file of a backup, for its owner alone; return its SHA-256 and bytes."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     hashed, size_bytes = hashlib.sha256(), 0
@@ -148,5 +148,5 @@ def measure(folder: Path, path: str) -> tuple[str, int]:
     """Return what the manifest tells of a file that is in the folder."""
     measured = _measured(folder / path)
     if measured is None:
-        raise BackupProblem(f"{folder / path} was not written.")
+        raise BackupError(f"{folder / path} was not written.")
     return measured

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.db import DatabaseError, connection, connections
 
-from runs.installation.home.errors import BackupProblem
+from runs.installation.home.errors import BackupError
 
 NAME = "database.dump"
 _SERVER = {
@@ -48,7 +48,7 @@ def refuse_in_use() -> None:
     """Look whether anybody else is connected.
 
     Raises:
-        BackupProblem: Somebody is, or the database does not answer.
+        BackupError: Somebody is, or the database does not answer.
     """
     try:
         with connection.cursor() as cursor:
@@ -56,9 +56,9 @@ def refuse_in_use() -> None:
             others = int(cursor.fetchone()[0])
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
-        raise BackupProblem(f"The database of DATABASE_URL does not answer ({reason}).") from None
+        raise BackupError(f"The database of DATABASE_URL does not answer ({reason}).") from None
     if others:
-        raise BackupProblem(
+        raise BackupError(
             f"{others} other connections use the database of DATABASE_URL. Stop every web, worker"
             " and scheduler, then repeat."
         )
@@ -92,7 +92,7 @@ def _environment() -> dict[str, str]:
 
 def _run(program: str, *arguments: str) -> None:
     if shutil.which(program) is None:
-        raise BackupProblem(
+        raise BackupError(
             f"{program} is not on PATH. Install PostgreSQL's client programs, of the server's"
             " version or a newer one (Debian: `apt-get install postgresql-client`), then repeat."
         )
@@ -108,4 +108,4 @@ def _run(program: str, *arguments: str) -> None:
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         reason = (said or done.stderr.splitlines() or [f"exit {done.returncode}"])[0].strip()
-        raise BackupProblem(f"{program} failed, and nothing was changed: {reason[:300]}")
+        raise BackupError(f"{program} failed, and nothing was changed: {reason[:300]}")

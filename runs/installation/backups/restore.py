@@ -21,7 +21,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.security.keys import key_marks
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.create import FOLDERS
-from runs.installation.backups.manifest import Manifest, check_backup, keep, list_blobs
+from runs.installation.backups.manifest import Manifest, check_backup, list_blobs, write_file
 from runs.installation.home.errors import BackupError
 from runs.installation.home.paths import home_paths
 from runs.installation.home.prepare import create_folders, prepare_home, unapplied_migrations
@@ -160,7 +160,7 @@ def _put_in_place(
     for path in manifest.files:
         if path.partition("/")[0] in FOLDERS or (path == "keys" and keys):
             with (folder / path).open("rb") as source:
-                keep(source, home / path)
+                write_file(source, home / path)
     database.load(folder)  # last: before it, an end of the process leaves what was there, aside
 
 

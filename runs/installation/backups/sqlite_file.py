@@ -9,8 +9,8 @@ from pathlib import Path
 
 from django.db import connection, connections
 
-from runs.installation.backups.manifest import keep
-from runs.installation.home.errors import BackupProblem
+from runs.installation.backups.manifest import write_file
+from runs.installation.home.errors import BackupError
 
 NAME = "database.sqlite3"
 
@@ -32,7 +32,7 @@ def dump(folder: Path) -> str:
             source.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
-        raise BackupProblem(f"The database cannot be copied: {error}.") from None
+        raise BackupError(f"The database cannot be copied: {error}.") from None
     _check(target)
     return NAME
 
@@ -41,7 +41,7 @@ def _check(file: Path) -> None:
     """Read every page of a database.
 
     Raises:
-        BackupProblem: One of them is none.
+        BackupError: One of them is none.
     """
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
@@ -49,7 +49,7 @@ def _check(file: Path) -> None:
     except sqlite3.Error as error:
         told = str(error)
     if told != "ok":
-        raise BackupProblem(f"The database is damaged: {told.splitlines()[0]}.")
+        raise BackupError(f"The database is damaged: {told.splitlines()[0]}.")
 
 
 def holds_data() -> bool:
@@ -61,7 +61,7 @@ def refuse_in_use() -> None:
     """Make the database one file that nobody has open.
 
     Raises:
-        BackupProblem: Somebody has.
+        BackupError: Somebody has.
     """
     connections.close_all()
     try:
@@ -70,7 +70,7 @@ def refuse_in_use() -> None:
             database.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.DatabaseError as error:
         if "locked" in str(error):
-            raise BackupProblem(
+            raise BackupError(
                 "A process uses the database of this home. Stop it (`manage.py down`; workers and"
                 " servers that were started by hand), then repeat."
             ) from None
@@ -81,10 +81,10 @@ def load(backup: Path) -> None:
     connections.close_all()
     draft = _place().with_name(".restored.sqlite3")
     with (backup / NAME).open("rb") as source:
-        keep(source, draft)
+        write_file(source, draft)
     try:
         _check(draft)
-    except BackupProblem:
+    except BackupError:
         draft.unlink()
         raise
     draft.rename(_place())

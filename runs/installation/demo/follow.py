@@ -20,7 +20,7 @@ POLL_S = 0.15
 PAGE_ENDS = frozenset({"step.succeeded", "step.failed"})
 
 
-class OutOfTime(Exception):
+class DemoTimeout(Exception):
     """The run has not ended in the time that the first run has."""
 
 
@@ -38,7 +38,7 @@ class Display(Protocol):
 
 
 @dataclass(slots=True)
-class Reading:
+class ReadingProgress:
     """What the events of the run told so far: how long each page took, in milliseconds by step."""
 
     urls: Sequence[str]
@@ -82,7 +82,7 @@ def events_of(principal: Principal, run_id: str, *, timeout_s: float) -> Iterato
         if page["terminal"]:
             return
         if time.monotonic() > until:
-            raise OutOfTime
+            raise DemoTimeout
         if not page["events"]:
             time.sleep(POLL_S)
 

@@ -16,7 +16,7 @@ from artifacts.selectors import open_content
 from decisions.errors import Refused
 from decisions.identity.one_time_login import make_login_path, one_time_login_allowed
 from decisions.identity.principals import Principal, local_principal
-from runs.installation.demo.follow import OutOfTime, Reading, display_on, events_of
+from runs.installation.demo.follow import DemoTimeout, ReadingProgress, display_on, events_of
 from runs.installation.demo.report import (
     MANAGE,
     show_addresses,
@@ -54,7 +54,7 @@ def _read(site: DemoSite, *, base_url: str, console: Console, timeout_s: float) 
     run_id = _submit(principal, site, timeout_s)
     accepted = f"  {run_id} is accepted: {len(site.urls)} pages of {site.address}/"
     console.print(accepted, soft_wrap=True, highlight=False)
-    reading = Reading(site.urls)
+    reading = ReadingProgress(site.urls)
     try:
         with display_on(console, len(site.urls)) as display:
             for event in events_of(principal, run_id, timeout_s=timeout_s):
@@ -62,7 +62,7 @@ def _read(site: DemoSite, *, base_url: str, console: Console, timeout_s: float) 
     except KeyboardInterrupt:
         _cancel(principal, run_id, "Interrupted while the first run was shown.")
         raise
-    except OutOfTime:
+    except DemoTimeout:
         return _give_up(principal, run_id, console, timeout_s)
     took_s = time.monotonic() - started
     run = get_run(principal=principal, run_id=run_id)

@@ -122,7 +122,7 @@ def show_addresses(
     console.print()
 
 
-def show_failure(console: Console, what: str, way_out: str) -> None:
+def show_failure(console: Console, what: str, recovery: str) -> None:
     """Print one sentence that says what failed and one that says what to do about it."""
     _say(console, "  Failed: ", "bold red", what)
-    _say(console, "  Way out: ", "bold", way_out)
+    _say(console, "  Way out: ", "bold", recovery)

@@ -28,7 +28,7 @@ from runs.installation.home.paths import home_paths
 from runs.installation.home.prepare import unapplied_migrations
 from runs.installation.home.safety import KEY_LENGTH_MIN
 from runs.installation.home.state import live_info
-from runs.queries.totals import missing_triggers, totals_astray
+from runs.queries.totals import count_inconsistent_totals, missing_triggers
 
 Verdict = Literal["ok", "note", "bad"]
 MEGABYTE = 1024 * 1024
@@ -74,7 +74,9 @@ def check_packages() -> CheckResult:
     try:
         lines = lock.read_text().splitlines()
     except OSError:
-        return CheckResult("note", "packages", "requirements.lock is absent, so nothing was compared")
+        return CheckResult(
+            "note", "packages", "requirements.lock is absent, so nothing was compared"
+        )
     pins = [match.groups() for line in lines if (match := _PIN.match(line))]
     wrong = [name for name, version in pins if _installed(name) != version]
     if wrong:
@@ -92,7 +94,9 @@ def check_home() -> CheckResult:
         recovery = "Set CONTINUITY_HOME to a folder of yours."
         return CheckResult("bad", "home", f"{home} cannot be written", recovery)
     if free < FREE_BYTES_NEEDED:
-        return CheckResult("bad", "home", what, "Free some space, or set CONTINUITY_HOME elsewhere.")
+        return CheckResult(
+            "bad", "home", what, "Free some space, or set CONTINUITY_HOME elsewhere."
+        )
     if free < FREE_BYTES_WANTED:
         return CheckResult("note", "home", what, "Artifacts and screenshots will fill it soon.")
     return CheckResult("ok", "home", what)
@@ -110,7 +114,9 @@ def check_keys() -> CheckResult:
         )
     file = settings.CONTINUITY_HOME / "keys"
     if file.exists() and file.stat().st_mode & 0o077:
-        return CheckResult("bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`.")
+        return CheckResult(
+            "bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`."
+        )
     return CheckResult("ok", "keys", f"{len(keys)}, from {_key_source(file)}")
 
 
@@ -122,7 +128,9 @@ def check_database() -> CheckResult:
         missing = unapplied_migrations()
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
-        return CheckResult("bad", "database", f"{kind}: {reason}", "Start it, or correct DATABASE_URL.")
+        return CheckResult(
+            "bad", "database", f"{kind}: {reason}", "Start it, or correct DATABASE_URL."
+        )
     if missing:
         what = f"{kind} {where} lacks {len(missing)} migrations"
         return CheckResult("bad", "database", what, "Run `manage.py migrate`.")
@@ -132,7 +140,7 @@ def check_database() -> CheckResult:
 def check_totals() -> CheckResult:
     """How many runs there are, as the lists of runs tell it, against the rows themselves."""
     try:
-        astray, lacking = totals_astray(), len(missing_triggers())
+        astray, lacking = count_inconsistent_totals(), len(missing_triggers())
     except DatabaseError:
         return CheckResult("note", "totals", "not checked: see the database")
     if astray or lacking:
@@ -173,7 +181,9 @@ def check_artifacts() -> CheckResult:
         what = f"{kind}: {type(error).__name__}: {str(error)[:200]}"
         return CheckResult("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
     if not same:
-        return CheckResult("bad", "artifacts", f"{kind} gave other bytes back", "Check the storage.")
+        return CheckResult(
+            "bad", "artifacts", f"{kind} gave other bytes back", "Check the storage."
+        )
     if not settings.EMBEDDED and isinstance(storage, FileSystemStorage):
         what = f"{storage.location}, written and read back: is it the same on every machine?"
         recovery = "Else name a bucket, or a folder that all share: CONTINUITY_ARTIFACT_STORAGE."
@@ -190,7 +200,9 @@ def check_port() -> CheckResult:
         if info is not None and info.url.endswith(f":{FIRST_PORT}"):
             return CheckResult("ok", "port", f"{FIRST_PORT}, ours")
         what = f"{FIRST_PORT} is in use by another program"
-        return CheckResult("note", "port", what, "`manage.py up` takes the next free one, and says so.")
+        return CheckResult(
+            "note", "port", what, "`manage.py up` takes the next free one, and says so."
+        )
     return CheckResult("ok", "port", f"{FIRST_PORT} is free")
 
 
@@ -241,7 +253,9 @@ def _other_model(of_stack: str) -> CheckResult:
     """What agents have is what the stack was started with, whatever is set here."""
     if not settings.LLM.model:
         told = f"the stack that is up has {of_stack}; none is set here, so it was not asked"
-        return CheckResult("note", "llm", told, "Set CONTINUITY_LLM_… here as well to have it asked.")
+        return CheckResult(
+            "note", "llm", told, "Set CONTINUITY_LLM_… here as well to have it asked."
+        )
     told = f"{settings.LLM.label} is set here, but the stack that is up has {of_stack or 'none'}"
     recovery = "It keeps what it was started with: end it, and start it anew from here."
     return CheckResult("note", "llm", told, recovery)

@@ -20,7 +20,7 @@ from decisions.infra.processes import is_gone
 from decisions.models import Confirmation, ConfirmationStatus
 from runs.models import OutboxEntry, Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
-from runs.queries.totals import figures_of_all
+from runs.queries.totals import totals_by_status
 from runs.queue.dispatch_order import WAITING, WAITING_WORKSPACES
 
 # More than this many waiting runs are not counted: a scrape reads no more of the index than that.
@@ -112,7 +112,7 @@ def read_installation_status() -> InstallationStatus:
     waiting = Confirmation.objects.filter(status=ConfirmationStatus.WAITING, expires_at__gt=now)
     due = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at__lte=now)
     return InstallationStatus(
-        runs=figures_of_all(),
+        runs=totals_by_status(),
         queue=_queue(now),
         slots_taken=slots["taken"],
         slots=slots["all"],

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from runs.installation.home.paths import Places, places
+from runs.installation.home.paths import HomePaths, home_paths
 
 
 def open_lock(path: Path) -> int:
@@ -64,8 +64,8 @@ class Membership:
     It ends with the process at the latest. Holding it starts nothing: see `ensure_stack`.
     """
 
-    def __init__(self, at: Places | None = None) -> None:
-        self._path = (at or places()).members_lock
+    def __init__(self, at: HomePaths | None = None) -> None:
+        self._path = (at or home_paths()).members_lock
         self._fd: int | None = None
 
     def __enter__(self) -> Membership:

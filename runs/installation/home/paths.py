@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 @dataclass(frozen=True)
-class Places:
+class HomePaths:
     """The files and folders of one home; nothing here touches the disk."""
 
     home: Path
@@ -44,6 +44,6 @@ class Places:
         return self.logs / f"{part}.log"
 
 
-def places() -> Places:
+def home_paths() -> HomePaths:
     """Return the places of the home that the settings name."""
-    return Places(home=settings.CONTINUITY_HOME)
+    return HomePaths(home=settings.CONTINUITY_HOME)

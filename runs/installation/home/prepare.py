@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from runs.installation.home.errors import HomeUnusable, MigrationsMissing
 from runs.installation.home.locks import locked
-from runs.installation.home.paths import Places, places
+from runs.installation.home.paths import HomePaths, home_paths
 
 _checked_databases: set[str] = set()
 
@@ -30,9 +30,9 @@ def prepare_home() -> None:
         HomeUnusable: The home cannot be made or written, or its database cannot be migrated.
         MigrationsMissing: DATABASE_URL names a database that `manage.py migrate` has to see first.
     """
-    at = places()
+    at = home_paths()
     try:
-        make_folders(at)
+        create_folders(at)
         if settings.EMBEDDED:
             _migrate_embedded(at)
     except OSError as exc:
@@ -44,7 +44,7 @@ def prepare_home() -> None:
         check_migrations()
 
 
-def make_folders(at: Places) -> None:
+def create_folders(at: HomePaths) -> None:
     """Make the home's folders, for its owner alone, also where the home was there before."""
     for folder in (at.home, at.logs, at.redis):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def check_migrations() -> None:
     _checked_databases.add(url)
 
 
-def _migrate_embedded(at: Places) -> None:
+def _migrate_embedded(at: HomePaths) -> None:
     marker = at.home / "migrated"
     if _is_known(marker):
         return

@@ -10,7 +10,7 @@ import stat
 import time
 from pathlib import Path
 
-from runs.installation.home.errors import PartFailed
+from runs.installation.home.errors import ServiceFailed
 
 _ANSWER_TIMEOUT_S = 1.0
 
@@ -44,16 +44,16 @@ def command(binary: Path, *, socket_path: Path, folder: Path) -> list[str]:
     ]
 
 
-def private_folder(folder: Path) -> None:
+def create_private_folder(folder: Path) -> None:
     """Make the folder of a socket or its data; refuse one that is another user's (in /tmp, say).
 
     Raises:
-        PartFailed: Somebody else owns it, or it is a link.
+        ServiceFailed: Somebody else owns it, or it is a link.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
-        raise PartFailed(
+        raise ServiceFailed(
             f"{folder} is not a folder of yours, so redis cannot be private in it."
             " Remove it, or set CONTINUITY_HOME to a shorter path."
         )
@@ -61,7 +61,7 @@ def private_folder(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def say(socket_path: Path, line: bytes) -> bytes:
+def send_command(socket_path: Path, line: bytes) -> bytes:
     """Send one inline command and return the first bytes of the answer; b"" when nobody answers."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -73,12 +73,12 @@ def say(socket_path: Path, line: bytes) -> bytes:
         return b""
 
 
-def answers(socket_path: Path) -> bool:
+def is_responding(socket_path: Path) -> bool:
     """Tell whether a server is ready on the socket (it says LOADING while it reads its data)."""
-    return say(socket_path, b"PING").startswith(b"+PONG")
+    return send_command(socket_path, b"PING").startswith(b"+PONG")
 
 
-def set_data_aside(folder: Path) -> Path | None:
+def move_unreadable_data(folder: Path) -> Path | None:
     """Move data that a server could not load out of its way; nothing in it is needed (rule 1)."""
     data = folder / "appendonlydir"
     if not data.exists():
@@ -88,18 +88,18 @@ def set_data_aside(folder: Path) -> Path | None:
     return aside
 
 
-def end_leftover(socket_path: Path) -> None:
+def stop_leftover_server(socket_path: Path) -> None:
     """End a server that still answers on our socket, so that ours is the only one and ends with us.
 
     Only what outlived a supervisor, its watcher and its leash can be there: the caller holds the
     stack's lock.
 
     Raises:
-        PartFailed: It does not end.
+        ServiceFailed: It does not end.
     """
     deadline = time.monotonic() + 5
-    while say(socket_path, b"PING"):
-        say(socket_path, b"SHUTDOWN NOSAVE")
+    while send_command(socket_path, b"PING"):
+        send_command(socket_path, b"SHUTDOWN NOSAVE")
         if time.monotonic() > deadline:
-            raise PartFailed(f"A server answers on {socket_path} and does not end when asked.")
+            raise ServiceFailed(f"A server answers on {socket_path} and does not end when asked.")
         time.sleep(0.02)

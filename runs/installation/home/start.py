@@ -9,8 +9,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from runs.installation.home.errors import StackProblem
-from runs.installation.home.paths import places
+from runs.installation.home.errors import StackError
+from runs.installation.home.paths import home_paths
 from runs.installation.home.state import StackInfo, live_info
 
 START_TIMEOUT_S = 90.0
@@ -24,9 +24,9 @@ def ensure_stack(timeout_s: float = START_TIMEOUT_S) -> StackInfo:
     once.
 
     Raises:
-        StackProblem: It did not start in time; the message tells why, as `manage.py up` does.
+        StackError: It did not start in time; the message tells why, as `manage.py up` does.
     """
-    at = places()
+    at = home_paths()
     deadline = time.monotonic() + timeout_s
     info = live_info(at)
     if info is not None:
@@ -43,15 +43,15 @@ def ensure_stack(timeout_s: float = START_TIMEOUT_S) -> StackInfo:
             check=False,
         )
     except subprocess.TimeoutExpired as exc:
-        raise StackProblem(
+        raise StackError(
             f"The stack was not ready within {timeout_s:.0f} s.{_see_log()}"
         ) from exc
     while (info := live_info(at)) is None:
         if done.returncode != 0 or time.monotonic() > deadline:
-            raise StackProblem(done.stderr.strip() or f"The stack did not start.{_see_log()}")
+            raise StackError(done.stderr.strip() or f"The stack did not start.{_see_log()}")
         time.sleep(0.02)
     return info
 
 
 def _see_log() -> str:
-    return f" Its log is {places().log('up')}."
+    return f" Its log is {home_paths().log('up')}."

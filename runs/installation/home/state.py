@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from runs.installation.home.locks import is_held
-from runs.installation.home.paths import Places, places
+from runs.installation.home.paths import HomePaths, home_paths
 
 
 @dataclass(frozen=True)
-class PartInfo:
+class ServiceInfo:
     """One part as `manage.py status` shows it."""
 
     name: str
@@ -41,7 +41,7 @@ class StackInfo:
     url: str
     started_at: float
     model: str | None = None
-    parts: list[PartInfo] = field(default_factory=list)
+    parts: list[ServiceInfo] = field(default_factory=list)
 
     @property
     def mode(self) -> str:
@@ -49,7 +49,7 @@ class StackInfo:
         return "background" if self.background else "foreground"
 
 
-def write_state(at: Places, info: StackInfo) -> None:
+def write_state(at: HomePaths, info: StackInfo) -> None:
     """Replace the state file at once: a reader sees the old or the new, never a part."""
     fd, draft = tempfile.mkstemp(dir=at.home, prefix=".stack-")
     try:
@@ -62,25 +62,25 @@ def write_state(at: Places, info: StackInfo) -> None:
         raise
 
 
-def stack_info(at: Places | None = None) -> StackInfo | None:
+def stack_info(at: HomePaths | None = None) -> StackInfo | None:
     """Return what the last supervisor said; None when none did, or none lived to its end."""
     try:
-        stored: dict[str, Any] = json.loads((at or places()).state.read_text())
-        parts = [PartInfo(**part) for part in stored.pop("parts")]
+        stored: dict[str, Any] = json.loads((at or home_paths()).state.read_text())
+        parts = [ServiceInfo(**part) for part in stored.pop("parts")]
         known = {one.name for one in fields(StackInfo)}
         return StackInfo(parts=parts, **{key: stored[key] for key in known & stored.keys()})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def is_up(at: Places | None = None) -> bool:
+def is_up(at: HomePaths | None = None) -> bool:
     """Tell whether a stack lives on this home: starting, ready or stopping."""
-    return is_held((at or places()).stack_lock)
+    return is_held((at or home_paths()).stack_lock)
 
 
-def live_info(at: Places | None = None) -> StackInfo | None:
+def live_info(at: HomePaths | None = None) -> StackInfo | None:
     """Return the stack that answers now; None when there is none, or it is only coming or going."""
-    at = at or places()
+    at = at or home_paths()
     info = stack_info(at)
     if info is None or info.state != "ready" or birth(info.pid) != info.birth:
         return None

@@ -6,28 +6,28 @@ import os
 import subprocess
 import time
 
-from runs.installation.home.errors import StackProblem
-from runs.installation.home.paths import Places
+from runs.installation.home.errors import StackError
+from runs.installation.home.paths import HomePaths
 from runs.installation.home.start import START_TIMEOUT_S
 from runs.installation.home.state import StackInfo, live_info
-from runs.installation.supervision.lineup import manage
 from runs.installation.supervision.logs import open_log
+from runs.installation.supervision.service_definitions import manage_command
 
 
-def start_in_background(at: Places, port: int | None) -> StackInfo:
+def start_in_background(at: HomePaths, port: int | None) -> StackInfo:
     """Start a supervisor in a session of its own and return when its stack is ready.
 
     When another process is faster, or a stack is up already, that one is returned.
 
     Raises:
-        StackProblem: It ended before it was ready, with what it said.
+        StackError: It ended before it was ready, with what it said.
     """
     log = at.log("up")
     log_fd = open_log(log)
     written = os.fstat(log_fd).st_size
     try:
         supervisor = subprocess.Popen(
-            manage("up", "--detached", *(["--port", str(port)] if port is not None else [])),
+            manage_command("up", "--detached", *(["--port", str(port)] if port is not None else [])),
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
@@ -40,9 +40,9 @@ def start_in_background(at: Places, port: int | None) -> StackInfo:
         if supervisor.poll() not in {None, 0}:
             with log.open(errors="replace") as file:
                 file.seek(written)
-                raise StackProblem(file.read().strip() or f"The stack did not start; see {log}.")
+                raise StackError(file.read().strip() or f"The stack did not start; see {log}.")
         if time.monotonic() > deadline:
-            raise StackProblem(
+            raise StackError(
                 f"The stack was not ready within {START_TIMEOUT_S:.0f} s; see {log}."
             )
         time.sleep(0.03)

@@ -21,7 +21,7 @@ _STATUS = 431
 _LINGER_S = 1.0
 
 
-class BoundedHead(HttpToolsProtocol):
+class BoundedHeadProtocol(HttpToolsProtocol):
     """A connection whose requests have heads of at most 64 KiB; it ends with one that has more."""
 
     _head_bytes = 0

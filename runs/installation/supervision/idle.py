@@ -9,19 +9,19 @@ import time
 from collections.abc import Callable
 
 from runs.installation.home.locks import open_lock, try_lock
-from runs.installation.home.paths import Places
+from runs.installation.home.paths import HomePaths
 
 _NOTED_EVERY_S = 5.0
 
 
-class WebUse:
+class WebActivity:
     """Notes, in the web's process, that somebody calls: the age of the members' lock tells it."""
 
-    def __init__(self, at: Places) -> None:
+    def __init__(self, at: HomePaths) -> None:
         self._file = at.members_lock
         self._noted = -math.inf
 
-    def note(self) -> None:
+    def record(self) -> None:
         """Note it now; costs nothing when it was noted a moment ago. Only a stack has the file."""
         now = time.monotonic()
         if now - self._noted > _NOTED_EVERY_S:
@@ -35,7 +35,7 @@ class IdleRule:
 
     def __init__(
         self,
-        at: Places,
+        at: HomePaths,
         *,
         idle_s: float,
         has_active_runs: Callable[[], bool],
@@ -47,7 +47,7 @@ class IdleRule:
         os.close(open_lock(at.members_lock))
         os.utime(at.members_lock, (0, 0))  # nobody has called yet
 
-    def is_over(self, on_over: Callable[[], None]) -> bool:
+    def should_stop(self, on_over: Callable[[], None]) -> bool:
         """Tell whether nobody was seen and nothing ran for the whole time.
 
         The members' lock is held from the decision until `on_over` has said so in stack.json:

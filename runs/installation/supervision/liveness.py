@@ -17,7 +17,7 @@ STILL_S = 30.0
 UNHEARD_S = 60.0
 
 
-class WorkerVitals:
+class WorkerProbe:
     """The signs of life that a worker process leaves in the database and in the private server."""
 
     def is_registered(self, pid: int) -> bool:
@@ -33,25 +33,25 @@ class WorkerVitals:
         own = Q(process__endswith=f":{pid}:{birth(pid)}") | Q(process=f"unknown::{pid}:")
         return Worker.objects.filter(own, lost_at__isnull=True).values_list("id", "beat").last()
 
-    def oldest_doorbell(self) -> bytes:
+    def oldest_wakeup(self) -> bytes:
         """Return the message that waits longest for a worker of this home; b"" when none does."""
         if settings.REDIS_SOCKET is None:
             return b""  # a shared server: other machines' workers take from it too
         prefix = settings.CELERY_BROKER_TRANSPORT_OPTIONS["global_keyprefix"]
         key = f"{prefix}{settings.CELERY_TASK_DEFAULT_QUEUE}"
-        answer = redis_server.say(Path(settings.REDIS_SOCKET), f"LINDEX {key} -1".encode())
+        answer = redis_server.send_command(Path(settings.REDIS_SOCKET), f"LINDEX {key} -1".encode())
         return b"" if answer.startswith((b"$-1", b"-")) else answer
 
 
-class WorkerWatch:
+class WorkerLiveness:
     """What the vitals say over time, by this process's own clock."""
 
-    def __init__(self, vitals: WorkerVitals) -> None:
+    def __init__(self, vitals: WorkerProbe) -> None:
         self._vitals = vitals
         self._beat = _Unchanged()
         self._doorbell = _Unchanged()
 
-    def ailment(self, pid: int) -> str | None:
+    def unhealthy_reason(self, pid: int) -> str | None:
         """Return what is wrong with the worker; None when nothing is, or nothing can be known."""
         try:
             beat = self._vitals.beat(pid)
@@ -60,7 +60,7 @@ class WorkerWatch:
         # A row that is gone counts as well: who lost it to the reaper and lives makes a new one.
         if self._beat.seconds((pid, beat)) > STILL_S:
             return f"did not beat for {STILL_S:.0f} s"
-        doorbell = self._vitals.oldest_doorbell()
+        doorbell = self._vitals.oldest_wakeup()
         if self._doorbell.seconds((pid, doorbell)) > UNHEARD_S and doorbell:
             return f"left a doorbell unheard for {UNHEARD_S:.0f} s"
         return None

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runs.installation.supervision.watcher import MARK, end_marked, send
+from runs.installation.supervision.watcher import MARK, kill_marked, send
 
 # $1 is the part, $2 its mark, $3 its temporary folder: let the part drain for 7 s, then kill what
 # carries the mark, also outside the group, and last the group, this shell included.
@@ -35,7 +35,7 @@ kill -KILL 0
 """
 
 
-class Group:
+class ProcessGroup:
     """A started part, its leash and whatever they started."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Group:
         if self.poll() is None:
             send(os.kill, self.pid, signal.SIGKILL)
             self._process.wait()
-        end_marked(self._mark, patience_s=patience_s)
+        kill_marked(self._mark, patience_s=patience_s)
         if self.is_tied():
             send(os.killpg, self.pid, signal.SIGKILL)
         if self._leash is not None:
@@ -118,7 +118,7 @@ class Group:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def exit_words(status: int) -> str:
+def describe_exit(status: int) -> str:
     """Return an exit status in words: "exit 1", "killed by SIGKILL"."""
     if status >= 0:
         return f"exit {status}"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runs.installation.home.paths import Places
-from runs.installation.home.state import PartInfo
+from runs.installation.home.paths import HomePaths
+from runs.installation.home.state import ServiceInfo
 from runs.installation.supervision.logs import open_log
-from runs.installation.supervision.process_group import Group, exit_words
-from runs.installation.supervision.watch import Watch
+from runs.installation.supervision.process_group import ProcessGroup, describe_exit
+from runs.installation.supervision.watcher_process import WatcherProcess
 
 _BACK_OFF_MAX_S = 30.0
 _WELL_AFTER_S = 60.0
@@ -28,7 +28,7 @@ def _always_well(pid: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class Service:
     """A program of the stack.
 
     `is_ready` is asked, with its process id, until it says yes; `ailment` every few seconds after
@@ -40,23 +40,23 @@ class Part:
     argv: tuple[str, ...]
     where: str
     is_ready: Callable[[int], bool]
-    ailment: Callable[[int], str | None] = _always_well
+    unhealthy_reason: Callable[[int], str | None] = _always_well
     mend: Callable[[], str | None] = _nothing_to_mend
     pass_fds: tuple[int, ...] = ()
 
 
-class Running:
+class ServiceProcess:
     """A part through its starts, ends and restarts."""
 
     def __init__(
-        self, part: Part, at: Places, *, env: Mapping[str, str], mark: str, scratch: Path
+        self, part: Service, at: HomePaths, *, env: Mapping[str, str], mark: str, scratch: Path
     ) -> None:
         self._part = part
         self._scratch = scratch / part.name
         self._at = at
         self._env = env
         self._mark = f"{mark}/{part.name}"
-        self._group: Group | None = None
+        self._group: ProcessGroup | None = None
         self._started = 0.0
         self._ready: float | None = None
         self._end_by: float | None = None
@@ -70,11 +70,11 @@ class Running:
         """The part's name."""
         return self._part.name
 
-    def start(self, watch: Watch) -> None:
+    def start(self, watch: WatcherProcess) -> None:
         """Start the process, its leash, and the watch over both."""
         log_fd = open_log(self._at.log(self.name))
         try:
-            self._group = Group(
+            self._group = ProcessGroup(
                 self._part.argv,
                 env=self._env,
                 mark=self._mark,
@@ -88,7 +88,7 @@ class Running:
         self._ready = self._end_by = self._restart_at = None
         watch.adopt(self.name, self._group)
 
-    def clear(self, watch: Watch) -> None:
+    def clear(self, watch: WatcherProcess) -> None:
         """Kill what is left of it."""
         watch.release(self.name)
         if self._group is not None:
@@ -125,11 +125,11 @@ class Running:
             return True
         return self.is_running() and self._ready is None and now - self._started > start_timeout_s
 
-    def ailment(self) -> str | None:
+    def unhealthy_reason(self) -> str | None:
         """Return what is wrong with a part that is ready; one that is well starts afresh."""
         if self._group is None or self._ready is None or self._end_by is not None:
             return None
-        why = self._part.ailment(self._group.pid)
+        why = self._part.unhealthy_reason(self._group.pid)
         if why is None and time.monotonic() - self._ready > _WELL_AFTER_S:
             self._failures = 0
         return why
@@ -156,7 +156,7 @@ class Running:
         """Return in words how it ended, or that it did not get ready."""
         status = self._group.poll() if self._group else None
         if status is not None:
-            return f"ended ({exit_words(status)})"
+            return f"ended ({describe_exit(status)})"
         if self._end_by is not None:
             return "did not end when asked"
         return f"gave no sign of life for {time.monotonic() - self._started:.0f} s"
@@ -169,10 +169,10 @@ class Running:
             where = f"…{where[1 - _WIDTH :]}"
         return f"  {self.name:<10} {where:<{_WIDTH}} {took:.1f} s"
 
-    def info(self) -> PartInfo:
+    def info(self) -> ServiceInfo:
         """Return what `manage.py status` shows."""
         state = "waiting to restart" if self._restart_at else "ready" if self._ready else "starting"
         if self._end_by:
             state = "stopping"
         pid = self._group.pid if self._group else None
-        return PartInfo(self.name, pid, self._part.where, state, self.restarts)
+        return ServiceInfo(self.name, pid, self._part.where, state, self.restarts)

@@ -12,13 +12,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from runs.installation.home.errors import PartFailed
-from runs.installation.home.paths import Places
-from runs.installation.home.state import PartInfo, StackInfo, birth, write_state
+from runs.installation.home.errors import ServiceFailed
+from runs.installation.home.paths import HomePaths
+from runs.installation.home.state import ServiceInfo, StackInfo, birth, write_state
 from runs.installation.supervision.logs import last_lines
-from runs.installation.supervision.services import Part, Running
-from runs.installation.supervision.watch import Watch
+from runs.installation.supervision.services import Service, ServiceProcess
 from runs.installation.supervision.watcher import LAST
+from runs.installation.supervision.watcher_process import WatcherProcess
 
 START_TIMEOUT_S = 60.0
 DRAIN_S = 6.0
@@ -36,8 +36,8 @@ class Supervisor:
 
     def __init__(
         self,
-        at: Places,
-        parts: Sequence[Part],
+        at: HomePaths,
+        parts: Sequence[Service],
         *,
         lock_fd: int,
         url: str,
@@ -45,21 +45,21 @@ class Supervisor:
         report: Report,
         env: Mapping[str, str],
         model: str | None = None,
-        is_over: Callable[[Callable[[], None]], bool] | None = None,
+        should_stop: Callable[[Callable[[], None]], bool] | None = None,
         vitals_every_s: float = 5.0,
     ) -> None:
         self._at = at
         self.url = url
         self._background, self._model = background, model
         self._say = report
-        self._is_over = is_over or (lambda on_over: False)
+        self._is_over = should_stop or (lambda on_over: False)
         self._vitals_every_s = vitals_every_s
         self._mark = uuid.uuid4().hex
         self._lock_fd = lock_fd
         # Short, and made anew: Chromium puts Unix sockets 74 bytes deep into it, of 107 in all.
         self._scratch = Path(tempfile.mkdtemp(prefix="cty-"))
         self._running = [
-            Running(part, at, env=env, mark=self._mark, scratch=self._scratch) for part in parts
+            ServiceProcess(part, at, env=env, mark=self._mark, scratch=self._scratch) for part in parts
         ]
         self._state = "starting"
         self._started_at = time.time()
@@ -68,16 +68,16 @@ class Supervisor:
         self.ended = threading.Event()
         self.is_idle = False
         self._thread = threading.Thread(target=self._keep, name="supervisor", daemon=True)
-        self._watch: Watch | None = None
+        self._watch: WatcherProcess | None = None
 
     def start(self) -> None:
         """Start every part and return when all are ready; redis first, the others side by side.
 
         Raises:
-            PartFailed: A part ended or stayed silent; its last lines are in the message. Call stop.
+            ServiceFailed: A part ended or stayed silent; its last lines are in the message. Call stop.
         """
         self._note("starting")
-        self._watch = Watch(self._at, mark=self._mark, scratch=self._scratch, lock_fd=self._lock_fd)
+        self._watch = WatcherProcess(self._at, mark=self._mark, scratch=self._scratch, lock_fd=self._lock_fd)
         first = [one for one in self._running if one.name == LAST]
         for wave in (first, [one for one in self._running if one not in first]):
             for one in wave:
@@ -110,7 +110,7 @@ class Supervisor:
         """Let a stop that is under way kill what has not ended yet; safe in a signal handler."""
         self._hurry.set()
 
-    def _await_ready(self, wave: Sequence[Running]) -> None:
+    def _await_ready(self, wave: Sequence[ServiceProcess]) -> None:
         waiting = list(wave)
         while waiting:
             for one in list(waiting):
@@ -118,10 +118,10 @@ class Supervisor:
                     waiting.remove(one)
                     self._say(one.ready_line())
                 elif (why := one.start_failure(START_TIMEOUT_S)) and not self._mend(one, why):
-                    raise PartFailed(self._with_log(one, why))
+                    raise ServiceFailed(self._with_log(one, why))
             time.sleep(0.02)
 
-    def _mend(self, one: Running, why: str) -> bool:
+    def _mend(self, one: ServiceProcess, why: str) -> bool:
         """Let a part that failed to start put right what it can, once, and start it again."""
         done = one.mend() if one.restarts == 0 else None
         if done is None:
@@ -132,7 +132,7 @@ class Supervisor:
         self._begin(one)
         return True
 
-    def _with_log(self, one: Running, why: str) -> str:
+    def _with_log(self, one: ServiceProcess, why: str) -> str:
         log = self._at.log(one.name)
         lines = "".join(f"\n    {line}" for line in last_lines(log))
         return f"The {one.name} part did not start: {why}. The end of {log}:{lines or ' (empty)'}"
@@ -155,7 +155,7 @@ class Supervisor:
         finally:
             self.ended.set()
 
-    def _look_after(self, one: Running) -> None:
+    def _look_after(self, one: ServiceProcess) -> None:
         if one.is_due():
             self._begin(one)
         elif one.has_ended() or one.is_overdue(START_TIMEOUT_S):
@@ -170,27 +170,27 @@ class Supervisor:
 
     def _check_vitals(self) -> None:
         for one in self._running:
-            why = one.ailment()
+            why = one.unhealthy_reason()
             if why:
                 self._say(f"  {one.name:<10} {why}; it is being restarted")
                 one.ask_to_end(within_s=DRAIN_S)
 
-    def _begin(self, one: Running) -> None:
+    def _begin(self, one: ServiceProcess) -> None:
         if self._watch is None:
             return
         try:
             one.start(self._watch)
         except OSError as exc:
             if self._state == "starting":
-                raise PartFailed(f"The {one.name} part cannot be started: {exc}.") from exc
+                raise ServiceFailed(f"The {one.name} part cannot be started: {exc}.") from exc
             self._say(f"  {one.name:<10} cannot be started ({exc}); tried again")
             one.schedule_restart()
 
-    def _clear(self, one: Running) -> None:
+    def _clear(self, one: ServiceProcess) -> None:
         if self._watch:
             one.clear(self._watch)
 
-    def _end(self, some: Sequence[Running], patience_s: float) -> None:
+    def _end(self, some: Sequence[ServiceProcess], patience_s: float) -> None:
         for one in some:
             one.ask_to_end(within_s=patience_s)
         deadline = time.monotonic() + patience_s
@@ -206,7 +206,7 @@ class Supervisor:
         parts = [one.info() for one in self._running]
         if self._watch:
             parts.append(
-                PartInfo("watcher", self._watch.pid, "stops all if this one is killed", "ready")
+                ServiceInfo("watcher", self._watch.pid, "stops all if this one is killed", "ready")
             )
         info = StackInfo(
             state=state,

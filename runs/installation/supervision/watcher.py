@@ -39,7 +39,7 @@ def main(argv: list[str]) -> None:
             groups.pop(int(pgid), None)
     _stop([pgid for pgid, name in groups.items() if name != LAST], DRAIN_S)
     _stop([pgid for pgid, name in groups.items() if name == LAST], 2.0)
-    end_marked(mark, patience_s=1.0)
+    kill_marked(mark, patience_s=1.0)
     shutil.rmtree(scratch, ignore_errors=True)
     Path(state).unlink(missing_ok=True)
 
@@ -88,7 +88,7 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def end_marked(mark: str, *, patience_s: float) -> None:
+def kill_marked(mark: str, *, patience_s: float) -> None:
     """Wait for the marked processes to end by themselves, then kill what is left and wait again."""
     deadline = time.monotonic() + patience_s
     while (left := marked(mark)) and time.monotonic() < deadline:

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 from decisions.errors import Refused
 from decisions.identity.one_time_login import make_login_path
-from runs.installation.home.errors import StackProblem
+from runs.installation.home.errors import StackError
 from runs.installation.home.prepare import prepare_home
 from runs.installation.home.state import live_info
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         try:
             prepare_home()
             path = make_login_path()
-        except (StackProblem, Refused) as problem:
+        except (StackError, Refused) as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
         info = live_info()

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.installation.backups.create import has_artifact_files, make_backup
-from runs.installation.home.errors import StackProblem
+from runs.installation.backups.create import create_backup, has_artifact_files
+from runs.installation.home.errors import StackError
 from runs.installation.home.prepare import prepare_home
 
 
@@ -50,13 +50,13 @@ class Command(BaseCommand):
         asked = options["artifacts"]
         try:
             prepare_home()
-            manifest = make_backup(
+            manifest = create_backup(
                 folder,
                 with_keys=with_keys,
                 say=self.stdout.write,
                 with_artifacts=has_artifact_files() if asked is None else asked,
             )
-        except StackProblem as problem:
+        except StackError as problem:
             raise CommandError(str(problem)) from None
         if manifest.blobs is None:
             self.stdout.write("artifacts   left out: see that their storage has its own backups")

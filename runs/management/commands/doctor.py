@@ -20,8 +20,8 @@ from runners.browser.pool.chromium import (
     launch_args,
     wants_sandbox,
 )
-from runs.installation.health.checks import Finding, check_parts
-from runs.installation.home.errors import StackProblem
+from runs.installation.health.checks import CheckResult, check_parts
+from runs.installation.home.errors import StackError
 from runs.installation.home.prepare import prepare_home
 
 PAGE = "<p id=p>0</p><script>p.textContent = [6, 7].reduce((a, b) => a * b)</script>"
@@ -40,8 +40,8 @@ class Command(BaseCommand):
         try:
             prepare_home()
             findings = []
-        except StackProblem as problem:
-            findings = [Finding("bad", "home", str(problem))]
+        except StackError as problem:
+            findings = [CheckResult("bad", "home", str(problem))]
             self._show(findings[0])
         for finding in check_parts():
             findings.append(finding)
@@ -54,38 +54,38 @@ class Command(BaseCommand):
             sys.exit(1)
         self.stdout.write("Everything that a run needs is there.")
 
-    def _show(self, finding: Finding) -> None:
+    def _show(self, finding: CheckResult) -> None:
         verdict = f"{finding.verdict:<4}"
         if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
             verdict = f"\x1b[{COLOURS[finding.verdict]}m{verdict}\x1b[0m"
         self.stdout.write(f"  {verdict}  {finding.name:<10} {finding.what}")
-        if finding.way_out:
-            self.stdout.write(f"        {'':<10} → {finding.way_out}")
+        if finding.recovery:
+            self.stdout.write(f"        {'':<10} → {finding.recovery}")
         self.stdout.flush()
 
 
-def check_chromium() -> Finding:
+def check_chromium() -> CheckResult:
     """The browser: found, started, and proven by a page whose script ran."""
     try:
         found = find_chromium()
     except ChromiumMissing as missing:
-        return Finding("bad", "chromium", *_sentences(str(missing)))
+        return CheckResult("bad", "chromium", *_sentences(str(missing)))
     driver = subprocess.run(
         [compute_driver_executable()[0], "--version"], capture_output=True, text=True, check=False
     )
     if driver.returncode != 0:
         what = f"Playwright's driver does not run: {driver.stderr.strip()[-200:]}"
-        way_out = "Install what it lacks (Debian: `apt-get install libatomic1`)."
-        return Finding("bad", "chromium", what, way_out)
+        recovery = "Install what it lacks (Debian: `apt-get install libatomic1`)."
+        return CheckResult("bad", "chromium", what, recovery)
     began = time.monotonic()
     try:
         version = asyncio.run(asyncio.wait_for(_render(found), PROOF_TIMEOUT_S))
     except (Error, OSError, TimeoutError, ValueError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        way_out = "Run it by hand to see why, or name another in CONTINUITY_CHROMIUM."
-        return Finding("bad", "chromium", f"{found.path} renders no page: {reason[0]}", way_out)
+        recovery = "Run it by hand to see why, or name another in CONTINUITY_CHROMIUM."
+        return CheckResult("bad", "chromium", f"{found.path} renders no page: {reason[0]}", recovery)
     took = time.monotonic() - began
-    return Finding("ok", "chromium", f"{version}, {found.path}, rendered a page in {took:.1f} s")
+    return CheckResult("ok", "chromium", f"{version}, {found.path}, rendered a page in {took:.1f} s")
 
 
 async def _render(found: Chromium) -> str:
@@ -105,5 +105,5 @@ async def _render(found: Chromium) -> str:
 
 
 def _sentences(text: str) -> tuple[str, str]:
-    what, _, way_out = text.partition(". ")
-    return what, way_out
+    what, _, recovery = text.partition(". ")
+    return what, recovery

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runs.installation.home.paths import Places, places
+from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.state import StackInfo, birth, is_up, stack_info
 
 GENTLY_S = 12.0
@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Ask the supervisor to end, end it when it does not; exit 0 when nothing is left."""
-        at = places()
+        at = home_paths()
         if not is_up(at):
             self.stdout.write("Nothing is up.")
             return
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Stopped after {time.monotonic() - began:.1f} s.")
 
 
-def _stop(at: Places, info: StackInfo | None) -> bool:
+def _stop(at: HomePaths, info: StackInfo | None) -> bool:
     """Ask, then force, and wait: the watcher ends what a killed supervisor leaves."""
     began = time.monotonic()
     _signal(info, signal.SIGTERM)

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from runs.installation.home.prepare import prepare_home
-from runs.queries.totals import mend_totals
+from runs.queries.totals import repair_totals
 
 
 class Command(BaseCommand):
@@ -19,4 +19,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Count, and say what was wrong."""
         prepare_home()
-        self.stdout.write(f"{mend_totals()} totals were wrong and are right now.")
+        self.stdout.write(f"{repair_totals()} totals were wrong and are right now.")

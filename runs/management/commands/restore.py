@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from runs.installation.backups.restore import restore_backup
-from runs.installation.home.errors import StackProblem
+from runs.installation.home.errors import StackError
 
 
 class Command(BaseCommand):
@@ -42,7 +42,7 @@ class Command(BaseCommand):
                 without_keys=options["without_keys"],
                 say=self.stdout.write,
             )
-        except StackProblem as problem:
+        except StackError as problem:
             raise CommandError(str(problem)) from None
         self.stdout.write(
             "Restored. `manage.py verify_audit` checks its audit log; runs that were queued or"

@@ -12,11 +12,11 @@ from typing import Any
 import uvicorn
 from django.core.management.base import BaseCommand
 
-from runs.installation.home.errors import StackProblem
+from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.prepare import prepare_home
 from runs.installation.home.safety import refuse_unsafe_start
-from runs.installation.supervision.http_protocol import BoundedHead
+from runs.installation.supervision.http_protocol import BoundedHeadProtocol
 from runs.streaming.hub import get_hub
 
 GRACEFUL_STOP_S = 3
@@ -50,7 +50,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"Serving on http://{options['host']}:{options['port']}")
             else:
                 listener = socket.socket(fileno=options["fd"])
-        except StackProblem as problem:
+        except StackError as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
         with listener, contextlib.suppress(KeyboardInterrupt):
@@ -79,7 +79,7 @@ def web_config() -> uvicorn.Config:
     """Return how the application is served: our logs, true peer addresses, bounded heads."""
     return uvicorn.Config(
         "config.asgi:application",
-        http=BoundedHead,
+        http=BoundedHeadProtocol,
         loop="uvloop",
         lifespan="auto",
         log_config=None,

@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand
 from django.db import Error
 
 from runs.installation.home.locks import member_pids
-from runs.installation.home.paths import Places, places
+from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.state import StackInfo, birth, is_up, stack_info
-from runs.installation.supervision.census import count_active_runs
+from runs.installation.supervision.active_runs import count_active_runs
 
 DOWN = 3  # as service managers say it
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the table."""
-        at = places()
+        at = home_paths()
         info = stack_info(at)
         if not is_up(at) or info is None or info.state == "stopped":
             self.stdout.write(f"Nothing is up for {at.home}. `manage.py up` starts it.")
@@ -55,7 +55,7 @@ def _work_lines() -> list[str]:
     return [f"{'runs':<11} {counts['running']} running, {counts['queued']} queued"]
 
 
-def _member_line(at: Places) -> str:
+def _member_line(at: HomePaths) -> str:
     pids = member_pids(at.members_lock)
     if pids is None:
         return f"{'members':<11} unknown on this system"

@@ -10,12 +10,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runs.installation.home.errors import StackProblem
-from runs.installation.home.paths import Places, places
+from runs.installation.home.errors import StackError
+from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.prepare import prepare_home
 from runs.installation.home.state import live_info
 from runs.installation.supervision.background import start_in_background
-from runs.installation.supervision.foreground import Wish, stay_up
+from runs.installation.supervision.foreground import UpOptions, supervise_or_attach
 
 DEMO_TIMEOUT_S = 180.0
 
@@ -45,13 +45,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Start or join; exit 0 when all went well, 1 with one clear sentence when not."""
-        at = places()
+        at = home_paths()
         try:
             prepare_home()
             if options["background"]:
                 self._in_background(at, options["port"])
                 return
-            wish = Wish(
+            wish = UpOptions(
                 port=options["port"],
                 background=options["detached"],
                 once=options["once"] or (options["demo"] and not _has_terminal()),
@@ -59,8 +59,8 @@ class Command(BaseCommand):
             )
             say = _log_line if options["detached"] else _say
             say(f"Continuity, home {at.home}")
-            went_well = stay_up(at, wish, say)
-        except StackProblem as problem:
+            went_well = supervise_or_attach(at, wish, say)
+        except StackError as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
         except KeyboardInterrupt:  # while the home was prepared
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         if not went_well:
             sys.exit(1)
 
-    def _in_background(self, at: Places, port: int | None) -> None:
+    def _in_background(self, at: HomePaths, port: int | None) -> None:
         info = live_info(at)
         began = time.monotonic()
         if info is not None:

@@ -14,16 +14,16 @@ from pathlib import Path
 from django.conf import settings
 
 from runs.installation.home import redis_server
-from runs.installation.home.errors import PartFailed
-from runs.installation.home.paths import Places
-from runs.installation.supervision.liveness import WorkerVitals, WorkerWatch
-from runs.installation.supervision.services import Part
+from runs.installation.home.errors import ServiceFailed
+from runs.installation.home.paths import HomePaths
+from runs.installation.supervision.liveness import WorkerLiveness, WorkerProbe
+from runs.installation.supervision.services import Service
 from runs.installation.supervision.watcher import LAST
 
 _PROBE_TIMEOUT_S = 1.0
 
 
-def part_environment(listener: socket.socket) -> dict[str, str]:
+def service_environment(listener: socket.socket) -> dict[str, str]:
     """Return our environment for the parts, made explicit where they could read it differently.
 
     They are told where the web listens, so that no page of ours is opened for a tool. Compiled
@@ -42,71 +42,71 @@ def part_environment(listener: socket.socket) -> dict[str, str]:
     }
 
 
-def line_up(at: Places, listener: socket.socket, vitals: WorkerVitals) -> list[Part]:
+def define_services(at: HomePaths, listener: socket.socket, vitals: WorkerProbe) -> list[Service]:
     """Return the parts in the order in which they are shown; redis only where it is ours to run."""
     host, port = listener.getsockname()[:2]
-    parts = [redis_part(at)] if settings.REDIS_SOCKET else []
+    parts = [redis_service(at)] if settings.REDIS_SOCKET else []
     return [
         *parts,
-        Part(
+        Service(
             name="web",
-            argv=manage("serve", "--fd", str(listener.fileno())),
+            argv=manage_command("serve", "--fd", str(listener.fileno())),
             where=f"http://{host}:{port}",
             is_ready=lambda pid: is_serving(host, port),
             pass_fds=(listener.fileno(),),
         ),
-        Part(
+        Service(
             name="worker",
-            argv=manage("worker"),
+            argv=manage_command("worker"),
             where=f"{settings.MAX_CONCURRENT_RUNS} runs at once",
             is_ready=vitals.is_registered,
-            ailment=WorkerWatch(vitals).ailment,
+            unhealthy_reason=WorkerLiveness(vitals).unhealthy_reason,
         ),
-        Part(
+        Service(
             name="scheduler",
-            argv=manage("scheduler"),
+            argv=manage_command("scheduler"),
             where="rings for, reaps and expires what needs it",
-            is_ready=Settling().is_settled,
+            is_ready=SigtermReadiness().is_settled,
         ),
     ]
 
 
-def manage(*arguments: str) -> tuple[str, ...]:
+def manage_command(*arguments: str) -> tuple[str, ...]:
     """Return the command line of one of our management commands, in this interpreter."""
     return (sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), *arguments)
 
 
-def redis_part(at: Places) -> Part:
+def redis_service(at: HomePaths) -> Service:
     """Return the private server; one left over on its socket is ended first, its data is kept.
 
     Raises:
-        PartFailed: There is no server program, or its folder is not private.
+        ServiceFailed: There is no server program, or its folder is not private.
     """
     binary = redis_server.find_binary()
     if binary is None:
-        raise PartFailed(
+        raise ServiceFailed(
             "No redis-server or valkey-server was found. Install one (Debian: apt-get install"
             " redis-server), or set REDIS_URL to a server that runs."
         )
     path = Path(str(settings.REDIS_SOCKET))
     for folder in (path.parent, at.redis):
-        redis_server.private_folder(folder)
-    redis_server.end_leftover(path)
+        redis_server.create_private_folder(folder)
+    redis_server.stop_leftover_server(path)
 
     def mend() -> str | None:
-        aside = redis_server.set_data_aside(at.redis)
+        aside = redis_server.move_unreadable_data(at.redis)
         return f"its data, which is not needed, was moved to {aside}" if aside else None
 
-    return Part(
+    return Service(
         name=LAST,
         argv=tuple(redis_server.command(binary, socket_path=path, folder=at.redis)),
         where=str(path),
-        is_ready=lambda pid: redis_server.answers(path),
+        is_ready=lambda pid: redis_server.is_responding(path),
         mend=mend,
     )
 
 
-def forget_socket_folder(at: Places) -> None:
+def remove_socket_folder(at: HomePaths) -> None:
     """Remove the socket's folder where it could not be in the home; the server is gone."""
     if settings.REDIS_SOCKET and not settings.REDIS_SOCKET.is_relative_to(at.home):
         with contextlib.suppress(OSError):
@@ -125,7 +125,7 @@ def is_serving(host: str, port: int) -> bool:
         connection.close()
 
 
-class Settling:
+class SigtermReadiness:
     """Readiness of a program that answers nobody: it has arranged for SIGTERM.
 
     Where the system does not tell, it lives for two seconds.

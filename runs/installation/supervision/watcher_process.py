@@ -9,22 +9,22 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from runs.installation.home.paths import Places
+from runs.installation.home.paths import HomePaths
 from runs.installation.supervision import watcher
-from runs.installation.supervision.process_group import Group
+from runs.installation.supervision.process_group import ProcessGroup
 
 
-class Watch:
+class WatcherProcess:
     """The watcher process, and the life line of the parts, which we hold together with it."""
 
-    def __init__(self, at: Places, *, mark: str, scratch: Path, lock_fd: int) -> None:
+    def __init__(self, at: HomePaths, *, mark: str, scratch: Path, lock_fd: int) -> None:
         self._argv = [mark, str(at.state), str(scratch)]
         self._lock_fd = lock_fd
         self._life_line, self._held_end = os.pipe()
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ProcessGroup] = {}
         self._process = self._start()
 
-    def adopt(self, name: str, group: Group) -> None:
+    def adopt(self, name: str, group: ProcessGroup) -> None:
         """Watch over a part that was just started."""
         self._groups[name] = group
         self._tell(f"add {group.pid} {name}")

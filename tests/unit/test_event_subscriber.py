@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from runs.streaming import subscriber
 from runs.streaming.event_log import EVENTS_AT_ONCE, EventLog
-from runs.streaming.subscriber import Batch, Event, Listener, frames_of
+from runs.streaming.subscriber import Batch, Event, Subscriber, frames_of
 
 
 def event(seq: int, type_: str = "tool.update") -> dict[str, Any]:
@@ -41,8 +41,8 @@ class Rows:
         """Do what the hub does when it was told of news."""
         if self.unread:
             self.unread = False
-            after, upto = self.log.span()
-            self.log.hand_out(events(after + 1, min(upto, self.count)))
+            after, upto = self.log.next_span()
+            self.log.distribute(events(after + 1, min(upto, self.count)))
 
 
 class Reader:
@@ -50,19 +50,19 @@ class Reader:
 
     def __init__(self, rows: Rows, after: int, page: int) -> None:
         self.rows, self.after, self.page, self.got = rows, after, page, list[int]()
-        self.listener = Listener(rows.log.joins_at)
-        rows.log.listeners.add(self.listener)
+        self.subscriber = Subscriber(rows.log.can_join_at)
+        rows.log.subscribers.add(self.subscriber)
 
     def step(self) -> None:
         """Page if behind, else take what is queued."""
-        if self.listener.is_behind:
+        if self.subscriber.is_behind:
             last = min(self.rows.count, self.after + self.page)
             is_full = last - self.after == self.page
             self._take(events(self.after + 1, last))
             if not is_full:
-                self.listener.has(self.after, of=self.rows.count)
+                self.subscriber.mark_read(self.after, log_seq=self.rows.count)
         else:
-            for batch in self.listener.take():
+            for batch in self.subscriber.take():
                 self._take(batch.events)
 
     def _take(self, told: Sequence[Event]) -> None:
@@ -75,18 +75,18 @@ def do(rows: Rows, what: str, number: int) -> None:
     if what == "commit":
         rows.count += number % 7 + 1
     elif what == "hear":
-        rows.log.goes_to(rows.count)
+        rows.log.advance_to(rows.count)
     elif what == "hear late":
-        rows.log.goes_to(max(0, rows.count - number % 5))
+        rows.log.advance_to(max(0, rows.count - number % 5))
     elif what == "hear nonsense":
-        rows.log.goes_to(rows.count + number)
+        rows.log.advance_to(rows.count + number)
     elif what == "read":
         rows.read()
     elif what == "join":
         rows.readers.append(Reader(rows, number % (rows.count + 1), number % 4 + 1))
     elif rows.readers:
         reader = rows.readers[number % len(rows.readers)]
-        reader.step() if what == "step" else reader.listener.lose_track()
+        reader.step() if what == "step" else reader.subscriber.fall_behind()
 
 
 WHAT = ["commit", "hear", "hear late", "hear nonsense", "read", "join", "step", "step", "lose"]
@@ -101,7 +101,7 @@ def run_story(happenings: list[tuple[str, int]]) -> None:
         do(rows, what, number)
         began |= {one: one.after for one in rows.readers if one not in began}
     for _ in range(rows.count * 2 + 10):
-        rows.log.goes_to(rows.count)  # what the query every two seconds says
+        rows.log.advance_to(rows.count)  # what the query every two seconds says
         rows.read()
         for reader in rows.readers:
             reader.step()
@@ -125,8 +125,8 @@ def test_so_do_readers_with_queues_that_overflow(
 
 def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
     log = EventLog("run_x", lambda _: None)
-    slow = Listener(log.joins_at)
-    slow.has(0, of=0)
+    slow = Subscriber(log.can_join_at)
+    slow.mark_read(0, log_seq=0)
     for first in range(1, 5000, 100):
         slow.offer(Batch(events(first, first + 99)))
     held = slow.take()
@@ -137,8 +137,8 @@ def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
 
 def test_a_gap_sends_the_listener_to_the_rows() -> None:
     log = EventLog("run_x", lambda _: None)
-    reader = Listener(log.joins_at)
-    reader.has(3, of=3)
+    reader = Subscriber(log.can_join_at)
+    reader.mark_read(3, log_seq=3)
     reader.offer(Batch(events(6, 7)))
     assert (reader.is_behind, reader.take()) == (True, [])
 
@@ -146,18 +146,18 @@ def test_a_gap_sends_the_listener_to_the_rows() -> None:
 def test_a_seq_of_the_far_future_deafens_nobody_else() -> None:
     rows = Rows()
     rows.count = 3
-    far = Listener(rows.log.joins_at)
-    rows.log.listeners.add(far)
-    far.has(10**9, of=3)
+    far = Subscriber(rows.log.can_join_at)
+    rows.log.subscribers.add(far)
+    far.mark_read(10**9, log_seq=3)
     near = Reader(rows, 0, 10)
     near.step()
     rows.count = 5
-    rows.log.goes_to(5)
+    rows.log.advance_to(5)
     rows.read()
     near.step()
     assert near.got == [1, 2, 3, 4, 5]
-    assert not far.has_news
-    rows.log.hand_out([event(6, "run.failed")])
+    assert not far.is_ready
+    rows.log.distribute([event(6, "run.failed")])
     assert far.is_behind  # it looks, and is told that the run is over
 
 
@@ -165,9 +165,9 @@ def test_a_message_that_lies_is_forgotten() -> None:
     rows = Rows()
     rows.count = 2
     Reader(rows, 2, 10).step()
-    rows.log.goes_to(10**6)
+    rows.log.advance_to(10**6)
     rows.read()
-    assert (rows.log.known, rows.unread) == (2, False)
+    assert (rows.log.known_seq, rows.unread) == (2, False)
 
 
 def test_a_long_log_is_read_in_pieces() -> None:
@@ -175,7 +175,7 @@ def test_a_long_log_is_read_in_pieces() -> None:
     reader = Reader(rows, 0, 10)
     reader.step()
     rows.count = 3 * EVENTS_AT_ONCE
-    rows.log.goes_to(rows.count)
+    rows.log.advance_to(rows.count)
     for _ in range(3):
         assert rows.unread
         rows.read()

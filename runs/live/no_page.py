@@ -12,7 +12,7 @@ GIVE_BACK = "Give it back: the agent is told, and opens it anew."
 OPENED_ANEW = "The agent is told as it goes on, and opens it anew."
 
 
-def why_no_page(task_id: str) -> str:
+def no_page_reason(task_id: str) -> str:
     """Return it in words for who wants to look."""
     run = (
         Run.objects.filter(task_id=task_id, started_at__isnull=False)
