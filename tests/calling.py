@@ -13,7 +13,7 @@ from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 
 class NoteArgs(Closed):
@@ -51,7 +51,7 @@ class CallingInputs(Closed):
     shared: bool = False
 
 
-@template
+@register
 class Calling(TaskTemplate):
     """Calls tools as told."""
 

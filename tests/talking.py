@@ -12,7 +12,7 @@ from runners.errors import ToolFailed
 from runners.tools.base import Closed
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 PICTURE = base64.b64decode(  # one red pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
@@ -30,7 +30,7 @@ class TalkInputs(Closed):
     targetId: str = ""  # noqa: N815
 
 
-@template
+@register
 class Talk(TaskTemplate):
     """Does what its goal says, in one step for each part."""
 
@@ -55,9 +55,9 @@ class Talk(TaskTemplate):
             file, _, text = what.partition(" ")
             await ctx.call("test_note", {"file": file, "text": text})
         elif verb == "recall":
-            self._say(ctx, ", ".join(one.content for one in await ctx.said_before()))
+            self._say(ctx, ", ".join(one.content for one in await ctx.message_history()))
         elif verb == "ask":
-            self._say(ctx, f"you said {ctx.ask(what)}")
+            self._say(ctx, f"you said {ctx.ask_user(what)}")
         elif verb == "until":
             while not Path(what).exists():
                 await asyncio.sleep(0.02)

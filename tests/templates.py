@@ -13,7 +13,7 @@ from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 
 class StepwiseInputs(Closed):
@@ -27,7 +27,7 @@ class StepwiseInputs(Closed):
     shared: bool = False
 
 
-@template
+@register
 class Stepwise(TaskTemplate):
     """Does its steps as told and concludes like a batch."""
 
@@ -84,7 +84,7 @@ class Stepwise(TaskTemplate):
         return int(inputs.get("concurrency", 1))
 
 
-@template
+@register
 class LocalOnly(Stepwise):
     """The same, for local callers alone."""
 

@@ -13,7 +13,7 @@ from runners.remote_tools.catalogue import OfferedTool, list_offered
 from runners.remote_tools.model_facing import ToldTool, chosen, described, told_tools, with_choice
 from runners.targets.targets import Caller
 from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import AskedCall
+from runs.direct_calls.request import DirectCallRequest
 
 META = "continuity"  # of a listed tool: what it is called out there, and who offers it
 MAX_LISTED = 128
@@ -79,7 +79,7 @@ async def _call(tool: OfferedTool, call: Call) -> dict[str, Any]:
     progress = Joined(call.progress)
 
     await call.progress(0, 0, f"{tool.name} on {target.target_name}")
-    asked = AskedCall(
+    request = DirectCallRequest(
         tool.name,
         args,
         target_id=target.target_id,
@@ -87,7 +87,7 @@ async def _call(tool: OfferedTool, call: Call) -> dict[str, Any]:
         on_update=progress.say,
     )
     try:
-        answered = await call_tool(principal=call.principal, asked=asked)
+        answered = await call_tool(principal=call.principal, request=request)
     finally:
         await progress.close()
     told = {"targetId": target.target_id, "callId": answered.call_id, **answered.marks}

@@ -12,7 +12,7 @@ from runners.tools.base import Effect
 from runners.tools.base import Tool as RunnersTool
 from runners.tools.registry import list_tools
 from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import AskedCall
+from runs.direct_calls.request import DirectCallRequest
 
 _ALTERNATIVES = frozenset({"oneOf", "anyOf", "allOf"})
 _REPLACES = frozenset({"write_to_file", "replace_in_file", "generate_character_profile"})
@@ -44,8 +44,8 @@ def _tool(tool: RunnersTool) -> Tool:
 
 
 async def _call(name: str, call: Call) -> dict[str, Any]:
-    asked = AskedCall(name, call.arguments, offered=call.offered)
-    return dict((await call_tool(principal=call.principal, asked=asked)).output)
+    request = DirectCallRequest(name, call.arguments, offered=call.offered)
+    return dict((await call_tool(principal=call.principal, request=request)).output)
 
 
 def _advertised(schema: Schema) -> Schema:

@@ -20,5 +20,5 @@ class StepCall:
     tool: str
     args: Mapping[str, Any]
     target_id: str | None = None
-    elsewhere: Elsewhere | None = None
+    remote: Elsewhere | None = None
     event: tuple[str, Mapping[str, Any]] | None = None

@@ -26,7 +26,7 @@ from runners.llm.tool_calls import MAX_TEXT
 
 MAX_TRIES = 4  # of a turn that the server has no time for
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
-BYTES_A_TOKEN = 4  # where a server does not count
+BYTES_PER_TOKEN = 4  # where a server does not count
 SENT = frozenset(
     {
         "host",
@@ -155,7 +155,7 @@ class Gateway:
             given = estimate_tokens(request.messages, request.tools)
         if made is None:
             calls = sum(len(str(call.arguments)) for call in closed.calls)
-            made = (len(content.encode(errors="replace")) + calls) // BYTES_A_TOKEN + 1
+            made = (len(content.encode(errors="replace")) + calls) // BYTES_PER_TOKEN + 1
         price = self._settings.price
         cost = None if price is None else price.of(given, made)
         return Usage(given, made, cost, is_estimated)
@@ -166,7 +166,7 @@ def estimate_tokens(messages: Sequence[Message], tools: Sequence[ToolSpec] = ())
     size = sum(len(message.content.encode()) + 16 for message in messages)
     size += sum(len(str(call.arguments)) for one in messages for call in one.tool_calls)
     size += sum(len(tool.description) + len(str(tool.schema)) for tool in tools)
-    return size // BYTES_A_TOKEN
+    return size // BYTES_PER_TOKEN
 
 
 def open_provider(settings: LlmSettings) -> Provider:

@@ -30,11 +30,11 @@ class AnyArguments(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-def find_tool(name: str, *, target_id: str | None, elsewhere: bool = False) -> Tool | None:
+def find_tool(name: str, *, target_id: str | None, remote: bool = False) -> Tool | None:
     """Return the tool of this name: ours, else that of the runner which the call names; with
     `elsewhere` that of the runner in any case.
     """
-    own = None if elsewhere else get_tool(name)
+    own = None if remote else get_tool(name)
     if own is not None or target_id is None or not name.isprintable():
         return own
     return Tool(name, KIND, Effect.ONCE, TIMEOUT_MAX_MS, "", AnyArguments, _elsewhere)

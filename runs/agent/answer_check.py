@@ -10,12 +10,12 @@ from jsonschema_rs import ValidationErrorKind
 
 from decisions.validation.json_schema import compile_schema
 
-MAX_TOLD = 20
+MAX_LISTED = 20
 _DATA = frozenset({"const", "default", "enum", "examples"})  # of a schema: no schemas within
 _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
 
-def verify(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return {pass, score, missingFields, typeMismatches, reason}; the score is the share of the
     schema's own fields that are there and as they should be.
     """
@@ -46,8 +46,8 @@ def _verdict(
     return {
         "pass": score == 1.0 and not missing and not mismatched,
         "score": score,
-        "missingFields": missing[:MAX_TOLD],
-        "typeMismatches": mismatched[:MAX_TOLD],
+        "missingFields": missing[:MAX_LISTED],
+        "typeMismatches": mismatched[:MAX_LISTED],
         "reason": reason,
     }
 
@@ -57,10 +57,10 @@ def completion_of(answer: str, output: Any, schema: Mapping[str, Any] | None) ->
     asks for an output and there is none, the words are read as JSON.
     """
     if schema is None:
-        return {"answer": answer, "verification": verify(None, None)}
+        return {"answer": answer, "verification": verify_output(None, None)}
     if output is None:
         output = _read(answer)
-    return {"answer": answer, "output": output, "verification": verify(output, schema)}
+    return {"answer": answer, "output": output, "verification": verify_output(output, schema)}
 
 
 def _read(answer: str) -> Any:
@@ -71,20 +71,20 @@ def _read(answer: str) -> Any:
         return None
 
 
-def moved(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
+def rebase_refs(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Return a schema as it is written at `place` of another, `#/properties/x`: what it refers to
     is further down there.
     """
     return {
         name: value
-        for name, value in _moved(schema, place).items()
+        for name, value in _rebase_node(schema, place).items()
         if name not in ("$id", "$schema")
     }
 
 
-def _moved(node: Any, place: str) -> Any:
+def _rebase_node(node: Any, place: str) -> Any:
     if isinstance(node, list):
-        return [_moved(one, place) for one in node]
+        return [_rebase_node(one, place) for one in node]
     if not isinstance(node, Mapping):
         return node
     made: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def _moved(node: Any, place: str) -> Any:
         if key == "$ref" and (value == "#" or str(value).startswith("#/")):
             made[key] = place + value[1:]
         elif key in _NAMED and isinstance(value, Mapping):
-            made[key] = {name: _moved(one, place) for name, one in value.items()}
+            made[key] = {name: _rebase_node(one, place) for name, one in value.items()}
         else:
-            made[key] = value if key in _DATA else _moved(value, place)
+            made[key] = value if key in _DATA else _rebase_node(value, place)
     return made

@@ -9,7 +9,7 @@ from django.conf import settings
 from runs.agent.journal_view import Journal, turns_of
 
 
-def spent(journal: Journal) -> dict[str, Any]:
+def usage_of(journal: Journal) -> dict[str, Any]:
     """Return {turns, inputTokens, outputTokens, costUsd, estimated?}; the cost is None where that
     of a turn is not known.
     """
@@ -24,7 +24,7 @@ def spent(journal: Journal) -> dict[str, Any]:
     return total | ({"estimated": True} if any("estimated" in one for one in used) else {})
 
 
-def is_over(used: dict[str, Any]) -> bool:
+def is_budget_exhausted(used: dict[str, Any]) -> bool:
     """Tell whether no further turn may begin."""
     most, cost = settings.AGENT_MAX_COST_USD, used["costUsd"]
     if used["inputTokens"] + used["outputTokens"] >= settings.AGENT_MAX_TOKENS:

@@ -14,12 +14,12 @@ from runners.invocation.arguments import check_args
 from runners.llm.base import Done, LlmCall
 from runners.remote_tools.model_facing import ToldTool
 from runners.tools.registry import get_tool
-from runs.agent.remote_tools import placed
-from runs.agent.tools import ASK, COMPLETE, OWN
+from runs.agent.remote_tools import resolve_remote_call
+from runs.agent.tools import AGENT_TOOLS, ASK, COMPLETE
 
 
-def judged(
-    calls: list[LlmCall], done: Done, offered: set[str], elsewhere: Mapping[str, ToldTool]
+def validate_calls(
+    calls: list[LlmCall], done: Done, offered: set[str], remote: Mapping[str, ToldTool]
 ) -> list[dict[str, Any]]:
     """Return the calls as the journal keeps them, each that is not made with the reason, each that
     a runner performs with its place.
@@ -27,12 +27,12 @@ def judged(
     kept = []
     for call in calls:
         one = {"id": call.tool_call_id, "name": call.name, "args": dict(call.arguments)}
-        told = elsewhere.get(call.name)
+        told = remote.get(call.name)
         known = offered | {call.name} if told is not None else offered
         if refused := _refusal(call, done, known, is_alone=len(calls) == 1):
             one |= {"refused": refused, "code": _code(call, known)}
         elif told is not None:
-            one |= _placed(told, call)
+            one |= _remote_fields(told, call)
         kept.append(storable(one))
     return kept
 
@@ -47,7 +47,7 @@ def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) ->
         return f"there is no tool {call.name} here; there are {', '.join(sorted(offered))}"
     if call.name == COMPLETE and not is_alone:
         return "call it alone, once the results of your other calls are there"
-    return _own_refusal(call) if call.name in OWN else _wrong_arguments(call)
+    return _own_refusal(call) if call.name in AGENT_TOOLS else _wrong_arguments(call)
 
 
 def _code(call: LlmCall, known: set[str]) -> str:
@@ -59,9 +59,9 @@ def _code(call: LlmCall, known: set[str]) -> str:
     return "INVALID_PARAMETER" if call.name in known else "E_POLICY_VIOLATION"
 
 
-def _placed(told: ToldTool, call: LlmCall) -> dict[str, Any]:
+def _remote_fields(told: ToldTool, call: LlmCall) -> dict[str, Any]:
     try:
-        return {"elsewhere": placed(told, call.arguments)}
+        return {"elsewhere": resolve_remote_call(told, call.arguments)}
     except InvalidInput as wrong:
         return {"refused": wrong.message}
 

@@ -9,8 +9,8 @@ from decisions.authorization.authorize import shown_arguments
 from runners.actions.catalogue import ACTIONS, TYPE
 from runners.invocation.step_call import StepCall
 from runs.agent.journal_view import CALL
-from runs.agent.remote_tools import stand_in
-from runs.agent.tools import OWN
+from runs.agent.remote_tools import remote_call
+from runs.agent.tools import AGENT_TOOLS
 
 
 def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall | None:
@@ -19,11 +19,11 @@ def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall
     """
     if step["kind"] != CALL:
         return None
-    event = "toolUsed", told_start(step)
+    event = "toolUsed", start_event_data(step)
     if (there := step.get("elsewhere")) is not None:
-        stands_in = stand_in(there["tool"], inputs)
+        stands_in = remote_call(there["tool"], inputs)
         return StepCall(there["tool"], step["args"], there["targetId"], stands_in, event)
-    if step["tool"] in OWN or step["tool"] in ACTIONS:
+    if step["tool"] in AGENT_TOOLS or step["tool"] in ACTIONS:
         return None
     return StepCall(step["tool"], step["args"], inputs.get("targetId"), event=event)
 
@@ -36,7 +36,7 @@ def _told_of(step: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def told_start(step: Mapping[str, Any]) -> dict[str, Any]:
+def start_event_data(step: Mapping[str, Any]) -> dict[str, Any]:
     """Return what readers are told as a call begins. What is typed may be anybody's secret: the
     field that it goes into is not known yet.
     """
@@ -46,7 +46,7 @@ def told_start(step: Mapping[str, Any]) -> dict[str, Any]:
     return {"phase": "start", **_told_of(step), "args": shown_arguments(args)}
 
 
-def told_end(step: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, Any]:
+def end_event_data(step: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, Any]:
     """Return what readers are told as a call is over, by what it leaves the model."""
     why = {} if left["ok"] else {"errorCode": left.get("error", {}).get("code", "")}
     return {"phase": "end", **_told_of(step), "ok": left["ok"], **why}

@@ -11,14 +11,14 @@ from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HistoryMessage:
     """One message; role is user, assistant or tool."""
 
     role: str
     content: str
 
 
-def messages_before(*, task_id: str, run_id: str, limit: int = 100) -> Sequence[Told]:
+def messages_before(*, task_id: str, run_id: str, limit: int = 100) -> Sequence[HistoryMessage]:
     """Return what was said in a task before the message of this run: each answer behind what it
     answers, also where the next message came before it. What waits behind the run is not among
     them.
@@ -33,7 +33,7 @@ def messages_before(*, task_id: str, run_id: str, limit: int = 100) -> Sequence[
     for message in newest:  # newest first: what is left is where each run began
         began[message.run_id] = message.number
     newest.sort(key=lambda message: (began[message.run_id], message.number))
-    return [Told(message.role, message.content) for message in newest]
+    return [HistoryMessage(message.role, message.content) for message in newest]
 
 
 def times_given_back(run: Run) -> int:

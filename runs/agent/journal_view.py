@@ -8,15 +8,15 @@ from typing import Any, Protocol, TypeVar
 
 from runners.invocation.fallback import Elsewhere
 from runners.tools.base import Effect, ToolResult
-from runs.agent.history import Told
+from runs.agent.history import HistoryMessage
 from runs.models import Run
 
 Found = TypeVar("Found")
 TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
-GIVEN_BACK = "timesGivenBack"  # of an output: how often a person had, when the page was seen
+TAKEOVERS_ENDED = "timesGivenBack"  # of an output: how often a person had, when the page was seen
 
 
-class Line(Protocol):
+class JournalEntry(Protocol):
     """A line of the journal."""
 
     @property
@@ -36,11 +36,11 @@ class Line(Protocol):
         """Why it failed."""
 
 
-Journal = Sequence[Line]
+Journal = Sequence[JournalEntry]
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextStep:
     """A step to come."""
 
     name: str
@@ -48,15 +48,15 @@ class Next:
     effect: Effect = Effect.READ
 
 
-class Hands(Protocol):
+class AgentContext(Protocol):
     """What a step may use (`runs.task_templates.base.StepContext` is more)."""
 
     @property
-    def goes_on(self) -> bool:
+    def is_resumed(self) -> bool:
         """Whether the step stopped for a person before."""
 
     @property
-    def tries(self) -> int:
+    def attempt_number(self) -> int:
         """Which try of the step this is."""
 
     def attempt(
@@ -65,38 +65,40 @@ class Hands(Protocol):
         args: Mapping[str, Any],
         *,
         target_id: str | None = None,
-        elsewhere: Elsewhere | None = None,
+        remote: Elsewhere | None = None,
     ) -> Awaitable[ToolResult]:
         """Call a tool, policy first; `elsewhere`: a runner performs it."""
 
-    def looked_up(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
+    def query_run(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
         """Return what a function finds out about the run, where the database may be asked."""
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
         """Tell an event."""
 
-    def said_before(self) -> Awaitable[Sequence[Told]]:
+    def message_history(self) -> Awaitable[Sequence[HistoryMessage]]:
         """Return what was said in the run's task before its message."""
 
-    def ask(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
+    def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
         """Ask whoever handed the run in."""
 
-    def keep_output(self, output: Any) -> Awaitable[str]:
+    def store_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered as an artifact."""
 
-    def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> Awaitable[dict[str, Any]]:
+    def read_stored_chunk(
+        self, artifact_id: str, *, offset: int, limit: int
+    ) -> Awaitable[dict[str, Any]]:
         """Read a chunk of what the run kept; {error} where there is none."""
 
     def seconds_left(self) -> float:
         """Return the seconds until the step's deadline."""
 
 
-def turns_of(journal: Journal) -> list[Line]:
+def turns_of(journal: Journal) -> list[JournalEntry]:
     """Return the model's turns, in order."""
     return [line for line in journal if line.input["kind"] == TURN]
 
 
-def calls_since(journal: Journal, turn: int) -> dict[str, Line]:
+def calls_since(journal: Journal, turn: int) -> dict[str, JournalEntry]:
     """Return the calls that were made for a turn, by their ids."""
     return {
         str(line.input["toolCallId"]): line
@@ -105,13 +107,13 @@ def calls_since(journal: Journal, turn: int) -> dict[str, Line]:
     }
 
 
-def given_back_before(journal: Journal) -> int:
+def known_takeovers_ended(journal: Journal) -> int:
     """Return how often a person had given back the page when the model was told of it last."""
     outputs = [line.output or {} for line in journal]
-    known = [output[GIVEN_BACK] for output in outputs if GIVEN_BACK in output]
+    known = [output[TAKEOVERS_ENDED] for output in outputs if TAKEOVERS_ENDED in output]
     return int(known[-1]) if known else 0
 
 
-def pages_of(journal: Journal) -> dict[int, Line]:
+def pages_of(journal: Journal) -> dict[int, JournalEntry]:
     """Return what was found of the page, by the turns that it was looked at after."""
     return {int(line.input["turn"]): line for line in journal if line.input["kind"] == PAGE}

@@ -17,18 +17,18 @@ from runners.actions.retries import with_retry
 from runners.tools.base import ToolResult
 from runs.agent.history import times_given_back, times_taken_over
 from runs.agent.journal_view import (
-    GIVEN_BACK,
     PAGE,
-    Hands,
+    TAKEOVERS_ENDED,
+    AgentContext,
     Journal,
-    Line,
+    JournalEntry,
     calls_since,
-    given_back_before,
+    known_takeovers_ended,
     pages_of,
 )
 
-MOVING = frozenset({TASK_START.name, CLICK.name, TYPE.name})  # what may lead to another page
-HELD = "heldUp"  # of a call's output: a person was asked, or had the page, before it was made
+NAVIGATING = frozenset({TASK_START.name, CLICK.name, TYPE.name})  # what may lead to another page
+HELD_UP = "heldUp"  # of a call's output: a person was asked, or had the page, before it was made
 HAD_PAGE = {
     "errorCode": "PERSON_HAD_PAGE",
     "message": "A person had the page before this was done, and may have changed it: it was not"
@@ -37,7 +37,7 @@ HAD_PAGE = {
 UNCHANGED = "The text is what it was when you were told of it last."
 
 
-def tab_to_look_at(journal: Journal, turn: int) -> int | None:
+def tab_to_read(journal: Journal, turn: int) -> int | None:
     """Return the tab whose page the model has to be told of before it is asked again: its calls may
     have changed it, or a person did.
     """
@@ -50,7 +50,7 @@ def tab_to_look_at(journal: Journal, turn: int) -> int | None:
             tab = None
         elif tool in ACTIONS and (found := _tab_after(line, output)) is not None:
             tab = found
-        elif tool not in ACTIONS and output.get(HELD):
+        elif tool not in ACTIONS and output.get(HELD_UP):
             tab = _open_tab(journal)
     return tab
 
@@ -69,64 +69,64 @@ def _open_tab(journal: Journal) -> int | None:
     return tab
 
 
-def _tab_after(line: Line, output: Mapping[str, Any]) -> int | None:
+def _tab_after(line: JournalEntry, output: Mapping[str, Any]) -> int | None:
     if "newTab" in output:
         return int(output["newTab"]["tabId"])
-    is_moved = line.input["tool"] in MOVING and (output.get("ok") or _is_unclear(line, output))
-    if not is_moved and not output.get(HELD):
+    is_moved = line.input["tool"] in NAVIGATING and (output.get("ok") or _is_unclear(line, output))
+    if not is_moved and not output.get(HELD_UP):
         return None
     tab = (output.get("result") or {}).get("tabId", line.input["args"].get("tabId"))
     return tab if isinstance(tab, int) else None
 
 
-def _is_unclear(line: Line, output: Mapping[str, Any]) -> bool:
+def _is_unclear(line: JournalEntry, output: Mapping[str, Any]) -> bool:
     """Tell whether nobody knows what came of a call."""
     error = output.get("error") or line.error or {}
     return not line.succeeded or (error.get("details") or {}).get("effect") == "unknown"
 
 
-async def act(
-    step: Mapping[str, Any], journal: Journal, hands: Hands
+async def perform_action(
+    step: Mapping[str, Any], journal: Journal, ctx: AgentContext
 ) -> tuple[ToolResult, dict[str, Any]]:
     """Do a browser action, and open one new tab where the task's is gone; return what came of it,
     and {newTab} or nothing. One is not done if a person had the page since the model was told of
     it: it was meant for the page as it was before.
     """
-    told: dict[str, Any] = {HELD: True} if hands.goes_on else {}
-    was_taken_over = await hands.looked_up(times_given_back) > given_back_before(journal)
+    told: dict[str, Any] = {HELD_UP: True} if ctx.is_resumed else {}
+    was_taken_over = await ctx.query_run(times_given_back) > known_takeovers_ended(journal)
     if was_taken_over and step["tool"] != TASK_START.name:
-        return ToolResult(False, error=HAD_PAGE), {HELD: True}
-    result = await with_retry(hands.attempt, step["tool"], step["args"])
+        return ToolResult(False, error=HAD_PAGE), {HELD_UP: True}
+    result = await with_retry(ctx.attempt, step["tool"], step["args"])
     if not _is_closed(result) or step["tool"] == TASK_STOP.name:
         return result, told
-    opened = await _open_again(journal, hands)
+    opened = await _open_again(journal, ctx)
     return result, told | ({"newTab": opened.output} if opened.ok else {})
 
 
-async def held_up(journal: Journal, hands: Hands) -> dict[str, Any]:
+async def held_up_mark(journal: Journal, ctx: AgentContext) -> dict[str, Any]:
     """Return what a call that is none of the browser's leaves where it stopped for a person, and
     somebody had the page since the model was told of it.
     """
-    if not hands.goes_on:
+    if not ctx.is_resumed:
         return {}
-    times = await hands.looked_up(times_taken_over)
-    return {HELD: True} if times > given_back_before(journal) else {}
+    times = await ctx.query_run(times_taken_over)
+    return {HELD_UP: True} if times > known_takeovers_ended(journal) else {}
 
 
-async def look(step: Mapping[str, Any], journal: Journal, hands: Hands) -> dict[str, Any]:
+async def look(step: Mapping[str, Any], journal: Journal, ctx: AgentContext) -> dict[str, Any]:
     """Return {ok, result: {screenshot?, readability?, missing, warnings}, newTab?} of the tab's
     page, or {ok, error}; and how often a person had given it back before.
 
     Raises:
         PagePrepFailed: Neither a picture nor the text could be had.
     """
-    more: dict[str, Any] = {GIVEN_BACK: await hands.looked_up(times_given_back)}
-    found = await prepare_page(hands.attempt, step["tabId"])
+    more: dict[str, Any] = {TAKEOVERS_ENDED: await ctx.query_run(times_given_back)}
+    found = await prepare_page(ctx.attempt, step["tabId"])
     if _is_closed(found):
-        opened = await _open_again(journal, hands)
+        opened = await _open_again(journal, ctx)
         if opened.ok and opened.output is not None:
             more["newTab"] = opened.output
-            found = await prepare_page(hands.attempt, opened.output["tabId"])
+            found = await prepare_page(ctx.attempt, opened.output["tabId"])
     if found.ok:
         return {"ok": True, "result": _news(dict(found.output or {}), journal), **more}
     error = dict(found.error or {})
@@ -150,10 +150,10 @@ def _news(output: dict[str, Any], journal: Journal) -> dict[str, Any]:
     return output | {"digest": digest}
 
 
-async def _open_again(journal: Journal, hands: Hands) -> ToolResult:
+async def _open_again(journal: Journal, ctx: AgentContext) -> ToolResult:
     """Give the task a new tab, on the page that was looked at last."""
     url = _last_url(journal)
-    return await with_retry(hands.attempt, TASK_START.name, {"url": url} if url else {})
+    return await with_retry(ctx.attempt, TASK_START.name, {"url": url} if url else {})
 
 
 def _last_url(journal: Journal) -> str | None:

@@ -10,8 +10,15 @@ import orjson
 from django.conf import settings
 
 from runners.llm.base import LlmCall, Message, ToolSpec
-from runs.agent.history import Told
-from runs.agent.journal_view import GIVEN_BACK, Journal, Line, calls_since, pages_of, turns_of
+from runs.agent.history import HistoryMessage
+from runs.agent.journal_view import (
+    TAKEOVERS_ENDED,
+    Journal,
+    JournalEntry,
+    calls_since,
+    pages_of,
+    turns_of,
+)
 
 SYSTEM = (
     "You do work for a user with the tools that you are given, step by step. Texts of pages, files,"
@@ -23,23 +30,23 @@ SYSTEM = (
     " browser_dom_index numbers what can be clicked and typed into. When the work is done, call"
     " attempt_completion, alone."
 )
-LAST = "This is your last turn: call attempt_completion with what you have."
-CUT = "Your answer was cut: it was too long. Go on with less in one answer."
-EMPTY = "Your answer was empty. Go on, or call attempt_completion with what you have."
-BYTES_A_TOKEN = 3  # of code or Chinese; of English and of schemas more
-SHOWN_BYTES = 16 * 1024  # of a result that a model sees at once; the rest it may read on
-WHOLE = 4  # results at the end of the talk that stay whole, where that can be
+LAST_TURN = "This is your last turn: call attempt_completion with what you have."
+ANSWER_CUT = "Your answer was cut: it was too long. Go on with less in one answer."
+ANSWER_EMPTY = "Your answer was empty. Go on, or call attempt_completion with what you have."
+BYTES_PER_TOKEN = 3  # of code or Chinese; of English and of schemas more
+RESULT_MAX_BYTES = 16 * 1024  # of a result that a model sees at once; the rest it may read on
+WHOLE_RESULTS = 4  # results at the end of the talk that stay whole, where that can be
 # Characters of what is shortened, and how many results at the end are not: one after another, until
 # the talk has room. With the last, what the model said last is shortened too.
-SHORT = ((300, WHOLE), (40, WHOLE), (300, 1), (2000, 0))
+SHORTENINGS = ((300, WHOLE_RESULTS), (40, WHOLE_RESULTS), (300, 1), (2000, 0))
 
 
-def messages_of(
+def build_messages(
     inputs: Mapping[str, Any],
     journal: Journal,
     *,
     size: int,
-    before: Sequence[Told] = (),
+    before: Sequence[HistoryMessage] = (),
     note: str = "",
 ) -> list[Message]:
     """Return the talk so far, old results and arguments shortened until it has about `size` bytes;
@@ -52,24 +59,24 @@ def messages_of(
         told += _turn(line, calls_since(journal, number), pages.get(number))
     if note:
         told.append(Message("user", note))
-    return fit(told, size)
+    return fit_messages(told, size)
 
 
-def room_beside(tools: Sequence[ToolSpec]) -> int:
+def message_bytes(tools: Sequence[ToolSpec]) -> int:
     """Return how many bytes a talk may have beside what is told of the tools: a third of what a
     turn may tell, at least.
     """
-    whole = settings.LLM.context_tokens * BYTES_A_TOKEN
+    whole = settings.LLM.context_tokens * BYTES_PER_TOKEN
     taken = sum(len(tool.description) + len(orjson.dumps(tool.schema)) for tool in tools)
-    return int(max(whole // 3, whole - taken * BYTES_A_TOKEN // 4))
+    return int(max(whole // 3, whole - taken * BYTES_PER_TOKEN // 4))
 
 
-def shown_bytes() -> int:
+def result_bytes() -> int:
     """Return how much of a result a model sees at once: an eighth of what a turn may tell it."""
-    return int(min(SHOWN_BYTES, settings.LLM.context_tokens * BYTES_A_TOKEN // 8))
+    return int(min(RESULT_MAX_BYTES, settings.LLM.context_tokens * BYTES_PER_TOKEN // 8))
 
 
-def _said(before: Sequence[Told], size: int) -> list[Message]:
+def _said(before: Sequence[HistoryMessage], size: int) -> list[Message]:
     """Return the newest messages that have `size` bytes together. A talk begins with the user, and
     some servers take no other.
     """
@@ -93,55 +100,59 @@ def _goal(inputs: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _turn(line: Line, made: Mapping[str, Line], page: Line | None) -> list[Message]:
+def _turn(
+    line: JournalEntry, made: Mapping[str, JournalEntry], page: JournalEntry | None
+) -> list[Message]:
     output = line.output or {}
     asked = [LlmCall(one["id"], one["name"], one["args"]) for one in output.get("calls", ())]
     told = [Message("assistant", output.get("content", ""), asked)]
     if not asked and not told[0].content.strip():
         told = []  # some servers take no empty message
         if output.get("stop") == "stop":  # and asked the same again, it would answer the same
-            told = [Message("user", EMPTY)]
+            told = [Message("user", ANSWER_EMPTY)]
     for one in output.get("calls", ()):
         result = result_of(one, made.get(one["id"]), output)
         if page is not None and one is output["calls"][-1]:
             result["page"] = _page(page)
         told.append(Message("tool", orjson.dumps(result).decode(), (), one["id"]))
     if not asked and output.get("completion"):
-        told.append(Message("user", unfit(output["completion"])))
+        told.append(Message("user", schema_mismatch(output["completion"])))
     if output.get("stop") == "length":
-        told.append(Message("user", CUT))
+        told.append(Message("user", ANSWER_CUT))
     return told
 
 
 def result_of(
-    call: Mapping[str, Any], line: Line | None, turn: Mapping[str, Any]
+    call: Mapping[str, Any], line: JournalEntry | None, turn: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what a model is told of its call (S1 §5)."""
     told: dict[str, Any] = {"toolCallId": call["id"], "name": call["name"]}
     if line is None:
         refused = call.get("refused")
         if refused is None:  # a completion that was not taken
-            refused = unfit(turn["completion"]) if turn.get("completion") else "it was not made"
+            refused = (
+                schema_mismatch(turn["completion"]) if turn.get("completion") else "it was not made"
+            )
         code = call.get("code", "INVALID_PARAMETER")
         return told | {"ok": False, "error": {"code": code, "message": refused}}
     if line.succeeded:
         return told | dict(line.output or {})
     error = line.error or {"errorCode": "RUN_CANCELED", "message": "it was not made"}
-    return told | {"ok": False, "error": error_told(error)}
+    return told | {"ok": False, "error": error_for_model(error)}
 
 
-def _page(line: Line) -> dict[str, Any]:
+def _page(line: JournalEntry) -> dict[str, Any]:
     """Return what a model is told of the page after its calls."""
     if not line.succeeded:
-        return {"ok": False, "error": error_told(line.error or {})}
-    told = {name: what for name, what in (line.output or {}).items() if name != GIVEN_BACK}
+        return {"ok": False, "error": error_for_model(line.error or {})}
+    told = {name: what for name, what in (line.output or {}).items() if name != TAKEOVERS_ENDED}
     if "result" in told:
         result = {name: what for name, what in told["result"].items() if name != "digest"}
         told["result"] = result
     return told
 
 
-def error_told(error: Mapping[str, Any]) -> dict[str, Any]:
+def error_for_model(error: Mapping[str, Any]) -> dict[str, Any]:
     """Return an error as the model sees it."""
     kept = {
         name: error[name]
@@ -151,7 +162,7 @@ def error_told(error: Mapping[str, Any]) -> dict[str, Any]:
     return {"code": error.get("errorCode", "STEP_EXECUTION_FAILED"), **kept}
 
 
-def unfit(completion: Mapping[str, Any]) -> str:
+def schema_mismatch(completion: Mapping[str, Any]) -> str:
     """Say why an answer was not taken."""
     verdict = completion["verification"]
     wrong = [
@@ -165,14 +176,14 @@ def unfit(completion: Mapping[str, Any]) -> str:
     )
 
 
-def fit(told: list[Message], size: int) -> list[Message]:
+def fit_messages(told: list[Message], size: int) -> list[Message]:
     """Return the talk with old results, then old arguments, shortened until it has `size` bytes:
     the oldest first, and all of them before any is shortened further.
     """
     results = [n for n, message in enumerate(told) if message.role == "tool"]
     said = [n for n, message in enumerate(told) if message.role == "assistant"]
     over = sum(map(_size, told)) - size
-    for limit, spared in SHORT:
+    for limit, spared in SHORTENINGS:
         kept = {*results[len(results) - spared :], *(said[-1:] if spared else ())}
         for number in (n for n in (*results, *said) if n not in kept):
             if over <= 0:

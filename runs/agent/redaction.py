@@ -12,7 +12,7 @@ from django.conf import settings
 from runners.llm.base import Delta, Part, Restarted
 
 
-async def unsplit(chat: AsyncGenerator[Part, None]) -> AsyncGenerator[Part, None]:
+async def keep_key_whole(chat: AsyncGenerator[Part, None]) -> AsyncGenerator[Part, None]:
     """Pass a turn on, where the words could be the beginning of the key once it is known."""
     key, held = str(settings.LLM.api_key or ""), ""
     async with aclosing(chat) as parts:

@@ -30,22 +30,24 @@ from runners.remote_tools.model_facing import (
 from runners.targets.published_tools import any_object
 from runners.targets.targets import Caller
 from runners.trust import TrustLevel
-from runs.agent.journal_view import Hands
+from runs.agent.journal_view import AgentContext
 from runs.models import Run
 
-AT = "@"  # between a tool's name and its runner
+TARGET_SEPARATOR = "@"  # between a tool's name and its runner
 MAX_NAMED = 128  # tools on runners that a run may have
 MAX_SHOWN = 64  # with our own fewer than the 128 that providers take
 SCHEMA_BYTES = 32 * 1024  # of a turn that all schemas have together
 DESCRIPTION_MAX = 400  # characters of what a runner says of a tool
-NEEDS = "tools:write"  # what runners' tools do is not known, so nobody has them who may only read
+REQUIRED_SCOPE = (
+    "tools:write"  # what runners' tools do is not known, so nobody has them who may only read
+)
 
 
-class Offered:
+class OfferedRemoteTools:
     """What the caller's runners offer at this moment."""
 
     def __init__(self, principal: Principal, *, taken: Set[str]) -> None:
-        has_scope = NEEDS in principal.scopes
+        has_scope = REQUIRED_SCOPE in principal.scopes
         self._tools = list_offered(Caller.of(principal)) if has_scope else []
         self._wire = wire_names([tool.name for tool in self._tools], taken=taken)
 
@@ -75,24 +77,24 @@ class Offered:
 
 
 def _entry(tool: OfferedTool, on: OfferedOn) -> str:
-    return f"{tool.name}{AT}{on.target_id}"
+    return f"{tool.name}{TARGET_SEPARATOR}{on.target_id}"
 
 
-async def told_elsewhere(
-    named: Sequence[str], hands: Hands, *, taken: Set[str]
+async def load_remote_tools(
+    named: Sequence[str], ctx: AgentContext, *, taken: Set[str]
 ) -> dict[str, ToldTool]:
     """Return the tools of a run's `tools` that runners perform by their names on the wire, as they
     are now; of a runner that is gone nothing is shown.
     """
-    elsewhere = [name for name in named if AT in name]
-    if not elsewhere:
+    remote = [name for name in named if TARGET_SEPARATOR in name]
+    if not remote:
         return {}
-    return await hands.looked_up(partial(_look, named=elsewhere, taken=taken))
+    return await ctx.query_run(partial(_look, named=remote, taken=taken))
 
 
 def _look(run: Run, *, named: Sequence[str], taken: Set[str]) -> dict[str, ToldTool]:
     wanted: dict[str, list[str]] = {}
-    for tool, _, target_id in (name.rpartition(AT) for name in named):
+    for tool, _, target_id in (name.rpartition(TARGET_SEPARATOR) for name in named):
         wanted.setdefault(tool, []).append(target_id)
     trust: TrustLevel = "local" if run.trust == "local" else "remote"
     caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
@@ -114,7 +116,7 @@ def _gone(target_id: str) -> OfferedOn:
     return OfferedOn(target_id, target_id, False, False, Verdict("deny", "gone"), False)
 
 
-def specs_elsewhere(tools: Mapping[str, ToldTool]) -> list[ToolSpec]:
+def remote_tool_specs(tools: Mapping[str, ToldTool]) -> list[ToolSpec]:
     """Return what the model is told of those that are shown."""
     return [
         ToolSpec(wire, described(one.tool, at_most=DESCRIPTION_MAX), with_choice(one.tool))
@@ -123,7 +125,7 @@ def specs_elsewhere(tools: Mapping[str, ToldTool]) -> list[ToolSpec]:
     ]
 
 
-def placed(told: ToldTool, args: Mapping[str, Any]) -> dict[str, str]:
+def resolve_remote_call(told: ToldTool, args: Mapping[str, Any]) -> dict[str, str]:
     """Return which tool a call means on which runner; of one that is not shown the first, so that
     policy answers.
 
@@ -135,12 +137,12 @@ def placed(told: ToldTool, args: Mapping[str, Any]) -> dict[str, str]:
     return {"tool": tool.name, "targetId": on.target_id}
 
 
-def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+def runner_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that a runner is to have."""
     return {name: value for name, value in call["args"].items() if name != TARGET}
 
 
-def stand_in(tool: str, inputs: Mapping[str, Any]) -> Elsewhere:
+def remote_call(tool: str, inputs: Mapping[str, Any]) -> Elsewhere:
     """Return what may do a call instead whose runner is not reached: our own tool of that name, in
     the agent's folder, where the agent may call it itself.
     """

@@ -19,17 +19,17 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.base import Tool
 from runners.tools.registry import list_actions, list_tools
-from runs.agent.answer_check import moved
-from runs.agent.remote_tools import Offered, specs_elsewhere
+from runs.agent.answer_check import rebase_refs
+from runs.agent.remote_tools import OfferedRemoteTools, remote_tool_specs
 
-ASK, COMPLETE, READ_ON = "ask_followup_question", "attempt_completion", "read_result"
-OWN = frozenset({ASK, COMPLETE, READ_ON})
+ASK, COMPLETE, READ_RESULT = "ask_followup_question", "attempt_completion", "read_result"
+AGENT_TOOLS = frozenset({ASK, COMPLETE, READ_RESULT})
 SUGGESTIONS_MAX, SUGGESTION_MAX = 6, 200  # answers that a question suggests; characters of one
 _specs: dict[str, ToolSpec] = {}
 _ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # which models' servers refuse at a schema's root
 
 
-def workspace_of(principal: Principal, target_id: str | None) -> str | None:
+def resolve_workspace(principal: Principal, target_id: str | None) -> str | None:
     """Return the id of the workspace that the agent works in; None: the caller has none.
 
     Raises:
@@ -53,29 +53,29 @@ def offered(principal: Principal, target_id: str | None, wanted: Sequence[str] |
     """
     known = [*list_tools("workspace"), *list_actions()]
     own = [tool.name for tool in known if _may_use(tool, principal, target_id)]
-    elsewhere = Offered(principal, taken=our_names())
+    remote = OfferedRemoteTools(principal, taken=local_tool_names())
     if wanted is None:
-        return [*own, *elsewhere.all]
+        return [*own, *remote.all]
     found: dict[str, None] = {}
     for name in wanted:
         meant = [name] if name in own else []
-        if name not in our_names():  # what is called as one of ours means ours
-            meant = elsewhere.named(name)
+        if name not in local_tool_names():  # what is called as one of ours means ours
+            meant = remote.named(name)
         if not meant:
             told = f"inputs.tools: {name[:64]} is no tool for this agent."
-            raise InvalidInput(told, details={"tools": [*own, *elsewhere.all]})
+            raise InvalidInput(told, details={"tools": [*own, *remote.all]})
         found |= dict.fromkeys(meant)
     return list(found)
 
 
 @cache
-def our_names() -> frozenset[str]:
+def local_tool_names() -> frozenset[str]:
     """Return the names of all tools that are ours, whether or not this agent has them."""
-    return OWN.union(tool.name for tool in (*list_tools(), *list_actions()))
+    return AGENT_TOOLS.union(tool.name for tool in (*list_tools(), *list_actions()))
 
 
 def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
-    if tool.name in OWN or tool.developer or scope_of(tool) not in principal.scopes:
+    if tool.name in AGENT_TOOLS or tool.developer or scope_of(tool) not in principal.scopes:
         return False
     if tool.kind != "workspace":
         return tool.agent_only
@@ -89,12 +89,12 @@ def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
     return True
 
 
-def specs(
-    names: Sequence[str], elsewhere: Mapping[str, ToldTool], output_schema: Mapping[str, Any] | None
+def tool_specs(
+    names: Sequence[str], remote: Mapping[str, ToldTool], output_schema: Mapping[str, Any] | None
 ) -> list[ToolSpec]:
     """Return what the model is told of these tools, of those of runners, and of the agent's own."""
     known = [tool for tool in (*list_tools("workspace"), *list_actions()) if tool.name in names]
-    return [*map(_spec, known), *specs_elsewhere(elsewhere), *own_specs(output_schema)]
+    return [*map(_spec, known), *remote_tool_specs(remote), *agent_tool_specs(output_schema)]
 
 
 def _spec(tool: Tool) -> ToolSpec:
@@ -105,13 +105,15 @@ def _spec(tool: Tool) -> ToolSpec:
     return spec
 
 
-def own_specs(output_schema: Mapping[str, Any] | None, *, last: bool = False) -> list[ToolSpec]:
+def agent_tool_specs(
+    output_schema: Mapping[str, Any] | None, *, last: bool = False
+) -> list[ToolSpec]:
     """Return the agent's own tools; `last`: nothing is left but to complete."""
     answer = {"type": "string", "minLength": 1, "description": "The answer, in words."}
     fields: dict[str, Any] = {"result": answer}
     if output_schema is not None:
         told = {"description": "The answer in the shape asked for."}
-        fields["output"] = told | moved(output_schema, "#/properties/output")
+        fields["output"] = told | rebase_refs(output_schema, "#/properties/output")
     complete = ToolSpec(
         COMPLETE,
         "Say that the work is done, with its result. Call it alone, as the last call.",
@@ -126,7 +128,7 @@ def own_specs(output_schema: Mapping[str, Any] | None, *, last: bool = False) ->
     return [
         _ask_spec(),
         ToolSpec(
-            READ_ON,
+            READ_RESULT,
             "Read more of a result that was too long to show, from offset on; the"
             " next offset comes with it.",
             _object(ids, ["artifactId"]),

@@ -37,7 +37,7 @@ _LISTED = component(
         },
     },
 )
-_SAID = component("SaidMessage", contract.SAID)
+_SAID = component("SaidMessage", contract.SENT_MESSAGE)
 _EVENTS = component("TaskEventPage", contract.EVENT_PAGE)
 _TICKET = component("TaskTicket", contract.TICKET)
 _NEW = component("NewTask", contract.CREATE_INPUT)
@@ -156,7 +156,7 @@ class MessagesView(ApiView):
         body=_SAY,
         body_example=contract.MESSAGE_EXAMPLE,
         others={202: _SAID, 200: _SAID},
-        examples={202: contract.SAID_EXAMPLE},
+        examples={202: contract.SENT_MESSAGE_EXAMPLE},
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
@@ -256,7 +256,7 @@ class TicketView(ApiView):
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Good for one connection to `/ws/tasks/{taskId}` within a minute, with your rights."""
         task_id = self.arguments(_ONE)["taskId"]
-        return json_answer(tickets.make_ticket(principal=principal_of(request), task_id=task_id))
+        return json_answer(tickets.create_ticket(principal=principal_of(request), task_id=task_id))
 
 
 class TaskEventsView(ApiView):

@@ -22,7 +22,7 @@ from runs.direct_calls import contract
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.catalogue import list_callable_tools
 from runs.direct_calls.refusals import record_refusal
-from runs.direct_calls.request import AskedCall
+from runs.direct_calls.request import DirectCallRequest
 
 _NOTHING = Arguments({"type": "object", "properties": {}, "additionalProperties": False})
 _CALL = Arguments(contract.CALL_INPUT)
@@ -123,14 +123,16 @@ class CallView(ApiView):
         workspace tools are `{"error": {"code": "E_…", …}}`, all others as everywhere.
         """
         asked = await self._asked(request)
-        call = AskedCall(
+        call = DirectCallRequest(
             asked["name"],
             asked.get("args", {}),
             target_id=asked.get("targetId"),
             timeout_ms=asked.get("timeoutMs"),
             key=asked.get("idempotencyKey", ""),
         )
-        return json_answer((await call_tool(principal=principal_of(request), asked=call)).as_dict())
+        return json_answer(
+            (await call_tool(principal=principal_of(request), request=call)).as_dict()
+        )
 
     async def _asked(self, request: Request) -> dict[str, Any]:
         try:

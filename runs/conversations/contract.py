@@ -151,7 +151,7 @@ TASK_LIST: Schema = _object(
     },
     ["tasks", "total", "hasMore", "nextCursor"],
 )
-SAID: Schema = _object(
+SENT_MESSAGE: Schema = _object(
     {
         "taskId": _ID,
         "message": MESSAGE,
@@ -182,7 +182,7 @@ _TASK_ID = "task_01kb3x5h7c9v2m4q8t6w0y1z3a"
 _RUN_ID = "run_01kb3x5h7c9v2m4q8t6w0y1z3b"
 CREATE_EXAMPLE: dict[str, Any] = {"message": "Find the opening hours of the city library."}
 MESSAGE_EXAMPLE: dict[str, Any] = {"content": "And on Sundays?", "idempotencyKey": "m-2"}
-_SAID_EXAMPLE: dict[str, Any] = {
+_MESSAGE_OBJECT_EXAMPLE: dict[str, Any] = {
     "id": "tmsg_01kb3x5h7cf3n8r5x2k9p4d7gb",
     "role": "user",
     "content": CREATE_EXAMPLE["message"],
@@ -199,11 +199,11 @@ EXAMPLE: dict[str, Any] = {
     "updatedAt": 1790000000040,
     "queued": 0,
     "runId": _RUN_ID,
-    "messages": [_SAID_EXAMPLE],
+    "messages": [_MESSAGE_OBJECT_EXAMPLE],
 }
-SAID_EXAMPLE: dict[str, Any] = {
+SENT_MESSAGE_EXAMPLE: dict[str, Any] = {
     "taskId": _TASK_ID,
-    "message": _SAID_EXAMPLE,
+    "message": _MESSAGE_OBJECT_EXAMPLE,
     "runId": _RUN_ID,
     "queued": False,
     "deduplicated": False,

@@ -16,7 +16,7 @@ from runs.models import Task, TaskEvent
 
 
 @transaction.atomic(savepoint=False)  # a number that is seen before its event is never read
-def append(
+def append_events(
     task_id: str,
     events: Sequence[NewEvent],
     values: Mapping[str, Any] | None = None,

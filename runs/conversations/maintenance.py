@@ -11,8 +11,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from decisions.infra.batches import AT_ONCE, until_done
-from runs.conversations.message_queue import begin_next, lock_runs, lock_task
-from runs.conversations.services import go_on
+from runs.conversations.message_queue import lock_runs, lock_task, start_next_run
+from runs.conversations.services import end_takeover
 from runs.conversations.state import move_task
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
@@ -40,7 +40,7 @@ def _end(task_id: str, over: datetime) -> bool:
             return False
         failed = [run for run in runs if (run.waiting_for or {}).get("type") == TAKEOVER]
         if not failed:
-            go_on(task, runs, actor=_ACTOR)
+            end_takeover(task, runs, actor=_ACTOR)
             return True
         for run in failed:
             _time_out(run)
@@ -48,7 +48,7 @@ def _end(task_id: str, over: datetime) -> bool:
         if task is not None:
             more = len(runs) > len(failed)
             move_task(task, TaskStatus.RUNNING if more else TaskStatus.ERROR, actor=_ACTOR)
-            begin_next(task)
+            start_next_run(task)
     return True
 
 

@@ -34,39 +34,39 @@ def lock_runs(task_id: str) -> list[Run]:
     return list(unfinished_runs(task_id).select_for_update().order_by("id"))
 
 
-def is_under_way(run: Run) -> bool:
+def is_current(run: Run) -> bool:
     """Tell whether it is this run's turn: it is worked on, may be, or waits for a person."""
     return run.status == RunStatus.RUNNING or run.ready
 
 
-def ids_to_end(task_id: str) -> list[str]:
+def run_ids_to_cancel(task_id: str) -> list[str]:
     """Return a task's unfinished runs in the order in which they can be ended without the end of
     one beginning another: what waits first.
     """
     runs = unfinished_runs(task_id).only("id", "status", "ready")
-    return [run.id for run in sorted(runs, key=lambda run: (is_under_way(run), run.id))]
+    return [run.id for run in sorted(runs, key=lambda run: (is_current(run), run.id))]
 
 
-def begin_next(task: Task) -> bool:
+def start_next_run(task: Task) -> bool:
     """Let the run of the oldest message that waits begin, if none is under way and nobody has
     taken the task over; tell whether one is under way then. The task's row is locked.
     """
     if task.status == TaskStatus.TAKEOVER:
         return False
     runs = list(unfinished_runs(task.id).only("id", "status", "ready"))
-    if any(is_under_way(run) for run in runs):
+    if any(is_current(run) for run in runs):
         return True
     waiting = {run.id for run in runs}
     said = TaskMessage.objects.filter(task_id=task.id, role=MessageRole.USER, run_id__in=waiting)
     for run_id in said.order_by("number").values_list("run_id", flat=True):
         row = unfinished_runs(task.id).select_for_update(skip_locked=True).filter(id=run_id)
         for run in row:
-            wake(run)
+            make_claimable(run)
             return True
     return False
 
 
-def wake(run: Run) -> None:
+def make_claimable(run: Run) -> None:
     """Let a run that was held back be claimed, in the caller's transaction."""
     guard = {"status": RunStatus(run.status), "ready": False, "lease_owner": None}
     if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is not None:
@@ -74,13 +74,13 @@ def wake(run: Run) -> None:
         outbox.put(run)
 
 
-def hold(run: Run) -> None:
+def hold_back(run: Run) -> None:
     """Keep a run that nobody has claimed from being claimed, in the caller's transaction."""
     guard = {"status": RunStatus.QUEUED, "ready": True, "lease_owner": None}
     apply(Transition(run, guard, {"ready": False}, cancel_wakeup=True))
 
 
-def look_after_tasks() -> int:
+def start_waiting_runs() -> int:
     """Let runs begin whose turn it is and that were passed over while their row was locked; return
     how many. Commits; any number at once is safe.
     """
@@ -94,5 +94,5 @@ def look_after_tasks() -> int:
     for task_id in list(passed_over):
         with transaction.atomic():
             task = lock_task(str(task_id))
-            woken += task is not None and begin_next(task)
+            woken += task is not None and start_next_run(task)
     return woken

@@ -17,7 +17,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
 from runs.conversations.errors import TaskBusy, TaskNotFound
-from runs.conversations.message_queue import ids_to_end, lock_task
+from runs.conversations.message_queue import lock_task, run_ids_to_cancel
 from runs.conversations.run_changes import message_event
 from runs.conversations.state import move_task
 from runs.events.types import EventType
@@ -29,7 +29,7 @@ OnBusy = Literal["queue", "refuse", "interrupt"]
 _TITLE_MAX = 80  # characters of a title taken from a message
 
 
-class SaidAlready(Exception):
+class DuplicateMessage(Exception):
     """The message with this key is there; nothing was written."""
 
     def __init__(self, message: TaskMessage) -> None:
@@ -38,7 +38,7 @@ class SaidAlready(Exception):
 
 
 @dataclass
-class Said:
+class UserMessage:
     """One message of a user: the `Turn` of the run that it makes, or what an answer brings along.
 
     Attributes:
@@ -112,7 +112,7 @@ class Said:
             TaskNotFound: The task is gone.
         """
         task = self._locked_task()
-        self.ahead = ids_to_end(task.id)
+        self.ahead = run_ids_to_cancel(task.id)
         if self.ahead and self.on_busy == "refuse":
             raise TaskBusy("A run of this task is under way.", details={"runId": self.ahead[-1]})
         run.task_id = task.id
@@ -170,25 +170,25 @@ class Said:
     def _locked_task(self) -> Task:
         if self.new_task is not None:
             begin(self.approval)
-            write_new(self.new_task)
+            insert_task(self.new_task)
             return self.new_task
         task = lock_task(self.task_id)
         if task is None:
             raise TaskNotFound(f"There is no task {self.task_id[:64]}.")
         said = self.known()
         if said is not None:
-            raise SaidAlready(said)
+            raise DuplicateMessage(said)
         return task
 
 
-def note_answer(*, run: Run, answer: str, principal: Principal, **_signal: Any) -> None:
+def record_answer(*, run: Run, answer: str, principal: Principal, **_signal: Any) -> None:
     """Write what was answered at the run's own door into its task (receiver of
     `run_of_task_answered`).
     """
-    Said(principal, str(run.task_id), answer).answer(run)
+    UserMessage(principal, str(run.task_id), answer).answer(run)
 
 
-def write_new(task: Task) -> None:
+def insert_task(task: Task) -> None:
     """Write a new task with its audit row, in the caller's transaction."""
     task.save(force_insert=True)
     told = {"title": task.title}

@@ -12,9 +12,9 @@ from decisions.infra.ids import new_id
 from decisions.validation.storable import storable_text
 from runners.actions.catalogue import ACTIONS
 from runners.tools.registry import get_tool
-from runs.conversations.log import append
-from runs.conversations.message_queue import begin_next, lock_task
-from runs.conversations.state import move_task, settled
+from runs.conversations.log import append_events
+from runs.conversations.message_queue import lock_task, start_next_run
+from runs.conversations.state import idle_status, move_task
 from runs.events.types import MESSAGE, EventType
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.models import MessageRole, RunStatus, Task, TaskMessage, TaskStatus
@@ -25,7 +25,7 @@ CONTENT_MAX = 65_536  # characters of a message
 _ANSWER_IN = ("message", "answer", "text")
 
 
-def follow(change: Transition, **_signal: Any) -> None:
+def apply_run_change(change: Transition, **_signal: Any) -> None:
     """Write what a change of a run means for its task."""
     run_id, task_id = change.run.id, str(change.run.task_id)
     told = [NewEvent(one.type, {**one.data, "runId": run_id}) for one in change.events]
@@ -33,7 +33,7 @@ def follow(change: Transition, **_signal: Any) -> None:
     waits = change.values.get("waiting_for") is not None
     if not (waits or change.ended or _begins(change)):
         if told:
-            append(task_id, told, values)
+            append_events(task_id, told, values)
         return
     task = lock_task(task_id)
     if task is None:
@@ -69,10 +69,10 @@ def _status_after(task: Task, change: Transition) -> TaskStatus:
         return TaskStatus.RUNNING
     if not change.ended:
         return TaskStatus.ONGOING  # it waits for a person
-    if begin_next(task):
+    if start_next_run(task):
         return TaskStatus.RUNNING
     failed = change.values.get("status") == RunStatus.FAILED
-    return TaskStatus.ERROR if failed else settled(task)
+    return TaskStatus.ERROR if failed else idle_status(task)
 
 
 def _uses_browser(event: NewEvent) -> bool:

@@ -16,21 +16,28 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
 from runs.conversations.message_queue import (
-    begin_next,
-    hold,
-    ids_to_end,
-    is_under_way,
+    hold_back,
+    is_current,
     lock_runs,
     lock_task,
+    run_ids_to_cancel,
+    start_next_run,
     unfinished_runs,
 )
-from runs.conversations.messages import TEMPLATE, OnBusy, Said, SaidAlready, title_of, write_new
+from runs.conversations.messages import (
+    TEMPLATE,
+    DuplicateMessage,
+    OnBusy,
+    UserMessage,
+    insert_task,
+    title_of,
+)
 from runs.conversations.selectors import message_object, task_object, visible_task
-from runs.conversations.state import at_rest, move_task
+from runs.conversations.state import move_task, status_after_last_run
 from runs.models import Run, RunStatus, Task, TaskMessage, TaskStatus
 from runs.submission import services
 from runs.submission.answer import answer_run
-from runs.submission.resume import give_back
+from runs.submission.resume import resume_after_takeover
 
 _NEW_TASK = "A task"  # the title of one that nothing was said in yet
 
@@ -82,9 +89,9 @@ def _write_task(
     if message is None:
         with transaction.atomic():
             begin(approval)
-            write_new(task)
+            insert_task(task)
         return
-    first = Said(
+    first = UserMessage(
         principal,
         task.id,
         message,
@@ -110,7 +117,7 @@ def _task_of_key(
     mine = Task.objects.filter(principal_id=principal.id, workspace_id=principal.workspace_id)
     task, (message, schema) = mine.filter(key=key).first(), first
     if task is not None and message is not None:
-        said = Said(principal, task.id, message, key=key, output_schema=schema)
+        said = UserMessage(principal, task.id, message, key=key, output_schema=schema)
         if said.known() is None:
             raise Conflict(
                 "idempotencyKey: the task that has it begins without this message.",
@@ -164,7 +171,7 @@ def add_message(
     task = visible_task(principal, task_id)
     if task.trust == "remote":
         principal = principal.at_trust("remote")
-    said = Said(
+    said = UserMessage(
         principal,
         task.id,
         content,
@@ -178,12 +185,12 @@ def add_message(
         return _told(task.id, known, deduplicated=True)
     try:
         _place(said)
-    except SaidAlready as first:
+    except DuplicateMessage as first:
         return _told(task.id, first.message, deduplicated=True)
     return _told(task.id, TaskMessage.objects.get(id=said.message_id), deduplicated=False)
 
 
-def _place(said: Said) -> None:
+def _place(said: UserMessage) -> None:
     """Write the message, as the answer to a run that asked or with a run of its own."""
     asks = _asking_run(said)
     while asks is not None:
@@ -192,7 +199,7 @@ def _place(said: Said) -> None:
                 principal=_talker(said.principal),
                 run_id=asks.id,
                 answer=said.content,
-                beside=said.answer,
+                also_write=said.answer,
             )
         except InvalidInput:  # somebody else answered, or it ended: look again
             before, asks = asks.epoch, _asking_run(said)
@@ -205,14 +212,14 @@ def _place(said: Said) -> None:
         _stop_runs(said.ahead, by=said.principal.id, reason="Interrupted by a message.")
 
 
-def _asking_run(said: Said) -> Run | None:
+def _asking_run(said: UserMessage) -> Run | None:
     """Return the run that the message answers, which does not wait for it then."""
     if said.on_busy == "interrupt":
         return None
     return unfinished_runs(said.task_id).filter(waiting_for__type="answer").first()
 
 
-def _submit(said: Said) -> None:
+def _submit(said: UserMessage) -> None:
     services.submit_run(
         principal=_talker(said.principal),
         template_id=TEMPLATE,
@@ -233,7 +240,7 @@ def _told(task_id: str, message: TaskMessage, *, deduplicated: bool) -> dict[str
         "taskId": task_id,
         "message": message_object(message),
         "runId": message.run_id,
-        "queued": run is not None and run.ended_at is None and not is_under_way(run),
+        "queued": run is not None and run.ended_at is None and not is_current(run),
         "deduplicated": deduplicated,
     }
 
@@ -253,11 +260,11 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
         begin(approval)
         place = task.tenant_id, task.workspace_id
         record(AuditEvent("task.stopped", principal.id, "task", task.id, *place))
-    _stop_runs(ids_to_end(task.id), by=principal.id, reason="The task was stopped.")
+    _stop_runs(run_ids_to_cancel(task.id), by=principal.id, reason="The task was stopped.")
     with transaction.atomic():
         left, locked = lock_runs(task.id), lock_task(task.id)
         if locked is not None and locked.status == TaskStatus.TAKEOVER and not left:
-            move_task(locked, at_rest(locked), actor=principal.id)
+            move_task(locked, status_after_last_run(locked), actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 
 
@@ -283,7 +290,7 @@ def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
             begin(approval)
             for run in runs:
                 if run.status == RunStatus.QUEUED and run.ready:
-                    hold(run)
+                    hold_back(run)
             place = task.tenant_id, task.workspace_id
             record(AuditEvent("task.taken_over", principal.id, "task", task.id, *place))
             by = principal.id
@@ -312,17 +319,17 @@ def resume_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
         begin(approval)
         place = task.tenant_id, task.workspace_id
         record(AuditEvent("task.resumed", principal.id, "task", task.id, *place))
-        go_on(locked, runs, actor=principal.id)
+        end_takeover(locked, runs, actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 
 
-def go_on(task: Task, runs: list[Run], *, actor: str) -> None:
+def end_takeover(task: Task, runs: list[Run], *, actor: str) -> None:
     """Give a task that was taken over back to its runs; both are locked by the caller's
     transaction.
     """
     for run in runs:
-        give_back(run)
+        resume_after_takeover(run)
     waits = any(run.waiting_for and not run.ready for run in runs)  # for its user
     under_way = TaskStatus.ONGOING if waits else TaskStatus.RUNNING
-    move_task(task, under_way if runs else at_rest(task), actor=actor)
-    begin_next(task)
+    move_task(task, under_way if runs else status_after_last_run(task), actor=actor)
+    start_next_run(task)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from decisions.audit.record import AuditEvent, record
-from runs.conversations.log import append
+from runs.conversations.log import append_events
 from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, RunStatus, Task, TaskStatus
@@ -47,7 +47,7 @@ def move_task(
     before = TaskStatus(task.status)
     columns = dict(values or {})
     if to == before:
-        append(task.id, events, columns)
+        append_events(task.id, events, columns)
         return
     if to not in ALLOWED[before]:
         raise ValueError(f"{before} -> {to} is no move of a task")
@@ -57,7 +57,7 @@ def move_task(
         columns["times_given_back"] = task.times_given_back + 1
     told = {"status": to.value, **(data or {})}
     moved = NewEvent(EventType.STATUS_UPDATE, told)
-    if not append(task.id, [*events, moved], columns, guard={"status": before}):
+    if not append_events(task.id, [*events, moved], columns, guard={"status": before}):
         raise ValueError(f"{task.id} is not {before} any more: its row was not locked")
     record(
         AuditEvent(
@@ -73,7 +73,7 @@ def move_task(
     task.status = to
 
 
-def settled(task: Task) -> TaskStatus:
+def idle_status(task: Task) -> TaskStatus:
     """Return the status of a task in which nothing is under way: it waits for its user where a
     browser stands open for the next message, else it is done (S1 §2.1).
     """
@@ -82,8 +82,8 @@ def settled(task: Task) -> TaskStatus:
     return TaskStatus.ONGOING if task.used_browser else TaskStatus.COMPLETED
 
 
-def at_rest(task: Task) -> TaskStatus:
+def status_after_last_run(task: Task) -> TaskStatus:
     """Return where a task is in which nothing is under way, by how its last run ended."""
     ends = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
     failed = ends.values_list("status", flat=True).first() == RunStatus.FAILED
-    return TaskStatus.ERROR if failed else settled(task)
+    return TaskStatus.ERROR if failed else idle_status(task)

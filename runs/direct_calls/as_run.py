@@ -19,13 +19,13 @@ from runners.browser_sessions import find_named
 from runners.tools.base import ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.errors import WorkspaceTimeout
-from runs.direct_calls.refusals import refusals_told
+from runs.direct_calls.refusals import recording_refusals
 from runs.lifecycle.in_flight_calls import CarriedCall
 from runs.models import TERMINAL
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
 from runs.submission.services import submit_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 
 START_MS = 20_000  # for a worker to take the run and open its browser, beside the tool's own time
 PATIENCE_S = 55.0  # no call blocks longer (product.md, "MCP")
@@ -33,14 +33,14 @@ _OURS = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedResult:
     """What came of a carried call."""
 
     result: ToolResult
     artifact_ids: Sequence[str] = ()
 
 
-async def hand_in(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
+async def submit_call(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
     """Have a worker make a call, and return the id of its run: the first one's where the key is
     the same. Commits that the call begins, or that it was refused.
 
@@ -48,10 +48,10 @@ async def hand_in(principal: Principal, call: CarriedCall, limit_ms: int) -> str
         PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
         Conflict: The key was used for another call.
     """
-    return await in_thread(_hand_in, principal, call, limit_ms)
+    return await in_thread(_submit_admitted, principal, call, limit_ms)
 
 
-async def wait_for(principal: Principal, run_id: str, limit_ms: int) -> Carried:
+async def wait_for_call(principal: Principal, run_id: str, limit_ms: int) -> CarriedResult:
     """Wait for a call that was handed in and return what came of it.
 
     Raises:
@@ -61,7 +61,7 @@ async def wait_for(principal: Principal, run_id: str, limit_ms: int) -> Carried:
     carrier = _carrier(principal)
     wait_s = min(PATIENCE_S, (limit_ms + START_MS) / 1000 + 2)
     run = await wait_run(principal=carrier, run_id=run_id, wait_s=wait_s)
-    return Carried(await _result_of(run, carrier), run["artifactIds"])
+    return CarriedResult(await _result_of(run, carrier), run["artifactIds"])
 
 
 def _carrier(principal: Principal) -> Principal:
@@ -71,8 +71,8 @@ def _carrier(principal: Principal) -> Principal:
     return replace(principal, scopes=principal.scopes | _OURS)
 
 
-def _hand_in(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
-    with refusals_told(principal=principal, name=call.use.tool):
+def _submit_admitted(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
+    with recording_refusals(principal=principal, name=call.use.tool):
         submitted = _submit(_carrier(principal), call, limit_ms)
         if submitted.inputs_match is False:
             raise Conflict("The idempotencyKey was used for another call.")
@@ -82,7 +82,7 @@ def _hand_in(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
     return submitted.run_id
 
 
-def _submit(carrier: Principal, call: CarriedCall, limit_ms: int) -> Submitted:
+def _submit(carrier: Principal, call: CarriedCall, limit_ms: int) -> SubmittedRun:
     use = call.use
     planned: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
     if use.target_id is not None:
@@ -99,7 +99,7 @@ def _submit(carrier: Principal, call: CarriedCall, limit_ms: int) -> Submitted:
         inputs={"calls": [planned]},
         options=options,
         session_id=_session_of(carrier, use),
-        carries=call,
+        direct_call=call,
     )
 
 

@@ -18,13 +18,13 @@ from runners.gateway.request import RunnerTarget
 from runners.invocation.workspace_errors import FailedCall, failed_call
 from runners.tools.base import Effect, Tool, ToolResult
 from runners.workspace.workspace import Workspace
-from runs.direct_calls.idempotency import Earlier, keep_answer
+from runs.direct_calls.idempotency import StoredOutcome, store_outcome
 from runs.lifecycle.call_records import snapshot_of
 from runs.lifecycle.in_flight_calls import finish_direct_call
 
 
 @dataclass(slots=True)
-class Admitted:
+class AdmittedCall:
     """A call that may be made, or that was before.
 
     Attributes:
@@ -37,7 +37,7 @@ class Admitted:
     place: Workspace | RunnerTarget | None
     call_id: str
     blobs: list[StoredBlob] = field(default_factory=list)
-    earlier: Earlier | None = None
+    earlier: StoredOutcome | None = None
 
     @property
     def is_keyed(self) -> bool:
@@ -45,31 +45,31 @@ class Admitted:
         return self.use.key != "" and self.tool.effect != Effect.READ
 
 
-def failed(tool: Tool, result: ToolResult) -> FailedCall:
+def call_failure(tool: Tool, result: ToolResult) -> FailedCall:
     """Return the refusal that a call's failure is."""
     return failed_call(result.error or {}, in_s4=tool.kind == "workspace")
 
 
-def outcome_of(tool: Tool, result: ToolResult) -> dict[str, Any]:
+def audit_outcome(tool: Tool, result: ToolResult) -> dict[str, Any]:
     """Return what the audit log tells of how a call ended: a failure with the code that its caller
     reads.
     """
     if not result.ok:
-        return {"ok": False, "code": str(failed(tool, result).error["errorCode"])}
+        return {"ok": False, "code": str(call_failure(tool, result).error["errorCode"])}
     snapshot = snapshot_of(result)
     return {"ok": True} | ({"snapshotId": snapshot} if snapshot else {})
 
 
-def opening(principal: Principal, admitted: Admitted) -> AuditEvent:
+def started_event(principal: Principal, admitted: AdmittedCall) -> AuditEvent:
     """Return the audit row of a call that is about to be made."""
-    return deed("tool.called", principal, admitted.tool, about(admitted))
+    return audit_event("tool.called", principal, admitted.tool, audit_details(admitted))
 
 
 def record_end(
     principal: Principal,
-    admitted: Admitted,
+    admitted: AdmittedCall,
     outcome: Mapping[str, Any],
-    done: Earlier | None = None,
+    done: StoredOutcome | None = None,
 ) -> None:
     """Tell that a call is over, with what it kept, and keep what it came to under its key; `done`
     is None where nobody saw that. Commits.
@@ -82,13 +82,15 @@ def record_end(
             Artifact.objects.bulk_create(
                 artifact_rows(blobs, **place, run_id=admitted.call_id, ended_at=datetime.now(UTC))
             )
-        closing = deed(action, principal, admitted.tool, {**about(admitted), **outcome})
+        closing = audit_event(
+            action, principal, admitted.tool, {**audit_details(admitted), **outcome}
+        )
         finish_direct_call(admitted.call_id, closing)
         if admitted.is_keyed and done is not None:
-            keep_answer(done)
+            store_outcome(done)
 
 
-def about(admitted: Admitted) -> dict[str, Any]:
+def audit_details(admitted: AdmittedCall) -> dict[str, Any]:
     """Return what every audit row of a call tells of it."""
     use = admitted.use
     told: dict[str, Any] = {
@@ -104,7 +106,9 @@ def about(admitted: Admitted) -> dict[str, Any]:
     return told | ({"path": path[:300]} if isinstance(path, str) else {})
 
 
-def deed(action: str, principal: Principal, tool: Tool, told: Mapping[str, Any]) -> AuditEvent:
+def audit_event(
+    action: str, principal: Principal, tool: Tool, told: Mapping[str, Any]
+) -> AuditEvent:
     """Return an audit row about a direct call of a tool."""
     place = principal.tenant_id, principal.workspace_id
     return AuditEvent(action, principal.id, "tool", tool.name, *place, told)

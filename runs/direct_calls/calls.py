@@ -38,11 +38,19 @@ from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.workspace import Workspace
-from runs.direct_calls.as_run import hand_in, wait_for
-from runs.direct_calls.audit import Admitted, about, deed, failed, opening, outcome_of, record_end
-from runs.direct_calls.idempotency import Earlier, claim_key, find_earlier
-from runs.direct_calls.refusals import refusals_told
-from runs.direct_calls.request import Answered, AskedCall
+from runs.direct_calls.as_run import submit_call, wait_for_call
+from runs.direct_calls.audit import (
+    AdmittedCall,
+    audit_details,
+    audit_event,
+    audit_outcome,
+    call_failure,
+    record_end,
+    started_event,
+)
+from runs.direct_calls.idempotency import StoredOutcome, claim_key, find_stored_outcome
+from runs.direct_calls.refusals import recording_refusals
+from runs.direct_calls.request import DirectCallRequest, DirectCallResult
 from runs.events.types import EventType
 from runs.lifecycle.in_flight_calls import (
     INTERRUPTED,
@@ -53,7 +61,7 @@ from runs.lifecycle.in_flight_calls import (
 from runs.task_templates.large_outputs import fit_call_output
 
 
-async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
+async def call_tool(*, principal: Principal, request: DirectCallRequest) -> DirectCallResult:
     """Call a tool and return what it answered.
 
     Raises:
@@ -67,21 +75,21 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         FailedCall: The tool failed, or its arguments or its target are wrong.
     """
     began = time.monotonic()
-    admitted = await in_thread(_admit, principal, asked)
+    admitted = await in_thread(_admit, principal, request)
     if admitted.earlier is not None:
         return _answer(admitted.tool, admitted.earlier)
     if admitted.tool.uses_browser:
-        return await _carried(principal, admitted, _limit_ms(admitted.tool, asked), began)
-    outcome, done = aborted_call_data(INTERRUPTED, asked.name, about(admitted)), None
+        return await _carried(principal, admitted, _limit_ms(admitted.tool, request), began)
+    outcome, done = aborted_call_data(INTERRUPTED, request.name, audit_details(admitted)), None
     try:
-        context = _context(principal, admitted, asked)
-        call = ToolCall(asked.name, admitted.use.args, admitted.use.target_id)
+        context = _context(principal, admitted, request)
+        call = ToolCall(request.name, admitted.use.args, admitted.use.target_id)
         result = await invoke(call, context)
         output, marks = await _fitted(admitted, result, context)
-        outcome = outcome_of(admitted.tool, result)
+        outcome = audit_outcome(admitted.tool, result)
         kept = [blob.artifact_id for blob in admitted.blobs]
-        done = Earlier(
-            admitted.call_id, replace(result, output=output), kept, {**marks, **asked.marks}
+        done = StoredOutcome(
+            admitted.call_id, replace(result, output=output), kept, {**marks, **request.marks}
         )
     finally:
         outcome["durationMs"] = int((time.monotonic() - began) * 1000)
@@ -89,31 +97,31 @@ async def call_tool(*, principal: Principal, asked: AskedCall) -> Answered:
         await asyncio.shield(in_thread(record_end, principal, admitted, outcome, done))
     raise_if_interrupted()
     if falls_back(result):
-        return await _here_instead(principal, admitted, asked, result)
+        return await _here_instead(principal, admitted, request, result)
     return _answer(admitted.tool, done)
 
 
 async def _here_instead(
-    principal: Principal, admitted: Admitted, asked: AskedCall, result: ToolResult
-) -> Answered:
+    principal: Principal, admitted: AdmittedCall, request: DirectCallRequest, result: ToolResult
+) -> DirectCallResult:
     """Have our own tool do what its runner was not reached for: a call like any other, with its own
     place, policy and audit.
     """
     reason = (result.error or {})["details"]["reason"]
-    told = {**about(admitted), "reason": reason}
-    telling = deed("tool.fell_back", principal, admitted.tool, told)
+    told = {**audit_details(admitted), "reason": reason}
+    telling = audit_event("tool.fell_back", principal, admitted.tool, told)
     await in_thread(record, telling)
     here = replace(
-        asked,
+        request,
         target_id=None,
         stands_for=admitted.use,
         marks={"fellBackFrom": admitted.use.target_id},
     )
-    return await call_tool(principal=principal, asked=here)
+    return await call_tool(principal=principal, request=here)
 
 
 async def _fitted(
-    admitted: Admitted, result: ToolResult, context: ToolContext
+    admitted: AdmittedCall, result: ToolResult, context: ToolContext
 ) -> tuple[Any, Mapping[str, Any]]:
     """Return what a call answered; of a runner as in a run: what is large is shortened, and whole
     in an artifact.
@@ -123,72 +131,76 @@ async def _fitted(
     return await fit_call_output(admitted.tool.name, result.output, context.save_artifact)
 
 
-def _admit(principal: Principal, asked: AskedCall) -> Admitted:
+def _admit(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
     """Check a call and ask policy about it; commits that it begins, or that it was refused.
 
     A call that a worker carries begins with its run, in one transaction.
     """
-    with refusals_told(principal=principal, name=asked.name):
-        admitted = _checked(principal, asked)
+    with recording_refusals(principal=principal, name=request.name):
+        admitted = _checked(principal, request)
         if admitted.tool.uses_browser:
             return admitted
-        if admitted.is_keyed and (earlier := find_earlier(admitted.use)) is not None:
+        if admitted.is_keyed and (earlier := find_stored_outcome(admitted.use)) is not None:
             return replace(admitted, earlier=earlier)
         approval = admit_call(admitted.use)
         with transaction.atomic():
             begin(approval)
             if admitted.is_keyed:
-                claim_key(admitted.use, admitted.call_id, stands_for=asked.stands_for)
-            start_direct_call(admitted.call_id, opening(principal, admitted))
+                claim_key(admitted.use, admitted.call_id, stands_for=request.stands_for)
+            start_direct_call(admitted.call_id, started_event(principal, admitted))
     return admitted
 
 
-def _checked(principal: Principal, asked: AskedCall) -> Admitted:
-    tool = get_tool(asked.name)
-    if tool is None or goes_elsewhere(Caller.of(principal), asked.name, asked.target_id):
-        tool, asked = _on_runner(principal, asked)
+def _checked(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
+    tool = get_tool(request.name)
+    if tool is None or goes_elsewhere(Caller.of(principal), request.name, request.target_id):
+        tool, request = _on_runner(principal, request)
     if tool.agent_only:
-        raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
+        raise ToolNotFound(f"There is no tool {request.name[:64]!r}.")
     principal.require(scope_of(tool))
     try:
-        return _for_tool(principal, tool, asked)
+        return _for_tool(principal, tool, request)
     except ToolFailed as failed:
         raise failed_call(failed.as_dict(), in_s4=tool.kind == "workspace") from None
 
 
-def _on_runner(principal: Principal, asked: AskedCall) -> tuple[Tool, AskedCall]:
+def _on_runner(principal: Principal, request: DirectCallRequest) -> tuple[Tool, DirectCallRequest]:
     """Return the tool of a runner, and the call with that runner as its target."""
-    target_id = asked.target_id
+    target_id = request.target_id
     if target_id is None:
         default = choose_target(Caller.of(principal), KIND, None)
         target_id = default.id if default is not None else None
-    tool = find_tool(asked.name, target_id=target_id, elsewhere=True)
+    tool = find_tool(request.name, target_id=target_id, remote=True)
     if tool is None:
-        raise ToolNotFound(f"There is no tool {asked.name[:64]!r}.")
-    return tool, replace(asked, target_id=target_id)
+        raise ToolNotFound(f"There is no tool {request.name[:64]!r}.")
+    return tool, replace(request, target_id=target_id)
 
 
-def _for_tool(principal: Principal, tool: Tool, asked: AskedCall) -> Admitted:
+def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> AdmittedCall:
     if tool.kind == KIND:
         caller = Caller.of(principal)
-        runner = runner_of(find_runner(caller, asked.target_id), caller)
-        use = use_of(principal, tool.name, asked.args, target_id=runner.target_id, key=asked.key)
-        return Admitted(tool, use, runner, new_id("call_"))
+        runner = runner_of(find_runner(caller, request.target_id), caller)
+        use = use_of(
+            principal, tool.name, request.args, target_id=runner.target_id, key=request.key
+        )
+        return AdmittedCall(tool, use, runner, new_id("call_"))
     workspace = None
     if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
-        offered = tuple(asked.offered) if asked.offered is not None else None
+        offered = tuple(request.offered) if request.offered is not None else None
         caller = Caller.of(principal)
-        workspace = open_workspace(caller, asked.target_id, offered=offered, tool=tool.name)
+        workspace = open_workspace(caller, request.target_id, offered=offered, tool=tool.name)
         check_may_use(tool, workspace, trust=principal.trust)
-    elif asked.target_id is not None:
+    elif request.target_id is not None:
         raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")
-    args = check_args(tool, asked.args)
+    args = check_args(tool, request.args)
     target_id = workspace.target_id if workspace is not None else None
-    use = use_of(principal, tool.name, args, target_id=target_id, key=asked.key, is_own=True)
-    return Admitted(tool, use, workspace, new_id("call_"))
+    use = use_of(principal, tool.name, args, target_id=target_id, key=request.key, is_own=True)
+    return AdmittedCall(tool, use, workspace, new_id("call_"))
 
 
-def _context(principal: Principal, admitted: Admitted, asked: AskedCall) -> ToolContext:
+def _context(
+    principal: Principal, admitted: AdmittedCall, request: DirectCallRequest
+) -> ToolContext:
     async def save_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
         blob = await asyncio.to_thread(store_blob, data, name=name, mime_type=mime_type, kind=kind)
         admitted.blobs.append(blob)
@@ -198,9 +210,9 @@ def _context(principal: Principal, admitted: Admitted, asked: AskedCall) -> Tool
     return ToolContext(
         run_id=admitted.call_id,
         trust=principal.trust,
-        deadline=time.monotonic() + _limit_ms(admitted.tool, asked) / 1000,
+        deadline=time.monotonic() + _limit_ms(admitted.tool, request) / 1000,
         save_artifact=save_artifact,
-        emit=partial(_tell, asked),
+        emit=partial(_tell, request),
         workspace=place if isinstance(place, Workspace) else None,
         runner=place if isinstance(place, RunnerTarget) else None,
         session_id=new_id("sess_"),
@@ -208,26 +220,26 @@ def _context(principal: Principal, admitted: Admitted, asked: AskedCall) -> Tool
     )
 
 
-def _tell(asked: AskedCall, type_: str, data: Mapping[str, Any]) -> None:
+def _tell(request: DirectCallRequest, type_: str, data: Mapping[str, Any]) -> None:
     """Pass on what a runner's tool says as it works; a call that has no run has no log."""
-    if asked.on_update is not None and type_ == EventType.TOOL_UPDATE:
-        asked.on_update(str(data["delta"]))
+    if request.on_update is not None and type_ == EventType.TOOL_UPDATE:
+        request.on_update(str(data["delta"]))
 
 
-def _limit_ms(tool: Tool, asked: AskedCall) -> int:
-    return min(tool.timeout_ms, asked.timeout_ms or tool.timeout_ms)
+def _limit_ms(tool: Tool, request: DirectCallRequest) -> int:
+    return min(tool.timeout_ms, request.timeout_ms or tool.timeout_ms)
 
 
 async def _carried(
-    principal: Principal, admitted: Admitted, limit_ms: int, began: float
-) -> Answered:
-    call = CarriedCall(admitted.use, admitted.call_id, opening(principal, admitted))
-    run_id = await run_to_completion(hand_in(principal, call, limit_ms))
-    outcome = aborted_call_data(INTERRUPTED, admitted.tool.name, about(admitted))
+    principal: Principal, admitted: AdmittedCall, limit_ms: int, began: float
+) -> DirectCallResult:
+    call = CarriedCall(admitted.use, admitted.call_id, started_event(principal, admitted))
+    run_id = await run_to_completion(submit_call(principal, call, limit_ms))
+    outcome = aborted_call_data(INTERRUPTED, admitted.tool.name, audit_details(admitted))
     try:
         raise_if_interrupted()
-        carried = await wait_for(principal, run_id, limit_ms)
-        outcome = outcome_of(admitted.tool, carried.result)
+        carried = await wait_for_call(principal, run_id, limit_ms)
+        outcome = audit_outcome(admitted.tool, carried.result)
     except Refused as refused:
         outcome = {"ok": False, "code": refused.code}
         raise
@@ -235,13 +247,15 @@ async def _carried(
         outcome |= {"runId": run_id, "durationMs": int((time.monotonic() - began) * 1000)}
         await asyncio.shield(in_thread(record_end, principal, admitted, outcome))
     if not carried.result.ok:
-        raise failed(admitted.tool, carried.result)
-    return Answered(carried.result.output or {}, admitted.call_id, run_id, carried.artifact_ids)
+        raise call_failure(admitted.tool, carried.result)
+    return DirectCallResult(
+        carried.result.output or {}, admitted.call_id, run_id, carried.artifact_ids
+    )
 
 
-def _answer(tool: Tool, done: Earlier) -> Answered:
+def _answer(tool: Tool, done: StoredOutcome) -> DirectCallResult:
     if not done.result.ok:
-        raise failed(tool, done.result)
-    return Answered(
+        raise call_failure(tool, done.result)
+    return DirectCallResult(
         done.result.output, done.call_id, artifact_ids=done.artifact_ids, marks=done.marks
     )

@@ -25,11 +25,11 @@ from runners.errors import RunnerFailed
 from runners.tools.base import ToolResult
 from runs.models import KeyedCall, OpenCall
 
-KEY_LIFE = timedelta(hours=24)
+KEY_LIFETIME = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class StoredOutcome:
     """What the call that had the key came to."""
 
     call_id: str
@@ -38,7 +38,7 @@ class Earlier:
     marks: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_earlier(use: ToolUse) -> Earlier | None:
+def find_stored_outcome(use: ToolUse) -> StoredOutcome | None:
     """Return what the call under this key came to; None where the key is free.
 
     One that was cut off came to a failure with `details.effect` unknown: it is not made again.
@@ -46,7 +46,7 @@ def find_earlier(use: ToolUse) -> Earlier | None:
     Raises:
         Conflict: The key was used for another call, or its call is still under way.
     """
-    row = _rows(use).filter(created_at__gt=datetime.now(UTC) - KEY_LIFE).first()
+    row = _rows(use).filter(created_at__gt=datetime.now(UTC) - KEY_LIFETIME).first()
     if row is None:
         return None
     if row.digest not in use.digests:
@@ -66,7 +66,7 @@ def claim_key(use: ToolUse, call_id: str, *, stands_for: ToolUse | None = None) 
     Raises:
         Conflict: The same call began at the same moment.
     """
-    _rows(use).filter(created_at__lte=datetime.now(UTC) - KEY_LIFE).delete()
+    _rows(use).filter(created_at__lte=datetime.now(UTC) - KEY_LIFETIME).delete()
     try:
         with transaction.atomic():
             KeyedCall.objects.create(
@@ -82,7 +82,7 @@ def claim_key(use: ToolUse, call_id: str, *, stands_for: ToolUse | None = None) 
         raise _under_way(call_id) from None
 
 
-def keep_answer(done: Earlier) -> None:
+def store_outcome(done: StoredOutcome) -> None:
     """Keep what a call came to under its key, in the transaction that tells its end; where it
     failed and did nothing, the key is free again.
     """
@@ -101,9 +101,9 @@ def keep_answer(done: Earlier) -> None:
     kept.update(answer=zlib.compress(orjson.dumps(told)))
 
 
-def forget_keys(now: datetime | None = None) -> int:
+def delete_expired_keys(now: datetime | None = None) -> int:
     """Delete keys whose 24 hours are over; return how many. Commits."""
-    old = KeyedCall.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFE)
+    old = KeyedCall.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFETIME)
 
     def forget_some() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
@@ -124,16 +124,16 @@ def _under_way(call_id: str) -> Conflict:
     )
 
 
-def _cut_off(row: KeyedCall) -> Earlier:
+def _cut_off(row: KeyedCall) -> StoredOutcome:
     cut = RunnerFailed(
         "The call under this idempotencyKey was cut off, and nobody saw what it did; look, then use"
         " another key.",
         details={"effect": "unknown", "callId": row.call_id},
     )
-    return Earlier(row.call_id, ToolResult(False, error=cut.as_dict()))
+    return StoredOutcome(row.call_id, ToolResult(False, error=cut.as_dict()))
 
 
-def _unpacked(row: KeyedCall) -> Earlier:
+def _unpacked(row: KeyedCall) -> StoredOutcome:
     told = orjson.loads(zlib.decompress(bytes(row.answer or b"")))
     result = ToolResult(told["ok"], told["output"], told["error"])
-    return Earlier(row.call_id, result, told["artifactIds"], told["marks"])
+    return StoredOutcome(row.call_id, result, told["artifactIds"], told["marks"])

@@ -23,7 +23,7 @@ NAME_CHARACTERS = 64  # of a tool that may not exist: its name is whatever the c
 
 
 @contextmanager
-def refusals_told(*, principal: Principal, name: str) -> Iterator[None]:
+def recording_refusals(*, principal: Principal, name: str) -> Iterator[None]:
     """Write the row of a call that is refused within, outside of whatever was rolled back there."""
     try:
         yield

@@ -10,7 +10,7 @@ from decisions.authorization.authorize import ToolUse
 
 
 @dataclass(frozen=True, slots=True)
-class AskedCall:
+class DirectCallRequest:
     """A direct call as a door hands it over.
 
     Attributes:
@@ -35,7 +35,7 @@ class AskedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class DirectCallResult:
     """What a call came to; one that failed is raised instead.
 
     Attributes:

@@ -33,7 +33,7 @@ def tool_use_of_step(
     was_asked: bool = False,
 ) -> ToolUse:
     """Return a call of a step as policy sees it: its `number`th."""
-    is_own = call.elsewhere is None and get_tool(call.tool) is not None
+    is_own = call.remote is None and get_tool(call.tool) is not None
     return ToolUse(
         principal_id=run.principal_id,
         tenant_id=run.tenant_id,
@@ -51,7 +51,9 @@ def tool_use_of_step(
     )
 
 
-def replayed_call(use: ToolUse, replay: Sequence[Mapping[str, Any]] | None) -> dict[str, Any] | None:
+def replayed_call(
+    use: ToolUse, replay: Sequence[Mapping[str, Any]] | None
+) -> dict[str, Any] | None:
     """Return what this call answered before the step stopped for a person, if it was made.
 
     Raises:

@@ -23,11 +23,11 @@ async def restore_page(template: TaskTemplate, plan: StepPlan, step_run: StepRun
         CallFailed, ToolFailed: A step could not be done again; details.restoring names it.
     """
     session = step_run.browser
-    if session is None or session.has_page or not template.on_page(plan.input):
+    if session is None or session.has_page or not template.uses_shared_page(plan.input):
         return
     if step_run.had_page:  # what a person says of it is heard first (StepRun.call)
         return
-    earlier = [s for s in step_run.earlier if s.succeeded and template.on_page(s.input)]
+    earlier = [s for s in step_run.earlier if s.succeeded and template.uses_shared_page(s.input)]
     if not earlier:
         return
     for step in earlier:

@@ -28,7 +28,7 @@ from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import Workspace
-from runs.agent.history import Told, messages_before
+from runs.agent.history import HistoryMessage, messages_before
 from runs.events.types import EVENT_TYPES, EventType
 from runs.execution.admission import Place, admit_call
 from runs.execution.authorization import (
@@ -88,7 +88,7 @@ class StepRun:
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
     first: FirstCall | None = None
-    tries: int = 1
+    attempt_number: int = 1
 
     def __post_init__(self) -> None:
         if self.first is not None:  # however the step ends, its end tells what came of it
@@ -106,7 +106,7 @@ class StepRun:
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        elsewhere: Elsewhere | None = None,
+        remote: Elsewhere | None = None,
     ) -> Mapping[str, Any]:
         """Call a tool and return its output; `target_id` is where it works, `timeout_ms` a limit
         below its own, `elsewhere` says that a runner performs it, whatever its name.
@@ -120,28 +120,28 @@ class StepRun:
         use = tool_use_of_step(
             self.run,
             index=self.index,
-            call=StepCall(tool, args, target_id, elsewhere),
+            call=StepCall(tool, args, target_id, remote),
             masker=self.masker,
             number=len(self.calls),
             was_asked=self.replay is not None,
         )
         call = replayed_call(use, self.replay)
         if call is None:
-            made = await self._perform(use, timeout_ms, elsewhere)
+            made = await self._perform(use, timeout_ms, remote)
             call = {"tool": tool, "digest": use.digest, **made}
         self.calls.append(call)
         if falls_back(ToolResult(call.get("error") is None, error=call.get("error"))):
-            return await self._call_here(tool, args, elsewhere, timeout_ms)
+            return await self._call_here(tool, args, remote, timeout_ms)
         if call.get("error") is not None:
             raise CallFailed(call["error"])
         output: Mapping[str, Any] = call["output"]
         return output
 
     async def _call_here(
-        self, tool: str, args: Mapping[str, Any], elsewhere: Elsewhere | None, limit: int | None
+        self, tool: str, args: Mapping[str, Any], remote: Elsewhere | None, limit: int | None
     ) -> Mapping[str, Any]:
         """Have our own tool do what its runner was not reached for: a call like any other."""
-        own, here = local_tool(tool), elsewhere.fallback_target_id if elsewhere else None
+        own, here = local_tool(tool), remote.fallback_target_id if remote else None
         try:
             checked = check_args(own, args) if own is not None else dict(args)
         except (ToolFailed, Refused) as wrong:
@@ -155,7 +155,7 @@ class StepRun:
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        elsewhere: Elsewhere | None = None,
+        remote: Elsewhere | None = None,
     ) -> ToolResult:
         """Call a tool and return what came of it, a failure too.
 
@@ -163,20 +163,20 @@ class StepRun:
             NeedsPerson: As `call`.
         """
         try:
-            where: Any = {"target_id": target_id, "elsewhere": elsewhere}
+            where: Any = {"target_id": target_id, "remote": remote}
             return ToolResult(True, await self.call(tool, args, timeout_ms=timeout_ms, **where))
         except CallFailed as failed:
             return ToolResult(False, error=failed.error)
 
     async def _perform(
-        self, use: ToolUse, timeout_ms: int | None, elsewhere: Elsewhere | None
+        self, use: ToolUse, timeout_ms: int | None, remote: Elsewhere | None
     ) -> dict[str, Any]:
         first, self.first = self.first, None
         if first is not None and first.use == use:
-            return await self._make(use, first.call, _for_whom(first.place, elsewhere), timeout_ms)
+            return await self._make(use, first.call, _for_whom(first.place, remote), timeout_ms)
         call, is_lost = CallRecord.of(use), self._has_lost_page(use)
         begin = partial(admit_call, use=use, call=call, may_begin=not is_lost, opened=self.opened)
-        ruling, place = await self.looked_up(begin)
+        ruling, place = await self.query_run(begin)
         if isinstance(ruling, Refused):
             return {"error": ruling.as_dict()}
         if is_lost:
@@ -188,7 +188,7 @@ class StepRun:
         if isinstance(place, ToolFailed | Refused):
             return {"error": place.as_dict()}
         self.made.append(call)
-        return await self._make(use, call, _for_whom(place, elsewhere), timeout_ms)
+        return await self._make(use, call, _for_whom(place, remote), timeout_ms)
 
     async def _make(
         self, use: ToolUse, call: CallRecord, place: Place | None, timeout_ms: int | None
@@ -212,16 +212,16 @@ class StepRun:
         return was_asked and (self.browser is None or not self.browser.has_page)
 
     async def _tell_fallback(self, use: ToolUse, reason: str) -> None:
-        await self.looked_up(partial(record_fallback, use=use, reason=reason))
+        await self.query_run(partial(record_fallback, use=use, reason=reason))
         told = {"tool": use.tool, "targetId": use.target_id, "reason": reason}
         self.emit(EventType.TOOL_FELL_BACK, told)
 
     @property
-    def goes_on(self) -> bool:
+    def is_resumed(self) -> bool:
         """Whether the step stopped for a person before."""
         return self.replay is not None
 
-    def ask(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
+    def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
         """Return what was answered; None where nobody did in time.
 
         Raises:
@@ -232,19 +232,21 @@ class StepRun:
         answer = self.run.options.get(ANSWER)
         return None if answer is None else str(answer)
 
-    async def said_before(self) -> Sequence[Told]:
+    async def message_history(self) -> Sequence[HistoryMessage]:
         """Return what was said in the run's task before the message that it is made for."""
         task_id = self.run.task_id
         if task_id is None:
             return ()
-        return await self.looked_up(lambda run: messages_before(task_id=task_id, run_id=run.id))
+        return await self.query_run(lambda run: messages_before(task_id=task_id, run_id=run.id))
 
-    async def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> dict[str, Any]:
+    async def read_stored_chunk(
+        self, artifact_id: str, *, offset: int, limit: int
+    ) -> dict[str, Any]:
         """Return a chunk of an artifact that this run kept, or {error}."""
         where: dict[str, Any] = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
-        return await self.looked_up(partial(read_own_chunk, trust=trust_of(self.run), **where))
+        return await self.query_run(partial(read_own_chunk, trust=trust_of(self.run), **where))
 
-    async def looked_up(self, look: Callable[[Run], Found]) -> Found:
+    async def query_run(self, look: Callable[[Run], Found]) -> Found:
         """Return what a function finds out about the run, called on the run's database thread."""
         found: Found = await asyncio.wrap_future(self.in_engine(partial(look, self.run)))
         return found
@@ -259,7 +261,7 @@ class StepRun:
         """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
         return await save_trace(self._tool_context(), told)
 
-    async def keep_output(self, output: Any) -> str:
+    async def store_output(self, output: Any) -> str:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
         data = orjson.dumps(output)
         return await self._save(data, name="output.json", mime_type="application/json")
@@ -302,8 +304,8 @@ class StepRun:
         return max(0.0, self.deadline - time.monotonic())
 
 
-def _for_whom(place: Place | None, elsewhere: Elsewhere | None) -> Place | None:
+def _for_whom(place: Place | None, remote: Elsewhere | None) -> Place | None:
     """Return a runner as it is for a caller who may not have our own tool instead."""
-    if isinstance(place, RunnerTarget) and elsewhere and not elsewhere.may_fall_back:
+    if isinstance(place, RunnerTarget) and remote and not remote.may_fall_back:
         return replace(place, falls_back=False)
     return place

@@ -41,7 +41,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ContentSelection:
     """What a reader wants.
 
     Attributes:
@@ -108,7 +108,7 @@ def _level(section: Mapping[str, Any]) -> int:
     return level if isinstance(level, int) and level > 0 else 0
 
 
-def select(pages: Sequence[Page], wish: Wish) -> dict[str, Any]:
+def select_content(pages: Sequence[Page], wish: ContentSelection) -> dict[str, Any]:
     """Return {totalPages, pages[], matches[], nextOffset}: what was wished for, from `offset` on,
     until about max_chars characters are used up.
 
@@ -141,7 +141,7 @@ def _is_wanted(section: Section, wanted: Sequence[int | str] | None) -> bool:
 
 
 def _texts(
-    wanted: Sequence[tuple[Page, Section]], wish: Wish, answer: dict[str, Any]
+    wanted: Sequence[tuple[Page, Section]], wish: ContentSelection, answer: dict[str, Any]
 ) -> int | None:
     """Add sections; each counts one for its heading and one a character towards the offset."""
     left, at = wish.max_chars, 0
@@ -183,7 +183,7 @@ def _shown(section: Section, start: int, piece: str | None) -> dict[str, Any]:
 
 
 def _matches(
-    wanted: Sequence[tuple[Page, Section]], wish: Wish, answer: dict[str, Any]
+    wanted: Sequence[tuple[Page, Section]], wish: ContentSelection, answer: dict[str, Any]
 ) -> int | None:
     """Add matches, each with what is around it; the offset counts them."""
     try:

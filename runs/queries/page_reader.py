@@ -9,7 +9,7 @@ import orjson
 from artifacts.selectors import artifact_ids_of, is_text, open_content
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
-from runs.queries.page_content import Wish, pages_of, select
+from runs.queries.page_content import ContentSelection, pages_of, select_content
 from runs.queries.visibility import visible_run
 
 MAX_BYTES = 64 * 1024 * 1024  # of an artifact that is read whole for this
@@ -120,9 +120,9 @@ def read_page_content(*, principal: Principal, call: dict[str, Any]) -> dict[str
     if run_id is not None:
         artifact_id = _result_of(principal, run_id)
     names = {"maxChars": "max_chars"}
-    wish = Wish(**{names.get(name, name): value for name, value in asked.items()})
+    wish = ContentSelection(**{names.get(name, name): value for name, value in asked.items()})
     value = _value(principal, str(artifact_id))
-    return {"artifactId": artifact_id, **select(pages_of(value), wish)}
+    return {"artifactId": artifact_id, **select_content(pages_of(value), wish)}
 
 
 def _result_of(principal: Principal, run_id: str) -> str:

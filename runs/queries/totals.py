@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-FOLDED_AT_ONCE = 5000
+FOLD_BATCH = 5000
 _LINE = "INSERT INTO runs_runtotalchange (workspace_id, template_id, was, became, number)"
 _SEEN, _MOVES = (
     "CASE WHEN {row}.hidden_at IS NULL THEN {row}.status END",
@@ -104,7 +104,7 @@ def count_visible(
     return int(counted), int(overdue)
 
 
-def figures_of_all() -> dict[tuple[str, str], tuple[int, int]]:
+def totals_by_status() -> dict[tuple[str, str], tuple[int, int]]:
     """Return for each template and status how many runs of all workspaces are not hidden, and how
     many ever came into it; one query that reads no run.
     """
@@ -120,7 +120,7 @@ def fold_totals() -> int:
         with transaction.atomic():
             number = _fold_some()
         folded += number
-        if number < FOLDED_AT_ONCE:
+        if number < FOLD_BATCH:
             break
     return folded
 
@@ -138,7 +138,7 @@ def _fold_some() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM runs_runtotalchange WHERE id IN"  # noqa: S608  (only our own constants)
-            f" (SELECT id FROM runs_runtotalchange ORDER BY id LIMIT {FOLDED_AT_ONCE} {skip})"
+            f" (SELECT id FROM runs_runtotalchange ORDER BY id LIMIT {FOLD_BATCH} {skip})"
             " RETURNING workspace_id, template_id, was, became, number"
         )
         lines = cursor.fetchall()
@@ -163,7 +163,7 @@ def _fold_some() -> int:
     return len(lines)
 
 
-def totals_astray() -> int:
+def count_inconsistent_totals() -> int:
     """Return how many totals are not the number of the rows they count: 0, unless somebody took the
     triggers away. Reads every visible run.
     """
@@ -179,7 +179,7 @@ def missing_triggers() -> set[str]:
         return _TRIGGERS.keys() - {name for (name,) in cursor.fetchall()}
 
 
-def mend_totals() -> int:
+def repair_totals() -> int:
     """Put the triggers in place where they are missing and count anew what is astray; return how
     many totals were.
 
@@ -197,10 +197,10 @@ def mend_totals() -> int:
         return int(cursor.rowcount)
 
 
-def keep_totals(**_: Any) -> None:
+def ensure_totals(**_: Any) -> None:
     """Mend after migrations: SQLite drops a table's triggers with every change of its columns."""
     if missing_triggers() and _is_migrated():
-        mend_totals()
+        repair_totals()
 
 
 def _is_migrated() -> bool:

@@ -32,8 +32,8 @@ from decisions.infra.processes import is_gone
 from decisions.infra.staleness import Watch
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
-from runs.conversations.message_queue import look_after_tasks
-from runs.direct_calls.idempotency import forget_keys
+from runs.conversations.message_queue import start_waiting_runs
+from runs.direct_calls.idempotency import delete_expired_keys
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.in_flight_calls import abort_stale_calls
@@ -43,8 +43,8 @@ from runs.models import TERMINAL, Run, RunKey, RunStatus, WebhookDelivery, Worke
 from runs.queries.totals import fold_totals
 from runs.queue import leases, outbox
 from runs.sessions.services import delete_closed_sessions, expire_sessions
-from runs.submission.resume import look_after_waiting
-from runs.submission.secret_inputs import forget_left_secrets
+from runs.submission.resume import resume_settled_runs
+from runs.submission.secret_inputs import delete_leftover_secrets
 from runs.task_templates.outcomes import next_actions
 from runs.worker import work_sharing
 
@@ -67,23 +67,23 @@ class Scheduler:
             (1.0, self.reap),
             (1.0, self.time_out_queued),
             (1.0, work_sharing.return_steps_of_lost_helpers),
-            (1.0, look_after_waiting),
+            (1.0, resume_settled_runs),
             (1.0, fold_totals),
             (15.0, hide_runs),
             (15.0, expire_artifacts),
             (60.0, leases.free_stale_slots),
-            (15.0, forget_left_secrets),
+            (15.0, delete_leftover_secrets),
             (60.0, expire_sessions),
             (3600.0, delete_old_runs),
             (3600.0, delete_closed_sessions),
             (3600.0, collect_blobs),
             (3600.0, forget_uploads),
             (300.0, forget_answers),
-            (300.0, forget_keys),
+            (300.0, delete_expired_keys),
             (3600.0, forget_conversations),
             (30.0, sweep_workspaces),
             (10.0, abort_stale_calls),
-            (5.0, look_after_tasks),
+            (5.0, start_waiting_runs),
             (5.0, end_takeovers),
             (3600.0, delete_old_tasks),
         ]

@@ -107,7 +107,7 @@ async def wait_events(
                 continue
             if batches := subscriber.take():
                 events = [event for one in batches for event in one.events][:limit]
-                return _page_of(runs.first_ones(events, max_bytes))
+                return _page_of(runs.take_within_bytes(events, max_bytes))
             left = until - time.monotonic()
             if left <= 0 or subscriber.is_closed:
                 return page
@@ -148,7 +148,7 @@ async def submit_and_wait(
         principal=principal, run_id=submitted.run_id, wait_s=wait_s, progress=progress
     )
     if submitted.is_auto_mode and run["status"] not in TERMINAL and "waitingFor" not in run:
-        await in_thread(services.stop_waiting, submitted.run_id)
+        await in_thread(services.mark_async, submitted.run_id)
         return submitted.as_dict() | {"status": run["status"], "mode": "async"}
     handle = submitted.as_dict()
     return run | {

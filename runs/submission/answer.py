@@ -24,8 +24,8 @@ def answer_run(
     principal: Principal,
     run_id: str,
     answer: str,
-    asked_until: int | None = None,
-    beside: Callable[[Run], None] | None = None,
+    question_expires_at: int | None = None,
+    also_write: Callable[[Run], None] | None = None,
 ) -> dict[str, Any]:
     """Give a run the answer that it waits for, and let it go on. Commits.
 
@@ -42,13 +42,13 @@ def answer_run(
     """
     principal.require("runs:write")
     run = visible_run(principal, run_id)
-    _check_asks(run, asked_until)
+    _check_asks(run, question_expires_at)
     approval = admit_call(use_of(principal, "answer_task_run", {"runId": run_id, "answer": answer}))
     with transaction.atomic():
         begin(approval)
         _take(run, answer)
-        if beside is not None:
-            beside(run)
+        if also_write is not None:
+            also_write(run)
         elif run.task_id is not None:
             run_of_task_answered.send(sender=Run, run=run, principal=principal, answer=answer)
         place = run.tenant_id, run.workspace_id
@@ -58,9 +58,9 @@ def answer_run(
     return {"success": True, "runId": run.id, "status": run.status}
 
 
-def _check_asks(run: Run, asked_until: int | None) -> None:
+def _check_asks(run: Run, question_expires_at: int | None) -> None:
     waiting = run.waiting_for or {}
-    if waiting.get("type") == "answer" and asked_until in (None, waiting.get("expiresAt")):
+    if waiting.get("type") == "answer" and question_expires_at in (None, waiting.get("expiresAt")):
         return
     raise InvalidInput(f"This run does not wait for this answer; {_instead(run, waiting)}.")
 

@@ -32,7 +32,7 @@ def check_retriable(old: Run) -> None:
         )
 
 
-def take_over(old: Run, run: Run) -> None:
+def copy_succeeded_steps(old: Run, run: Run) -> None:
     """Have a run that is tried again begin with the steps that had succeeded, in the caller's
     transaction.
     """

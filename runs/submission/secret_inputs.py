@@ -37,7 +37,7 @@ class Secrets:
         return Masker([*self.values.values(), *more])
 
 
-def split(
+def split_secrets(
     template: TaskTemplate, inputs: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
     """Return the inputs with `***` in place of their secrets, and the secrets by dotted path."""
@@ -88,7 +88,7 @@ def read_secrets(run: Run) -> Secrets:
     return Secrets(orjson.loads(unseal(bytes(row.sealed))), row.last_step)
 
 
-def forget_left_secrets() -> int:
+def delete_leftover_secrets() -> int:
     """Delete secrets of runs that have ended, however that came; return how many."""
     active = Run.objects.filter(id=OuterRef("run_id"), status__in=ACTIVE)
     deleted, _ = RunSecret.objects.filter(~Exists(active)).delete()

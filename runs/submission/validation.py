@@ -30,7 +30,7 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import developer_target_of
 from runs.models import DEVELOPER_TARGET, TRACE, Run
 from runs.submission.output_schema import check_output_schema
-from runs.submission.secret_inputs import split
+from runs.submission.secret_inputs import split_secrets
 from runs.task_templates.base import StepPlan, TaskTemplate
 from runs.task_templates.registry import get_template, list_templates
 
@@ -67,7 +67,7 @@ class Submission:
     inputs_digests: tuple[str, ...]
 
     @property
-    def kept_options(self) -> dict[str, Any]:
+    def stored_options(self) -> dict[str, Any]:
         """The options as the run's row keeps them: with the target for which this process is in
         developer mode, which the worker's command line does not say, and the trace that the request
         is part of, where it brought one.
@@ -78,7 +78,7 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedRun:
     """An accepted run: it is durable by the time the caller reads this."""
 
     run_id: str
@@ -89,7 +89,7 @@ class Submitted:
     inputs_match: bool | None
     timeout_ms: int
     # The caller asked for auto: after 55 s it is answered with the handle instead of the result.
-    asked_auto: bool
+    is_auto_mode: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return the answer to a submit that does not wait."""
@@ -116,7 +116,7 @@ class Turn(Protocol):
         """
 
 
-def judge_submission(
+def validate_submission(
     *,
     principal: Principal,
     template_id: str,
@@ -137,10 +137,10 @@ def judge_submission(
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
     asked = _with_output_schema(template, inputs, options)
-    plain = template.completed(_judged(template, asked), principal)
+    plain = template.complete_inputs(_judged(template, asked), principal)
     mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
     session = _session(principal, session_id, template, plain)
-    shown, secrets = split(template, plain)
+    shown, secrets = split_secrets(template, plain)
     return Submission(
         principal=principal,
         template=template,

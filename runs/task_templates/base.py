@@ -21,7 +21,7 @@ from decisions.validation.json_schema import compile_schema, marks_secrets, sche
 from runners.invocation.fallback import Elsewhere
 from runners.invocation.step_call import StepCall
 from runners.tools.base import Effect, ToolResult
-from runs.agent.history import Told
+from runs.agent.history import HistoryMessage
 from runs.models import Run, RunStatus
 from runs.task_templates.truncation import answer_schema
 
@@ -90,7 +90,7 @@ class StepContext(Protocol):
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        elsewhere: Elsewhere | None = None,
+        remote: Elsewhere | None = None,
     ) -> Awaitable[Mapping[str, Any]]:
         """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
 
@@ -101,25 +101,25 @@ class StepContext(Protocol):
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        elsewhere: Elsewhere | None = None,
+        remote: Elsewhere | None = None,
     ) -> Awaitable[ToolResult]:
         """Call a tool and return what came of it, a failure too."""
 
-    def looked_up(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
+    def query_run(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
         """Return what a function finds out about the run, where the database may be asked."""
 
-    def said_before(self) -> Awaitable[Sequence[Told]]:
+    def message_history(self) -> Awaitable[Sequence[HistoryMessage]]:
         """Return what was said in the run's task before the message that it is made for."""
 
-    def keep_output(self, output: Any) -> Awaitable[str]:
+    def store_output(self, output: Any) -> Awaitable[str]:
         """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
 
     @property
-    def goes_on(self) -> bool:
+    def is_resumed(self) -> bool:
         """Whether the step stopped for a person before, and is done again from its beginning."""
 
     @property
-    def tries(self) -> int:
+    def attempt_number(self) -> int:
         """Which try of the step this is; a lost worker's counts."""
 
     def seconds_left(self) -> float:
@@ -130,7 +130,7 @@ class StepContext(Protocol):
         are joined.
         """
 
-    def ask(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
+    def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
         """Ask whoever handed the run in, and return the answer, one of those suggested or another;
         None where nobody answered in time.
 
@@ -138,7 +138,9 @@ class StepContext(Protocol):
         is an answer. A step may ask once.
         """
 
-    def read_kept(self, artifact_id: str, *, offset: int, limit: int) -> Awaitable[dict[str, Any]]:
+    def read_stored_chunk(
+        self, artifact_id: str, *, offset: int, limit: int
+    ) -> Awaitable[dict[str, Any]]:
         """Return a chunk of an artifact that this run kept, as S0 §3.3 has it, or {error}."""
 
 
@@ -191,7 +193,7 @@ class TaskTemplate(ABC):
         """Return what to call the session that a run with these inputs leaves open."""
         return self.name
 
-    def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+    def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
         """Return valid inputs with what rows of the caller add to them; asked once, at submit.
 
         Raises:
@@ -219,19 +221,19 @@ class TaskTemplate(ABC):
         """
         return None
 
-    def leaves_out(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
+    def skip_reason(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
         """Return why the steps that are left need not be done, or "" where they do; asked between
         the steps of templates that share a page.
         """
         return ""
 
-    def on_page(self, step_input: Mapping[str, Any]) -> bool:
+    def uses_shared_page(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step with this input works on the page that steps share, where the
         template has one: only then is the page brought back for it, and by it.
         """
         return True
 
-    def begins_early(self, step_input: Mapping[str, Any]) -> bool:
+    def starts_before_commit(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step may begin while that is written: one that changes nothing."""
         return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from runs.task_templates.truncation import RESULT_BYTES, shorten
 class OutputStore(Protocol):
     """Stores an output that is too large to be kept inline."""
 
-    async def keep_output(self, output: Any) -> str:
+    def store_output(self, output: Any) -> Awaitable[str]:
         """Store an output whole as an artifact; return its artifactId."""
 
 
@@ -25,7 +25,7 @@ class OutputStore(Protocol):
 class _ArtifactOutputStore:
     save: SaveArtifact
 
-    async def keep_output(self, output: Any) -> str:
+    async def store_output(self, output: Any) -> str:
         return await self.save(
             orjson.dumps(output), name="output.json", mime_type="application/json"
         )
@@ -40,7 +40,7 @@ async def fit_output(name: str, output: Any, store: OutputStore) -> tuple[Any, M
     whole = storable(output)
     if len(orjson.dumps(whole)) <= RESULT_BYTES:
         return whole, {}
-    artifact_id, tool = await store.keep_output(whole), get_tool(name)
+    artifact_id, tool = await store.store_output(whole), get_tool(name)
     if isinstance(whole, dict):
         short: Any = shorten(whole, RESULT_BYTES, tool.response if tool is not None else None)
     else:

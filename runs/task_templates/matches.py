@@ -25,7 +25,7 @@ def match_of(output: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def doubts_of(output: Mapping[str, Any]) -> list[str]:
+def match_warnings(output: Mapping[str, Any]) -> list[str]:
     """Return a warning where several elements fitted alike, or the one taken fits poorly."""
     match = match_of(output)
     if match is None:

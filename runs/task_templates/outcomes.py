@@ -11,12 +11,12 @@ import orjson
 from decisions.next_actions import SEE_TEMPLATE, NextAction, next_action, next_actions_after
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepView
-from runs.task_templates.matches import doubts_of
+from runs.task_templates.matches import match_warnings
 
-RECOVERY = "Retry or mend the failed step alone."
+RECOVERY = "Retry or repair only the failed step."
 MORE_TIME = "Raise timeoutMs, make the batch smaller, or split the task."
-LONGEST_MS = 600_000
-AGAIN_BYTES = 8192  # of inputs that an answer repeats
+MAX_TIMEOUT_MS = 600_000
+RESUBMIT_MAX_BYTES = 8192  # of inputs that an answer repeats
 # S0 §5: what keeps its own code; any other ends a run as STEP_EXECUTION_FAILED (runs.md).
 OWN_CODES = frozenset(
     {
@@ -50,7 +50,7 @@ def run_error(step: StepView, **details: Any) -> dict[str, Any]:
     return {**error, "errorCode": code, "details": told, "step": _named(step)}
 
 
-def ends_with(
+def failed_conclusion(
     step: StepView,
     *,
     template_id: str,
@@ -90,11 +90,11 @@ def next_actions(
 
 def _once_more(code: str, template_id: str, inputs: Mapping[str, Any]) -> list[NextAction]:
     """Return the same submit again, where its inputs are short enough to be told."""
-    if len(orjson.dumps(inputs)) > AGAIN_BYTES:
+    if len(orjson.dumps(inputs)) > RESUBMIT_MAX_BYTES:
         return []
     late = code in ("NAVIGATION_TIMEOUT", "PAGE_CRASHED", "RUN_TIMEOUT")
     reason = "Try again with more time." if late else "Submit the same once more."
-    options = {"mode": "async", "timeoutMs": LONGEST_MS}
+    options = {"mode": "async", "timeoutMs": MAX_TIMEOUT_MS}
     return [
         next_action(
             "run_task_template",
@@ -118,7 +118,7 @@ def _read(url: object, reason: str) -> NextAction:
 def warnings_of(steps: Sequence[StepView]) -> list[str]:
     """Return what the steps of a run on one page warn of, each once."""
     outputs = [step.output or {} for step in steps]
-    told = [text for left in outputs for text in (*doubts_of(left), *left.get("warnings", ()))]
+    told = [text for left in outputs for text in (*match_warnings(left), *left.get("warnings", ()))]
     return _some(list(dict.fromkeys(told)))
 
 

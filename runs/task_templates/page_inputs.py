@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from runners.browser.vocabulary import ExtractOptions
+from runners.browser.parameters import ExtractOptions
 
 StartUrl = Annotated[
     str, Field(min_length=1, max_length=8192, description="The http(s) address to begin at.")

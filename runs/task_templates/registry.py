@@ -1,4 +1,4 @@
-"""The registry of templates: built-in ones and those of CONTINUITY_TEMPLATE_MODULES, by id."""
+"""The registry of templates: the built-in ones and those of CONTINUITY_TEMPLATE_MODULES, by id."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from django.conf import settings
 from runs.task_templates import builtin
 from runs.task_templates.base import TaskTemplate
 
-_found: dict[str, TaskTemplate] = {}
+_registered: dict[str, TaskTemplate] = {}
 
 
-def template(made: type[TaskTemplate]) -> type[TaskTemplate]:
-    """Register a template class under its id.
+def register(template_class: type[TaskTemplate]) -> type[TaskTemplate]:
+    """Register a template class under its `template_id`; use it as a class decorator.
 
     Raises:
         ValueError: The id is taken.
     """
-    if made.template_id in _found:
-        raise ValueError(f"template {made.template_id} is registered twice")
-    _found[made.template_id] = made()
-    return made
+    template_id = template_class.template_id
+    if template_id in _registered:
+        raise ValueError(f"template {template_id} is registered twice")
+    _registered[template_id] = template_class()
+    return template_class
 
 
 @cache
@@ -32,14 +33,14 @@ def _templates() -> dict[str, TaskTemplate]:
         importlib.import_module(f"{builtin.__name__}.{module.name}")
     for name in settings.CONTINUITY_TEMPLATE_MODULES:
         importlib.import_module(name)
-    return _found
+    return _registered
 
 
 def get_template(template_id: str) -> TaskTemplate | None:
-    """Return the template of this id, or None; a lookup, never a path."""
+    """Return the template with this id, or None."""
     return _templates().get(template_id)
 
 
 def list_templates() -> list[TaskTemplate]:
-    """Return every template, by id."""
+    """Return every template, ordered by id."""
     return [_templates()[template_id] for template_id in sorted(_templates())]

@@ -19,7 +19,9 @@ from runners.tools.base import Tool
 from runners.tools.registry import get_tool
 from runs.task_templates.base import StepPlan, TaskTemplate
 
-OWN_TAB = "read_page"  # the one tool of a browser that leaves nothing on the page that steps share
+SEPARATE_TAB_TOOL = (
+    "read_page"  # the one tool of a browser that leaves nothing on the page that steps share
+)
 
 
 class ToolSteps(TaskTemplate):
@@ -29,10 +31,10 @@ class ToolSteps(TaskTemplate):
     shares_page = True
     step_timeout_ms = 10_000  # beside its calls
 
-    def on_page(self, step_input: Mapping[str, Any]) -> bool:
+    def uses_shared_page(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step works on the page that steps share."""
         tool = _own_tool(step_input)
-        return tool is not None and tool.kind == "browser" and tool.name != OWN_TAB
+        return tool is not None and tool.kind == "browser" and tool.name != SEPARATE_TAB_TOOL
 
     def step_limit_ms(self, step_input: Mapping[str, Any]) -> int:
         """Return more than the longest time of whatever may perform the step's call: that which
@@ -73,14 +75,14 @@ def runner_target(
 
 
 def find_step_tool(
-    name: str, *, where: str, target_id: str | None = None, elsewhere: bool = False
+    name: str, *, where: str, target_id: str | None = None, remote: bool = False
 ) -> Tool:
     """Return a tool by its name: ours, or that of the runner which the call goes to.
 
     Raises:
         InvalidInput: There is none; the message begins with `where`.
     """
-    tool = find_tool(name, target_id=target_id, elsewhere=elsewhere)
+    tool = find_tool(name, target_id=target_id, remote=remote)
     if tool is None or tool.agent_only:
         raise InvalidInput(f"{where}: there is no tool {name[:64]} here.", details={"tool": name})
     return tool
@@ -125,7 +127,7 @@ def pinned_target(
     return workspace.target_id
 
 
-def fallback_place(
+def fallback_target(
     name: str, target_id: str | None, named: str | None, principal: Principal, *, where: str
 ) -> dict[str, str]:
     """Return {fallbackTargetId} of a call that a runner performs under the name of one of our

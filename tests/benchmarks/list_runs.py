@@ -51,14 +51,14 @@ def fill(rows: int) -> None:
     """Make the table of runs hold just these rows, counted."""
     from django.db import connection
 
-    from runs.queries.totals import fold_totals, mend_totals
+    from runs.queries.totals import fold_totals, repair_totals
 
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE runs_run, runs_runtotal, runs_runtotalchange CASCADE")
         cursor.execute("ALTER TABLE runs_run DISABLE TRIGGER USER")
         cursor.execute(FILL.format(rows=rows))
         cursor.execute("ALTER TABLE runs_run ENABLE TRIGGER USER")
-        mend_totals()
+        repair_totals()
         fold_totals()
         cursor.execute("VACUUM ANALYZE")
 
@@ -157,7 +157,9 @@ def one_whole_run() -> None:
         inputs={"urls": ["https://pages.example/1"]},
         options={"mode": "async"},
     )
-    held = leases.claim_run("wrk_bench", lambda run: leases.ClaimedSteps(leases.read_journal(run), []))
+    held = leases.claim_run(
+        "wrk_bench", lambda run: leases.ClaimedSteps(leases.read_journal(run), [])
+    )
     assert held is not None
     step = StepChange(0, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"index": 0})], {})
     guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": held.epoch}

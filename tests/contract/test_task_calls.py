@@ -87,7 +87,7 @@ def test_tasks_are_listed_newest_first_by_status_and_in_pages(api: httpx.Client)
 
 def test_a_message_is_accepted_and_its_key_makes_it_one(api: httpx.Client) -> None:
     task = begin(api)
-    first = fits(told(say(api, task, "say more", idempotencyKey="k"), 202), contract.SAID)
+    first = fits(told(say(api, task, "say more", idempotencyKey="k"), 202), contract.SENT_MESSAGE)
     assert (first["queued"], first["deduplicated"]) == (True, False)
     again = told(say(api, task, "say more", idempotencyKey="k"))
     assert again == {**first, "deduplicated": True}

@@ -15,8 +15,8 @@ from django.db import OperationalError
 from decisions.errors import NotAuthenticated
 from decisions.identity.principals import Principal, admin_principal
 from decisions.models import Token
-from runs.conversations.log import append
-from runs.conversations.tickets import make_ticket, use_ticket
+from runs.conversations.log import append_events
+from runs.conversations.tickets import create_ticket, redeem_ticket
 from runs.lifecycle.changes import NewEvent
 from runs.models import TaskTicket
 from runs.streaming import sse
@@ -32,7 +32,7 @@ NOTHING = NewEvent("chatDelta", {"content": "word "})
 
 def fill(task_id: str, count: int) -> None:
     for _ in range(0, count, 500):
-        append(task_id, [NOTHING] * 500)
+        append_events(task_id, [NOTHING] * 500)
 
 
 def seqs(response: httpx.Response) -> Iterator[int]:
@@ -63,7 +63,7 @@ def test_thousands_of_events_are_read_in_order_over_readers_that_go_and_come_bac
                 if len(got) == 3000:
                     break
     with follow(api, task_id, after=3000) as response:
-        append(task_id, [NOTHING])
+        append_events(task_id, [NOTHING])
         got.append(next(seqs(response)))
     assert got == list(range(1, 3002))
 
@@ -78,7 +78,7 @@ def test_a_stream_ends_for_a_token_that_was_revoked(
         coming = seqs(response)
         assert next(coming) == 1
         Token.objects.update(revoked_at=datetime.now(UTC))
-        append(task_id, [NOTHING])
+        append_events(task_id, [NOTHING])
         assert len(list(coming)) <= 500  # it ends
 
 
@@ -114,12 +114,15 @@ def test_a_ticket_of_the_admin_site_is_no_good_once_the_login_was_closed(
     login = get_user_model().objects.create(username="pat")
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     task_id, pat = make_task(), admin_principal("pat", **place)
-    assert use_ticket(make_ticket(principal=pat, task_id=task_id)["ticket"], task_id=task_id) == pat
-    ticket = make_ticket(principal=pat, task_id=task_id)["ticket"]
+    assert (
+        redeem_ticket(create_ticket(principal=pat, task_id=task_id)["ticket"], task_id=task_id)
+        == pat
+    )
+    ticket = create_ticket(principal=pat, task_id=task_id)["ticket"]
     login.is_active = False
     login.save()
     with pytest.raises(NotAuthenticated):
-        use_ticket(ticket, task_id=task_id)
+        redeem_ticket(ticket, task_id=task_id)
 
 
 @pytest.mark.parametrize("odd", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100])

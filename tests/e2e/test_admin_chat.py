@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from decisions.identity.principals import Principal
-from runs.conversations.log import append
+from runs.conversations.log import append_events
 from runs.conversations.services import take_over_task
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskMessage
@@ -237,7 +237,9 @@ def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
     run_id = Run.objects.get().id
     for first in range(0, 3000, 500):
         words = [f"{number}\n" for number in range(first, first + 500)]
-        append(task_id, [NewEvent("chatDelta", {"content": w, "runId": run_id}) for w in words])
+        append_events(
+            task_id, [NewEvent("chatDelta", {"content": w, "runId": run_id}) for w in words]
+        )
     open_task(visitor, task_id)
     visitor.sees(".chat-said[data-role=assistant] >> text=2999")
     told = visitor.reads(".chat-said[data-role=assistant] p")[0]
@@ -247,7 +249,7 @@ def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
     visitor.do(visitor.page.wait_for_function(at_end))
     visitor.do(visitor.page.evaluate(f"{log}.scrollTop = 0"))
     visitor.do(visitor.page.wait_for_function(f"{log}.scrollTop === 0"))
-    append(task_id, [NewEvent("chatDelta", {"content": "and more", "runId": run_id})])
+    append_events(task_id, [NewEvent("chatDelta", {"content": "and more", "runId": run_id})])
     visitor.sees(".chat-said[data-role=assistant] >> text=and more")
     assert visitor.do(visitor.page.evaluate(f"{log}.scrollTop")) == 0
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runs.conversations.log import append
+from runs.conversations.log import append_events
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
@@ -56,7 +56,7 @@ def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
     task_id = make_task("say hi")
     run_id = Run.objects.get().id
     told = {"messageId": "m", "role": "assistant", "content": SAID, "runId": run_id}
-    append(task_id, [NewEvent("message", told)])
+    append_events(task_id, [NewEvent("message", told)])
     open_task(visitor, task_id)
     visitor.sees(".chat-prose strong >> text=Mon-Fri 9-18")
     show(visitor, "chat-prose")
@@ -150,7 +150,9 @@ def test_a_tool_that_failed_says_by_which_code_at_once_and_later(
     open_task(visitor, task_id)
     call = {"tool": "read_file", "toolCallId": "c1", "runId": "run_1"}
     end = {**call, "phase": "end", "ok": False, "errorCode": "E_NOT_FOUND"}
-    append(task_id, [NewEvent("toolUsed", {**call, "phase": "start"}), NewEvent("toolUsed", end)])
+    append_events(
+        task_id, [NewEvent("toolUsed", {**call, "phase": "start"}), NewEvent("toolUsed", end)]
+    )
     for _ in range(2):
         visitor.sees("[data-chat-tools] li >> text=read_file")
         visitor.sees("[data-chat-tools] .cty-code >> text=E_NOT_FOUND")
@@ -180,7 +182,7 @@ def test_a_new_picture_does_not_stand_beside_the_page_as_it_is_now(
     open_task(visitor, task_id)
     visitor.do(visitor.page.evaluate("document.querySelector('[data-live]').hidden = false"))
     made = {"artifactId": "art_1", "kind": "screenshot", "runId": "run_1"}
-    append(task_id, [NewEvent("artifact.created", made)])
+    append_events(task_id, [NewEvent("artifact.created", made)])
     shot = "[data-chat-shot]"
     visitor.do(visitor.page.wait_for_selector(f"{shot}[href*=art_1]", state="attached"))
     assert visitor.do(visitor.page.is_hidden(shot))

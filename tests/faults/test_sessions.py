@@ -15,7 +15,7 @@ from runners.models import BrowserSession
 from runs.models import Run, RunSecret, RunStep
 from runs.sessions.services import close_session
 from runs.submission.services import submit_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from tests.faults.world import World
 from tests.integration.workers import error_of
 from tests.support.canaries import every_row, seen
@@ -30,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def log_in(site: str, **inputs: Any) -> Submitted:
+def log_in(site: str, **inputs: Any) -> SubmittedRun:
     return submit_run(
         principal=local_principal(),
         template_id="login_keep_session",

@@ -16,7 +16,7 @@ from runs.execution.step_context import StepRun
 from runs.lifecycle.changes import NewEvent
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepPlan, StepView, TaskTemplate
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 ODD: Mapping[str, Any] = {
     "nul": "a\0b",
@@ -37,7 +37,7 @@ class OddInputs(Closed):
     file: str = ""
 
 
-@template
+@register
 class Odd(TaskTemplate):
     """Leaves odd values wherever a step can leave something."""
 

@@ -16,7 +16,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run
 from runs.submission.answer import answer_run
-from runs.submission.resume import look_after_waiting
+from runs.submission.resume import resume_settled_runs
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ, Goal, ended, events, results
@@ -57,7 +57,7 @@ def test_a_question_that_nobody_answers_is_told_as_such(
     model.script = [Turn("", [Call("ask_followup_question", {"question": "A?"})]), complete()]
     run_id = goal()
     assert ended(run_id, place).waiting_for is not None
-    assert look_after_waiting() == 1
+    assert resume_settled_runs() == 1
     assert ended(run_id, place).status == "succeeded"
     assert results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
     end = events(run_id, "toolUsed")[-1]

@@ -16,7 +16,7 @@ from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
 from runs.submission.services import cancel_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import OpenDoor, StdioHost, structured
 from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
@@ -31,7 +31,7 @@ pytest_plugins = [
     "tests.support.admin_fixtures",
     "tests.support.template_fixtures",
 ]
-LogIn = Callable[..., Submitted]
+LogIn = Callable[..., SubmittedRun]
 ODD = 'canary "pass" <wörd> & 7731'
 SHORT = "k9-x2"
 ECHOED = "canary-code-88213"

@@ -13,7 +13,7 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal, authenticate, create_token
 from runs.models import Run, RunStep
 from runs.submission.services import retry_run, submit_run
-from runs.submission.validation import judge_submission
+from runs.submission.validation import validate_submission
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
 from tests.support.continuity import PATH, SHELL
@@ -195,7 +195,7 @@ def test_a_slot_that_stands_alone_keeps_its_type(principal: Principal, keep: Kee
     until = {"type": "selector", "value": "#${id}", "timeoutMs": "${ms}"}
     wait = {"tool": "wait_for", "args": {"condition": until}}
     object_id = keep([SEARCH[0], wait], "url", "id", "ms")
-    plan = judge_submission(
+    plan = validate_submission(
         principal=principal,
         template_id="replay_success_path",
         session_id=None,

@@ -177,7 +177,7 @@ def test_an_approved_call_is_carried_under_a_newer_key(
         "template_id": "call_tools",
         "options": {"mode": "async"},
         "inputs": {"calls": [call("get_runtime_info")]},
-        "carries": CarriedCall(use, "call_1", opening),
+        "direct_call": CarriedCall(use, "call_1", opening),
     }
     with pytest.raises(ConfirmationRequired):
         submit_run(**carried)

@@ -23,7 +23,7 @@ from runners.tools import registry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runs.direct_calls import calls
 from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import Answered, AskedCall
+from runs.direct_calls.request import DirectCallRequest, DirectCallResult
 from runs.models import OpenCall, Run, RunStep
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
@@ -67,10 +67,12 @@ def worker(principal: Principal) -> Iterator[None]:
     thread.join(LONG_S)
 
 
-def made(principal: Principal, name: str, **more: Any) -> Answered:
+def made(principal: Principal, name: str, **more: Any) -> DirectCallResult:
     """Make a call and return what it answered."""
     args = more.pop("args", {})
-    return asyncio.run(call_tool(principal=principal, asked=AskedCall(name, args, **more)))
+    return asyncio.run(
+        call_tool(principal=principal, request=DirectCallRequest(name, args, **more))
+    )
 
 
 @pytest.mark.usefixtures("carried", "worker")
@@ -88,10 +90,10 @@ def ends(action: str) -> list[dict[str, Any]]:
     return list(rows.values_list("metadata", flat=True))
 
 
-async def handed_in(principal: Principal) -> asyncio.Task[Answered]:
+async def handed_in(principal: Principal) -> asyncio.Task[DirectCallResult]:
     """Begin a call, and return it when it has its run."""
-    asked = AskedCall("get_runtime_info")
-    calling = asyncio.ensure_future(call_tool(principal=principal, asked=asked))
+    asked = DirectCallRequest("get_runtime_info")
+    calling = asyncio.ensure_future(call_tool(principal=principal, request=asked))
     async with asyncio.timeout(LONG_S):
         while not await in_thread(Run.objects.exists):
             await asyncio.sleep(0.02)

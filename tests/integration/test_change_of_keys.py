@@ -18,7 +18,7 @@ from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import Confirmation
 from runs.models import Run
 from runs.submission.services import submit_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
 from tests.support.people import fresh, say
 
@@ -32,7 +32,7 @@ def new_key_first() -> Iterator[None]:
         yield
 
 
-def hand_in(principal: Principal) -> Submitted:
+def hand_in(principal: Principal) -> SubmittedRun:
     return submit_run(
         principal=principal,
         template_id="test_stepwise",

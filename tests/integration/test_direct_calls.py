@@ -17,7 +17,7 @@ from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunKey
 from runs.submission.services import cancel_run, retry_run, submit_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from tests.integration.racing import at_once
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -31,10 +31,10 @@ def asks(principal: Principal) -> None:
 
 
 @pytest.fixture
-def hand_in(principal: Principal, asks: None) -> Callable[..., Submitted]:
+def hand_in(principal: Principal, asks: None) -> Callable[..., SubmittedRun]:
     """Submit a run of the test template: `hand_in("ok", key="k")`."""
 
-    def make(*do: str, key: str | None = "k", caller: Principal = principal) -> Submitted:
+    def make(*do: str, key: str | None = "k", caller: Principal = principal) -> SubmittedRun:
         options = {"mode": "async", **({"idempotencyKey": key} if key else {})}
         inputs = {"do": list(do or ("ok",))}
         return submit_run(
@@ -56,7 +56,9 @@ def say(number: int, said: Callable[..., Confirmation] = confirm) -> None:
     said(decision_id=number, by="admin:ann", how="admin")
 
 
-def test_the_call_is_not_done_and_a_person_is_asked_once(hand_in: Callable[..., Submitted]) -> None:
+def test_the_call_is_not_done_and_a_person_is_asked_once(
+    hand_in: Callable[..., SubmittedRun],
+) -> None:
     assert refused(hand_in) == refused(hand_in)
     assert not Run.objects.exists()
     assert not RunKey.objects.exists()
@@ -70,7 +72,7 @@ def test_the_call_is_not_done_and_a_person_is_asked_once(hand_in: Callable[..., 
 
 
 def test_the_same_call_with_the_same_key_does_it_once_after_confirmation(
-    hand_in: Callable[..., Submitted],
+    hand_in: Callable[..., SubmittedRun],
 ) -> None:
     say(refused(hand_in))
     first, again = hand_in(), hand_in()
@@ -80,19 +82,19 @@ def test_the_same_call_with_the_same_key_does_it_once_after_confirmation(
 
 
 def test_fifty_of_the_confirmed_call_at_once_make_one_run(
-    hand_in: Callable[..., Submitted],
+    hand_in: Callable[..., SubmittedRun],
 ) -> None:
     say(refused(hand_in))
     assert len({one.run_id for one in at_once([hand_in] * 50)}) == 1
     assert Run.objects.count() == 1
 
 
-def test_fifty_calls_at_once_ask_once(hand_in: Callable[..., Submitted]) -> None:
+def test_fifty_calls_at_once_ask_once(hand_in: Callable[..., SubmittedRun]) -> None:
     assert len(set(at_once([lambda: refused(hand_in)] * 50))) == 1
     assert Confirmation.objects.count() == 1
 
 
-def test_other_arguments_are_asked_about_anew(hand_in: Callable[..., Submitted]) -> None:
+def test_other_arguments_are_asked_about_anew(hand_in: Callable[..., SubmittedRun]) -> None:
     first = refused(hand_in)
     say(first)
     assert refused(hand_in, "sleep:1") != first
@@ -100,7 +102,7 @@ def test_other_arguments_are_asked_about_anew(hand_in: Callable[..., Submitted])
 
 
 def test_another_callers_approval_is_no_approval(
-    hand_in: Callable[..., Submitted], principal: Principal
+    hand_in: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     other = admin_principal("x", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id)
     agent = Principal(
@@ -111,7 +113,9 @@ def test_another_callers_approval_is_no_approval(
     assert refused(hand_in, caller=agent) != first
 
 
-def test_without_a_key_an_approval_is_good_for_one_call(hand_in: Callable[..., Submitted]) -> None:
+def test_without_a_key_an_approval_is_good_for_one_call(
+    hand_in: Callable[..., SubmittedRun],
+) -> None:
     first = refused(hand_in, key=None)
     say(first)
     assert not hand_in(key=None).deduplicated
@@ -119,7 +123,7 @@ def test_without_a_key_an_approval_is_good_for_one_call(hand_in: Callable[..., S
 
 
 def test_of_many_calls_without_a_key_one_uses_the_approval(
-    hand_in: Callable[..., Submitted],
+    hand_in: Callable[..., SubmittedRun],
 ) -> None:
     say(refused(hand_in, key=None))
 
@@ -132,7 +136,7 @@ def test_of_many_calls_without_a_key_one_uses_the_approval(
 
 
 def test_an_approval_that_nobody_used_in_time_is_asked_for_again(
-    hand_in: Callable[..., Submitted],
+    hand_in: Callable[..., SubmittedRun],
 ) -> None:
     first = refused(hand_in)
     say(first)
@@ -141,7 +145,7 @@ def test_an_approval_that_nobody_used_in_time_is_asked_for_again(
     assert not Run.objects.exists()
 
 
-def test_a_refused_call_stays_refused(hand_in: Callable[..., Submitted]) -> None:
+def test_a_refused_call_stays_refused(hand_in: Callable[..., SubmittedRun]) -> None:
     say(refused(hand_in), refuse)
     for _ in range(2):
         with pytest.raises(PolicyDenied) as told:
@@ -151,7 +155,7 @@ def test_a_refused_call_stays_refused(hand_in: Callable[..., Submitted]) -> None
 
 
 def test_a_call_that_nobody_confirmed_in_time_is_told_apart(
-    hand_in: Callable[..., Submitted],
+    hand_in: Callable[..., SubmittedRun],
 ) -> None:
     refused(hand_in)
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
@@ -201,7 +205,7 @@ def test_an_approved_cancel_that_cancels_nothing_uses_no_approval_up(
 
 
 def test_a_person_at_the_admin_site_asks_nobody_else(
-    hand_in: Callable[..., Submitted], principal: Principal
+    hand_in: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     assert hand_in(caller=admin_principal("ann", **place)).run_id

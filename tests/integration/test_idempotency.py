@@ -13,13 +13,13 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import OutboxEntry, Run, RunKey, RunStep
 from runs.submission.services import submit_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from tests.integration.racing import at_once
 
 HALF_AN_HOUR = timedelta(minutes=30)
 
 
-def submit_with(principal: Principal, key: str = "k", **inputs: Any) -> Submitted:
+def submit_with(principal: Principal, key: str = "k", **inputs: Any) -> SubmittedRun:
     return submit_run(
         principal=principal,
         template_id="test_stepwise",

@@ -14,7 +14,7 @@ from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.identity.principals import Principal, authenticate
 from decisions.models import AuditEntry
 from runners.targets.targets import TargetSays, allow_on_target, make_target
-from runs.direct_calls.idempotency import KEY_LIFE, forget_keys
+from runs.direct_calls.idempotency import KEY_LIFETIME, delete_expired_keys
 from runs.models import KeyedCall, OpenCall
 from tests.services import free_port
 from tests.support.rest import refusal, told
@@ -163,8 +163,8 @@ def test_what_only_reads_is_read_anew(api: httpx.Client, project: Path) -> None:
 def test_keys_are_forgotten_after_a_day(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         told(on_runner(runner.url, cmd="true"))
-        KeyedCall.objects.update(created_at=datetime.now(UTC) - KEY_LIFE - timedelta(seconds=1))
+        KeyedCall.objects.update(created_at=datetime.now(UTC) - KEY_LIFETIME - timedelta(seconds=1))
         told(on_runner(runner.url, cmd="true"))
         assert len(runner.asked) == 2
-    assert forget_keys() == 0
-    assert forget_keys(datetime.now(UTC) + KEY_LIFE) == 1
+    assert delete_expired_keys() == 0
+    assert delete_expired_keys(datetime.now(UTC) + KEY_LIFETIME) == 1

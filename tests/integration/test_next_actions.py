@@ -11,7 +11,7 @@ from decisions.identity.principals import Principal
 from runs.models import Run, RunStep
 from runs.queries.runs import get_run
 from runs.submission.services import cancel_run
-from runs.task_templates.outcomes import AGAIN_BYTES, next_actions
+from runs.task_templates.outcomes import RESUBMIT_MAX_BYTES, next_actions
 
 Submit = Callable[..., str]
 LATE = {"errorCode": "RUN_TIMEOUT", "retryable": True}
@@ -59,7 +59,7 @@ def test_after_a_bad_end_that_named_no_call_there_is_one_all_the_same(
 
 
 def test_inputs_that_would_fill_the_answer_are_not_repeated() -> None:
-    large = {"text": "x" * AGAIN_BYTES}
+    large = {"text": "x" * RESUBMIT_MAX_BYTES}
     assert next_actions(LATE, template_id="t", inputs=large, again=True) == []
     [small] = next_actions(LATE, template_id="t", inputs={"text": "x"}, again=True)
     assert small["args"]["inputs"] == {"text": "x"}

@@ -21,7 +21,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import AskedCall
+from runs.direct_calls.request import DirectCallRequest
 from runs.lifecycle import in_flight_calls
 from runs.models import OpenCall, Run
 from runs.queue import leases
@@ -231,7 +231,9 @@ def test_a_direct_call_on_another_machine_is_given_up_after_an_hour() -> None:
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     assert in_flight_calls.abort_stale_calls() == 1
     done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    assert not in_flight_calls.finish_direct_call("call_x", done)  # it came to its end after all, too late
+    assert not in_flight_calls.finish_direct_call(
+        "call_x", done
+    )  # it came to its end after all, too late
     assert told() == cut("interrupted")
 
 
@@ -241,15 +243,19 @@ def test_of_two_who_close_a_call_one_does(principal: Principal) -> None:
     in_flight_calls.start_direct_call("call_x", opening())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     at_once(
-        [in_flight_calls.abort_stale_calls, partial(in_flight_calls.finish_direct_call, "call_x", done)] * 4
+        [
+            in_flight_calls.abort_stale_calls,
+            partial(in_flight_calls.finish_direct_call, "call_x", done),
+        ]
+        * 4
     )
     assert len(told()) == 2
 
 
 def test_a_direct_call_leaves_nothing_open(project: Path, principal: Principal) -> None:
     async def both() -> None:
-        await call_tool(principal=principal, asked=AskedCall("write_to_file", PREVIEW))
-        await call_tool(principal=principal, asked=AskedCall("list_files", {"path": "."}))
+        await call_tool(principal=principal, request=DirectCallRequest("write_to_file", PREVIEW))
+        await call_tool(principal=principal, request=DirectCallRequest("list_files", {"path": "."}))
 
     asyncio.run(both())
     assert [action for action, *_ in told()] == ["tool.called", "tool.succeeded"] * 2

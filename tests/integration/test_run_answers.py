@@ -81,10 +81,10 @@ def test_an_answer_to_one_question_is_none_to_the_next(
     asking: Run, principal: Principal, place: WorkerProcess
 ) -> None:
     until = asking.waiting_for["expiresAt"]
-    answer_run(principal=principal, run_id=asking.id, answer="red", asked_until=until)
+    answer_run(principal=principal, run_id=asking.id, answer="red", question_expires_at=until)
     place.work()
     assert Run.objects.get().waiting_for["question"] == "Which size?"
-    assert "asks another one now" in refused(principal, asking, asked_until=until)
+    assert "asks another one now" in refused(principal, asking, question_expires_at=until)
     assert Run.objects.get().waiting_for["question"] == "Which size?"
 
 

@@ -19,7 +19,12 @@ from runs.installation.health.checks import check_totals
 from runs.models import Run, RunTotal, RunTotalChange
 from runs.queries import totals
 from runs.queries.runs import list_runs
-from runs.queries.totals import fold_totals, mend_totals, missing_triggers, totals_astray
+from runs.queries.totals import (
+    count_inconsistent_totals,
+    fold_totals,
+    missing_triggers,
+    repair_totals,
+)
 from runs.scheduler.jobs import hide_runs
 from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
@@ -86,7 +91,7 @@ def test_what_is_rolled_back_was_never_counted(make_run: MakeRun, principal: Pri
         make_run()
         transaction.set_rollback(True)
     assert total(principal) == 0
-    assert totals_astray() == 0
+    assert count_inconsistent_totals() == 0
 
 
 def test_a_hidden_run_leaves_the_total_once_and_its_deletion_changes_nothing(
@@ -98,14 +103,14 @@ def test_a_hidden_run_leaves_the_total_once_and_its_deletion_changes_nothing(
     hide_runs()
     assert total(principal) == 1
     old.delete()
-    assert (total(principal), totals_astray()) == (1, 0)
+    assert (total(principal), count_inconsistent_totals()) == (1, 0)
 
 
 def test_a_run_deleted_before_it_was_hidden_leaves_the_total(
     make_run: MakeRun, principal: Principal
 ) -> None:
     make_run().delete()
-    assert (total(principal), totals_astray()) == (0, 0)
+    assert (total(principal), count_inconsistent_totals()) == (0, 0)
 
 
 def test_progress_writes_no_line(make_run: MakeRun) -> None:
@@ -123,7 +128,7 @@ def test_writers_and_folders_at_once_lose_nothing(make_run: MakeRun, principal: 
 
     calls: list[Callable[[], object]] = [partial(live) for _ in range(6)]
     at_once([*calls, *[fold_totals] * 3])
-    assert totals_astray() == 0
+    assert count_inconsistent_totals() == 0
     fold_totals()
     assert (total(principal), total(principal, status="running")) == (6, 6)
     assert RunTotal.objects.get(status="running").number == 6
@@ -132,7 +137,7 @@ def test_writers_and_folders_at_once_lose_nothing(make_run: MakeRun, principal: 
 def test_folding_goes_on_in_portions(
     make_run: MakeRun, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals, "FOLDED_AT_ONCE", 3)
+    monkeypatch.setattr(totals, "FOLD_BATCH", 3)
     for _ in range(7):
         make_run()
     assert fold_totals() == 7
@@ -145,11 +150,11 @@ def test_triggers_that_went_are_put_back_by_the_next_migrate_and_the_count_with_
     make_run()
     drop_triggers()
     make_run()
-    assert (total(principal), totals_astray(), len(missing_triggers())) == (1, 1, 3)
+    assert (total(principal), count_inconsistent_totals(), len(missing_triggers())) == (1, 1, 3)
     assert check_totals().verdict == "bad"
     call_command("migrate", verbosity=0)
     assert check_totals().verdict == "ok"
-    assert (total(principal), totals_astray(), missing_triggers()) == (2, 0, set())
+    assert (total(principal), count_inconsistent_totals(), missing_triggers()) == (2, 0, set())
 
 
 def test_mending_corrects_too_many_and_too_few(make_run: MakeRun, principal: Principal) -> None:
@@ -159,7 +164,7 @@ def test_mending_corrects_too_many_and_too_few(make_run: MakeRun, principal: Pri
     assert check_totals().verdict == "bad"
     call_command("recount_runs", stdout=(told := io.StringIO()))
     assert told.getvalue().startswith("2 totals were wrong")
-    assert (total(principal), totals_astray(), mend_totals()) == (1, 0, 0)
+    assert (total(principal), count_inconsistent_totals(), repair_totals()) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("offset", [0, 2, 5, 8, 9, 10, 2**53 - 1])

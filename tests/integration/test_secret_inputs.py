@@ -9,9 +9,9 @@ import pytest
 from decisions.identity.principals import Principal
 from decisions.validation.json_schema import marks_secrets, secret_paths
 from runs.models import Run, RunSecret
-from runs.submission.secret_inputs import forget_left_secrets, read_secrets, split
+from runs.submission.secret_inputs import delete_leftover_secrets, read_secrets, split_secrets
 from runs.submission.services import cancel_run, submit_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from runs.task_templates.registry import get_template
 
 INPUTS: dict[str, Any] = {
@@ -21,7 +21,7 @@ INPUTS: dict[str, Any] = {
 }
 
 
-def submit_login(principal: Principal, **options: Any) -> Submitted:
+def submit_login(principal: Principal, **options: Any) -> SubmittedRun:
     return submit_run(
         principal=principal,
         template_id="login_keep_session",
@@ -48,7 +48,7 @@ def test_secrets_are_split_off_and_sealed(principal: Principal) -> None:
 def test_what_was_given_is_not_changed() -> None:
     template = get_template("login_keep_session")
     assert template is not None
-    shown, secrets = split(template, INPUTS)
+    shown, secrets = split_secrets(template, INPUTS)
     assert INPUTS["credentials"]["password"] == "hunter22"
     assert (shown["credentials"]["password"], len(secrets)) == ("***", 2)
 
@@ -64,7 +64,7 @@ def test_the_sweeper_deletes_what_an_end_left_behind(principal: Principal) -> No
     sealed = RunSecret.objects.get(run_id=first.run_id).sealed
     cancel_run(principal=principal, run_id=first.run_id)
     RunSecret.objects.create(run_id=first.run_id, sealed=sealed, last_step=3)
-    assert forget_left_secrets() == 1
+    assert delete_leftover_secrets() == 1
     assert RunSecret.objects.get().run_id == second.run_id
 
 

@@ -12,8 +12,8 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.agent.history import messages_before
 from runs.conversations.errors import TaskBusy, TaskNotFound
-from runs.conversations.log import append
-from runs.conversations.message_queue import look_after_tasks
+from runs.conversations.log import append_events
+from runs.conversations.message_queue import start_waiting_runs
 from runs.conversations.selectors import get_task, list_task_events, list_tasks
 from runs.conversations.services import (
     add_message,
@@ -50,7 +50,7 @@ def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
 def test_a_number_of_the_log_is_taken_with_its_event_or_not_at_all(make_task: Make) -> None:
     task_id = make_task()
     with pytest.raises(TypeError):
-        append(task_id, [NewEvent("chatDelta", {"content": object()})])
+        append_events(task_id, [NewEvent("chatDelta", {"content": object()})])
     assert types(task_id) == []  # its reader would wait for it for ever
 
 
@@ -237,9 +237,9 @@ def test_a_tasks_run_is_tried_again_by_saying_so_in_the_task(
 def test_a_run_that_was_passed_over_is_found_later(make_task: Make, say: Say) -> None:
     task_id = make_task("say one")
     second = say(task_id, "say two")
-    assert look_after_tasks() == 0  # its turn has not come
+    assert start_waiting_runs() == 0  # its turn has not come
     Run.objects.filter(inputs__goal="say one").delete()
-    assert look_after_tasks() == 1
+    assert start_waiting_runs() == 1
     assert Run.objects.get(id=second["runId"]).ready
 
 
@@ -266,7 +266,9 @@ def test_what_the_template_refuses_leaves_nothing_behind(
     assert not Task.objects.exists()
 
 
-def test_a_run_reads_what_was_said_before_it(place: WorkerProcess, make_task: Make, say: Say) -> None:
+def test_a_run_reads_what_was_said_before_it(
+    place: WorkerProcess, make_task: Make, say: Say
+) -> None:
     task_id = make_task("say one")
     place.work()
     second = say(task_id, "say two")
@@ -278,7 +280,9 @@ def test_a_run_reads_what_was_said_before_it(place: WorkerProcess, make_task: Ma
     ]
 
 
-def test_a_step_is_told_what_was_said_before(place: WorkerProcess, make_task: Make, say: Say) -> None:
+def test_a_step_is_told_what_was_said_before(
+    place: WorkerProcess, make_task: Make, say: Say
+) -> None:
     task_id = make_task("say one")
     say(task_id, "recall")
     place.work()

@@ -12,7 +12,7 @@ import pytest
 from decisions.authorization.policy_rules import RuleFields, make_rule
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
-from runs.conversations.message_queue import wake
+from runs.conversations.message_queue import make_claimable
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.live.no_page import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, no_page_reason
@@ -188,7 +188,7 @@ def test_an_interrupt_begins_nothing_that_it_then_ends(
 
     def note(run: Run) -> None:
         woken.append(run.id)
-        wake(run)
+        make_claimable(run)
 
     monkeypatch.setattr("runs.conversations.message_queue.wake", note)
     told = say(task_id, "say last", on_busy="interrupt")

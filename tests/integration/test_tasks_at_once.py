@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from decisions.identity.principals import Principal
-from runs.conversations.message_queue import look_after_tasks
+from runs.conversations.message_queue import start_waiting_runs
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.models import Run, Task, TaskEvent, TaskMessage
 from runs.worker.worker import WorkerProcess
@@ -28,7 +28,9 @@ def status(task_id: str) -> str:
     return Task.objects.get(id=task_id).status
 
 
-def test_messages_at_once_have_one_turn_each(place: WorkerProcess, make_task: Make, say: Say) -> None:
+def test_messages_at_once_have_one_turn_each(
+    place: WorkerProcess, make_task: Make, say: Say
+) -> None:
     task_id = make_task()
     told = at_once([partial(say, task_id, f"say {n}") for n in range(8)])
     assert [one["queued"] for one in told].count(False) == 1
@@ -62,7 +64,7 @@ def test_talking_stopping_and_taking_over_at_once_leaves_a_task_that_goes_on(
         at_once(deeds)
         resume() if status(task_id) == "takeover" else None
         working.join(30)
-    look_after_tasks()
+    start_waiting_runs()
     say(task_id, "say last")
     place.work()
     assert not Run.objects.filter(ended_at__isnull=True).exists()

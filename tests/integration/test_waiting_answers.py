@@ -20,7 +20,7 @@ from runs.execution.suspension import pause
 from runs.journal.interruptions import NeedsPerson
 from runs.models import Run
 from runs.submission.answer import answer_run
-from runs.submission.resume import look_after_waiting
+from runs.submission.resume import resume_settled_runs
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
@@ -51,7 +51,7 @@ def test_a_step_that_nobody_confirmed_in_time_fails_as_such(
     run = call("risk:b")
     place.work()
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    look_after_waiting()
+    resume_settled_runs()
     place.work()
     error = fresh(run).error or {}
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "expired")
@@ -157,8 +157,8 @@ def test_a_lost_signal_is_made_good_by_the_scheduler(
     Confirmation.objects.update(
         status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
     )
-    assert look_after_waiting() == 1
-    assert look_after_waiting() == 0
+    assert resume_settled_runs() == 1
+    assert resume_settled_runs() == 0
     place.work()
     assert (fresh(run).status, notes()) == ("succeeded", "b")
 

@@ -9,7 +9,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runs.submission.services import submit_run
-from runs.submission.validation import Submitted
+from runs.submission.validation import SubmittedRun
 from tests.support.login_site import PASSWORD, USERNAME, login_site
 
 SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}
@@ -24,7 +24,7 @@ def members_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def log_in(members_site: str, principal: Principal) -> Callable[..., Submitted]:
+def log_in(members_site: str, principal: Principal) -> Callable[..., SubmittedRun]:
     """Submit a login: `log_in(password="wrong", path="/leaky")`."""
 
     def make(
@@ -35,7 +35,7 @@ def log_in(members_site: str, principal: Principal) -> Callable[..., Submitted]:
         session_id: str | None = None,
         options: dict[str, Any] | None = None,
         **inputs: Any,
-    ) -> Submitted:
+    ) -> SubmittedRun:
         given = {
             "startUrl": members_site + path,
             "credentials": {"username": username, "password": password},

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from runners.tools.base import Effect
-from runs.agent.answer_check import verify
-from runs.agent.history import Told
+from runs.agent.answer_check import verify_output
+from runs.agent.history import HistoryMessage
 from runs.agent.loop import next_step
-from runs.agent.prompt import WHOLE, messages_of
+from runs.agent.prompt import WHOLE_RESULTS, build_messages
 from runs.task_templates.base import StepView
 
 INPUTS = {"goal": "Do it.", "tools": []}
@@ -54,17 +54,17 @@ def size(messages: list[Any]) -> int:
 
 
 def test_a_short_talk_is_told_whole() -> None:
-    told = messages_of(INPUTS, long_journal(3), size=300_000)
+    told = build_messages(INPUTS, long_journal(3), size=300_000)
     assert [message.role for message in told] == ["system", "user", *["assistant", "tool"] * 3]
     assert not any("shortened" in message.content for message in told)
 
 
 def test_of_a_long_talk_the_old_results_are_shortened_and_the_last_stay_whole() -> None:
-    told = messages_of(INPUTS, long_journal(30), size=36_000)
+    told = build_messages(INPUTS, long_journal(30), size=36_000)
     results = [message.content for message in told if message.role == "tool"]
     assert size(told) <= 36_000
     assert all("shortened" in one for one in results[:10])
-    assert not any("shortened" in one for one in results[-WHOLE:])
+    assert not any("shortened" in one for one in results[-WHOLE_RESULTS:])
     assert all(json.loads(one)["toolCallId"] == f"c{n}" for n, one in enumerate(results, 1))
 
 
@@ -74,7 +74,7 @@ def test_every_call_has_a_result_also_one_that_was_lost() -> None:
     journal = [turn(1, asked("c1"), refused), call(1, "c1", None, **lost)]
     told = [
         json.loads(one.content)
-        for one in messages_of(INPUTS, journal, size=30_000)
+        for one in build_messages(INPUTS, journal, size=30_000)
         if one.role == "tool"
     ]
     assert [(one["toolCallId"], one["ok"]) for one in told] == [("c1", False), ("c2", False)]
@@ -105,22 +105,26 @@ def test_calls_of_a_turn_come_one_after_another_then_the_next_turn() -> None:
 def test_an_output_is_judged_by_its_fields(
     output: Any, score: float, missing: list[str], mismatched: int
 ) -> None:
-    verdict = verify(output, SCHEMA)
+    verdict = verify_output(output, SCHEMA)
     assert (verdict["score"], verdict["missingFields"]) == (score, missing)
     assert len(verdict["typeMismatches"]) == mismatched
     assert verdict["pass"] == (score == 1.0)
 
 
 def test_a_talk_begins_with_the_user() -> None:
-    before = [Told("user", "x" * 5000), Told("assistant", "Yes."), Told("user", "And?")]
-    told = messages_of(INPUTS, [], before=before, size=9000)
+    before = [
+        HistoryMessage("user", "x" * 5000),
+        HistoryMessage("assistant", "Yes."),
+        HistoryMessage("user", "And?"),
+    ]
+    told = build_messages(INPUTS, [], before=before, size=9000)
     assert [(one.role, one.content) for one in told[1:]] == [("user", "And?"), ("user", "Do it.")]
 
 
 def test_where_nothing_else_helps_the_last_results_and_words_are_shortened_too() -> None:
     lines = [turn(1, *(asked(f"c{n}", path="p" * 50_000) for n in range(3)))]
     lines += [call(1, f"c{n}", {"ok": True, "result": "r" * 20_000}) for n in range(3)]
-    told = messages_of(INPUTS, lines, size=20_000)
+    told = build_messages(INPUTS, lines, size=20_000)
     assert size(told) <= 20_000
     assert [message.role for message in told][2:] == ["assistant", "tool", "tool", "tool"]
 
@@ -129,7 +133,7 @@ def test_a_page_that_is_shortened_can_still_be_read_on() -> None:
     lines = long_journal(8)
     page = {"ok": True, "result": {"preview": "x" * 9000}, "artifactId": "art_page"}
     lines.insert(2, StepView(9, "page", {"kind": "page", "turn": 1}, True, page, None))
-    told = messages_of(INPUTS, lines, size=20_000)
+    told = build_messages(INPUTS, lines, size=20_000)
     first = json.loads(next(one.content for one in told if one.role == "tool"))
     assert "shortened" in first
     assert first["page"] == {"artifactId": "art_page"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runs.task_templates.base import StepView
-from runs.task_templates.builtin.batch_extract_pages import AGAIN_URLS, BatchExtractPages
+from runs.task_templates.builtin.batch_extract_pages import RESUBMIT_MAX_URLS, BatchExtractPages
 
 LATE = {"errorCode": "NAVIGATION_TIMEOUT", "message": "late", "retryable": True}
 WRONG = {"errorCode": "INVALID_PARAMETER", "message": "no such host", "retryable": False}
@@ -38,7 +38,7 @@ def test_pages_that_no_try_can_read_are_not_offered_again() -> None:
 
 
 def test_a_list_that_would_fill_the_answer_is_not_offered() -> None:
-    many = [step(index, LATE) for index in range(AGAIN_URLS + 1)]
+    many = [step(index, LATE) for index in range(RESUBMIT_MAX_URLS + 1)]
     assert offered(step(99, succeeded=True), *many) == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decisions.errors import InvalidInput
-from runs.queries.page_content import Page, Section, Wish, pages_of, select
+from runs.queries.page_content import ContentSelection, Page, Section, pages_of, select_content
 
 
 def page(*texts: str, url: str = "u") -> dict[str, Any]:
@@ -29,7 +29,7 @@ RESULT = {
 
 
 def read(value: Any, **wish: Any) -> dict[str, Any]:
-    return select(pages_of(value), Wish(**wish))
+    return select_content(pages_of(value), ContentSelection(**wish))
 
 
 def all_of(value: Any, **wish: Any) -> list[dict[str, Any]]:

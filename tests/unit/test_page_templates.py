@@ -8,9 +8,9 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 from pydantic import ValidationError
 
-from runners.browser.vocabulary import Locator, WaitCondition
+from runners.browser.parameters import Locator, WaitCondition
 from runs.task_templates.base import StepView, TaskTemplate
-from runs.task_templates.outcomes import OWN_CODES, ends_with
+from runs.task_templates.outcomes import OWN_CODES, failed_conclusion
 from runs.task_templates.registry import get_template
 
 PAGES = ("search_extract", "paginated_extract", "submit_and_verify", "multi_tab_compare")
@@ -101,7 +101,7 @@ def failed(**error: Any) -> StepView:
 
 
 def test_a_code_that_is_not_of_the_contract_becomes_a_failed_step() -> None:
-    ending = ends_with(failed(errorCode="POLICY_DENIED"), template_id="x", inputs={})
+    ending = failed_conclusion(failed(errorCode="POLICY_DENIED"), template_id="x", inputs={})
     assert ending.error is not None
     assert ending.error["errorCode"] == "STEP_EXECUTION_FAILED"
     assert ending.error["details"]["causeCode"] == "POLICY_DENIED"
@@ -112,6 +112,8 @@ def test_what_may_have_had_its_effect_is_not_proposed_again() -> None:
     inputs = {"startUrl": "https://example.org/"}
     for code in sorted(OWN_CODES):
         step = failed(errorCode=code, details={"effect": "unknown"})
-        ending = ends_with(step, template_id="submit_and_verify", inputs=inputs, again=False)
+        ending = failed_conclusion(
+            step, template_id="submit_and_verify", inputs=inputs, again=False
+        )
         for action in ending.next_actions:
             assert action["args"].get("templateId") != "submit_and_verify"

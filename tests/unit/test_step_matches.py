@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runs.task_templates.base import StepView
-from runs.task_templates.matches import doubts_of, match_of
+from runs.task_templates.matches import match_of, match_warnings
 from runs.task_templates.outcomes import warnings_of
 
 GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": "next", "equals": 1}
@@ -24,7 +24,7 @@ GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": 
 def test_doubts_are_told_of_a_poor_match_and_of_one_among_equals(
     change: dict[str, Any], said: list[str]
 ) -> None:
-    assert doubts_of({"match": GOOD | change}) == said
+    assert match_warnings({"match": GOOD | change}) == said
 
 
 def test_a_match_is_told_in_its_own_fields_with_its_texts_cut() -> None:
@@ -36,7 +36,7 @@ def test_a_match_is_told_in_its_own_fields_with_its_texts_cut() -> None:
     "output", [{}, {"match": None}, {"match": "all"}, {"match": {"score": "high"}}, {"output": "x"}]
 )
 def test_what_is_no_match_is_not_told_as_one(output: dict[str, Any]) -> None:
-    assert (match_of(output), doubts_of(output)) == (None, [])
+    assert (match_of(output), match_warnings(output)) == (None, [])
 
 
 def test_the_same_doubt_on_every_page_is_told_once() -> None:

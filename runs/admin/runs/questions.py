@@ -43,7 +43,7 @@ def answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, st
             principal=operator,
             run_id=run.id,
             answer=said_in(request),
-            asked_until=asked_until_in(request),
+            question_expires_at=asked_until_in(request),
         )
     except Refused as refusal:
         return messages.WARNING, f"Not answered: {refusal.message}"

@@ -31,7 +31,7 @@ from runs.admin.runs.questions import asked_until_in, said_in
 from runs.admin.tasks import detail
 from runs.conversations import services
 from runs.conversations.contract import CONTENT_MAX
-from runs.conversations.tickets import make_ticket
+from runs.conversations.tickets import create_ticket
 from runs.models import Run, Task, TaskStatus
 from runs.streaming.sse import last_event_id, stream_events
 from runs.submission.answer import answer_run
@@ -139,7 +139,7 @@ class TaskAdmin(ReadOnlyAdmin):
         operator = _operator(request, task)
         if not self.has_operate_permission(request):
             operator = replace(operator, scopes=frozenset({"tasks:read"}))
-        return JsonResponse(make_ticket(principal=operator, task_id=task.id))
+        return JsonResponse(create_ticket(principal=operator, task_id=task.id))
 
     def _task(self, request: HttpRequest, task_id: str) -> Task:
         if not self.has_view_permission(request):
@@ -263,7 +263,7 @@ def _answer(operator: Principal, task: Task, request: HttpRequest) -> None:
         principal=operator,
         run_id=run.id,
         answer=said_in(request),
-        asked_until=asked_until_in(request),
+        question_expires_at=asked_until_in(request),
     )
 
 

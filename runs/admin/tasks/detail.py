@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from artifacts.models import Artifact
 from decisions.presentation.html import pill
 from runs.conversations.message_queue import unfinished_runs
-from runs.conversations.selectors import holder_of, task_object
+from runs.conversations.selectors import takeover_principal, task_object
 from runs.events.types import MESSAGE, EventType
 from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage, Worker
 
@@ -56,7 +56,7 @@ def tell(task: Task) -> dict[str, Any]:
         "picture": _picture(task),
         "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
         "decision_place": reverse("admin:decisions_decision_change", args=["DECISION"]),
-        "holder": holder_of(task) or "",
+        "holder": takeover_principal(task) or "",
         "after": task.last_seq if first is None else _seq_of(first),
     }
 

@@ -12,23 +12,23 @@ from decisions.identity.principals import Principal
 from runners.invocation.step_call import StepCall
 from runners.tools.base import Closed
 from runners.tools.registry import get_tool
-from runs.agent.budget import spent
+from runs.agent.budget import usage_of
 from runs.agent.first_call import planned_call
-from runs.agent.journal_view import PAGE, TURN, Next
+from runs.agent.journal_view import PAGE, TURN, NextStep
 from runs.agent.loop import (
     MAX_STEPS,
     do_call,
-    do_page,
     do_turn,
     first_turn,
     last_turn,
     next_step,
+    read_page_state,
 )
-from runs.agent.tools import OWN, offered, workspace_of
+from runs.agent.tools import AGENT_TOOLS, offered, resolve_workspace
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 RECOVERIES = {
     "BUDGET_EXHAUSTED": "Ask for less at once, or raise maxSteps or the limits of agent runs.",
@@ -81,7 +81,7 @@ class AgentTaskInputs(Closed):
     )
 
 
-@template
+@register
 class AgentTask(TaskTemplate):
     """Steps are appended as the model asks for them; a call that fails is an answer to it."""
 
@@ -120,7 +120,7 @@ class AgentTask(TaskTemplate):
     step_timeout_ms = 600_000
     limits = {"maxSteps": 100}
 
-    def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+    def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
         """Return the inputs with the workspace and the tools that the run has from now on.
 
         Raises:
@@ -129,7 +129,7 @@ class AgentTask(TaskTemplate):
         """
         if not inputs["goal"].strip():
             raise InvalidInput("inputs.goal: it is blank.")
-        target = workspace_of(principal, inputs.get("targetId"))
+        target = resolve_workspace(principal, inputs.get("targetId"))
         tools = offered(principal, target, inputs.get("tools"))
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}
 
@@ -147,10 +147,10 @@ class AgentTask(TaskTemplate):
         if step.input["kind"] == TURN:
             return await do_turn(step.input, ctx.inputs, ctx.earlier, ctx)
         if step.input["kind"] == PAGE:
-            return await do_page(step.input, ctx.earlier, ctx)
+            return await read_page_state(step.input, ctx.earlier, ctx)
         return await do_call(step.input, ctx.inputs, ctx.earlier, ctx)
 
-    def begins_early(self, step_input: Mapping[str, Any]) -> bool:
+    def starts_before_commit(self, step_input: Mapping[str, Any]) -> bool:
         """A turn is asked for while its beginning is written, and what the call before left."""
         return bool(step_input["kind"] == TURN)
 
@@ -160,13 +160,13 @@ class AgentTask(TaskTemplate):
         """Return the call that a step of this kind is."""
         return planned_call(step_input, inputs)
 
-    def on_page(self, step_input: Mapping[str, Any]) -> bool:
+    def uses_shared_page(self, step_input: Mapping[str, Any]) -> bool:
         """Nothing is done again to have a lost page back: the model is told, and sees to it."""
         return False
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
         """Tell whether a step calls a tool that works with a browser, or looks at a page."""
-        if step_input["kind"] == TURN or step_input.get("tool") in OWN:
+        if step_input["kind"] == TURN or step_input.get("tool") in AGENT_TOOLS:
             return False
         if step_input["kind"] == PAGE:
             return True
@@ -179,7 +179,7 @@ class AgentTask(TaskTemplate):
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return the model's answer, or why there is none."""
-        last, used = last_turn(steps), spent(steps)
+        last, used = last_turn(steps), usage_of(steps)
         if last.error is not None:
             return _failed_turn(next(step for step in steps if step is last), used)
         if (lost := steps[-1]).error is not None and lost.input["kind"] == PAGE:
@@ -214,7 +214,7 @@ class AgentTask(TaskTemplate):
         return _failed("BUDGET_EXHAUSTED", told, used, **told_of)
 
 
-def _plan(found: Next) -> StepPlan:
+def _plan(found: NextStep) -> StepPlan:
     return StepPlan(found.name, found.input, found.effect)
 
 

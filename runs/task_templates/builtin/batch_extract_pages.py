@@ -9,15 +9,20 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from runners.browser.vocabulary import ExtractOptions
+from runners.browser.parameters import ExtractOptions
 from runners.tools.base import Closed
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.outcomes import LONGEST_MS, common_error, next_actions, warnings_of_items
-from runs.task_templates.registry import template
+from runs.task_templates.outcomes import (
+    MAX_TIMEOUT_MS,
+    common_error,
+    next_actions,
+    warnings_of_items,
+)
+from runs.task_templates.registry import register
 
 SHARED_URLS = 30  # a batch from this size on is worth the other workers' while
-AGAIN_URLS = 50  # a longer list would fill the answer: who wants more has the items
+RESUBMIT_MAX_URLS = 50  # a longer list would fill the answer: who wants more has the items
 SYNC_URLS = 10  # mode auto waits for the result up to this many
 
 
@@ -33,7 +38,7 @@ class BatchExtractPagesInputs(Closed):
     concurrency: int = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
 
 
-@template
+@register
 class BatchExtractPages(TaskTemplate):
     """One step a url; a page that cannot be read is a failed item, never a refused run."""
 
@@ -148,12 +153,12 @@ def _read_again(
         for step in steps
         if not step.succeeded and (step.error is None or step.error.get("retryable"))
     ]
-    if not 0 < len(urls) <= AGAIN_URLS:
+    if not 0 < len(urls) <= RESUBMIT_MAX_URLS:
         return []
     args = {
         "templateId": template_id,
         "inputs": {**inputs, "urls": urls},
-        "options": {"mode": "async", "timeoutMs": LONGEST_MS},
+        "options": {"mode": "async", "timeoutMs": MAX_TIMEOUT_MS},
     }
     kept = "" if len(urls) == len(steps) else "; what was read stays with this run"
     reason = f"Read the {len(urls)} that are missing again{kept}."

@@ -18,12 +18,12 @@ from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.large_outputs import fit_output
-from runs.task_templates.outcomes import OWN_CODES, ends_with, failed_step, warnings_of
-from runs.task_templates.registry import template
+from runs.task_templates.outcomes import OWN_CODES, failed_conclusion, failed_step, warnings_of
+from runs.task_templates.registry import register
 from runs.task_templates.tool_steps import (
     ToolSteps,
     checked_step_args,
-    fallback_place,
+    fallback_target,
     find_step_tool,
     pinned_target,
     runner_target,
@@ -71,7 +71,7 @@ class CallToolsInputs(Closed):
     )
 
 
-@template
+@register
 class CallTools(ToolSteps):
     """A step a call; policy is asked before each."""
 
@@ -122,7 +122,7 @@ class CallTools(ToolSteps):
     }
     limits = {"maxCalls": 100}
 
-    def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+    def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
         """Return the inputs with the target of every call that works on one.
 
         Raises:
@@ -144,7 +144,7 @@ class CallTools(ToolSteps):
                 call["name"],
                 where=f"inputs.calls.{index - 1}.name",
                 target_id=target_id,
-                elsewhere=is_runners,
+                remote=is_runners,
             )
             step = tool_step(f"{index}. {tool.name}", tool, call.get("args", {}), target_id)
             more = {**_limit_of(call), **({"elsewhere": True} if is_runners else {})}
@@ -168,7 +168,7 @@ class CallTools(ToolSteps):
         where: dict[str, Any] = {
             "target_id": call.target_id,
             "timeout_ms": step.input.get("timeoutMs"),
-            "elsewhere": call.elsewhere,
+            "remote": call.remote,
         }
         if ctx.inputs.get("stopOnError", True):
             return await _kept(name, await ctx.call(name, args, **where), ctx)
@@ -183,7 +183,7 @@ class CallTools(ToolSteps):
         if broken is not None:
             again = all(step.effect == Effect.READ for step in steps)
             done = sum(step.succeeded for step in steps)
-            return ends_with(
+            return failed_conclusion(
                 broken, template_id=self.template_id, inputs=inputs, again=again, done=done
             )
         results = [{"name": step.input["tool"], **(step.output or {"ok": False})} for step in steps]
@@ -201,17 +201,17 @@ class CallTools(ToolSteps):
 def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
     name, at = call["name"], f"{where}.targetId"
     target_id = runner_target(name, call.get("targetId"), principal, where=at)
-    elsewhere = names_runner(name, target_id)
-    tool = find_step_tool(name, where=f"{where}.name", target_id=target_id, elsewhere=elsewhere)
+    remote = names_runner(name, target_id)
+    tool = find_step_tool(name, where=f"{where}.name", target_id=target_id, remote=remote)
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
     target = pinned_target(tool, target_id, principal, where=at)
     place = {"targetId": target} if target else {}
-    if not elsewhere and "fallbackTargetId" in call:
+    if not remote and "fallbackTargetId" in call:
         told = "only a call of a runner's tool that has the name of one of ours falls back."
         raise InvalidInput(f"{where}.fallbackTargetId: {told}")
-    if elsewhere:
+    if remote:
         at = f"{where}.fallbackTargetId"
-        place |= fallback_place(name, target_id, call.get("fallbackTargetId"), principal, where=at)
+        place |= fallback_target(name, target_id, call.get("fallbackTargetId"), principal, where=at)
     return {"name": tool.name, "args": args, **place, **_limit_of(call)}
 
 

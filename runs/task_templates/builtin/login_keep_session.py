@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, StrictStr, model_validator
 
-from runners.browser.vocabulary import Locator, WaitCondition
+from runners.browser.parameters import Locator, WaitCondition
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import warnings_of
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 OPEN, USERNAME, PASSWORD, SEND, CHECK = range(5)
 FIELD_OF = {USERNAME: "username", PASSWORD: "password", SEND: "submit"}
@@ -94,7 +94,7 @@ class LoginKeepSessionInputs(Closed):
     )
 
 
-@template
+@register
 class LoginKeepSession(TaskTemplate):
     """Five steps on one page; the session stays, also where the login failed."""
 

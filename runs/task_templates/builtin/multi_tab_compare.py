@@ -12,7 +12,7 @@ from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
 from runs.task_templates.page_inputs import CONTENT, PAGE_INFO, Extract
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 TOP_SECTIONS = 3
 SECTIONS_LENGTH = 20_000  # characters of content that are read for their headings alone
@@ -60,7 +60,7 @@ class MultiTabCompareInputs(Closed):
     concurrency: Whole = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
 
 
-@template
+@register
 class MultiTabCompare(TaskTemplate):
     """One step a url, and a last one that compares what they left."""
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from runners.browser.vocabulary import Locator, WaitCondition
+from runners.browser.parameters import Locator, WaitCondition
 from runners.tools.base import Closed, Effect, Whole
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.outcomes import ends_with, failed_step, run_error, warnings_of
+from runs.task_templates.outcomes import failed_conclusion, failed_step, run_error, warnings_of
 from runs.task_templates.page_inputs import (
     CONTENT,
     PAGE_INFO,
@@ -20,7 +20,7 @@ from runs.task_templates.page_inputs import (
     StartUrl,
     extract_of,
 )
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 SYNC_PAGES = 10
 NEXT_MS = 1000  # the page is at rest: what is not there then will not come
@@ -51,7 +51,7 @@ class PaginatedExtractInputs(Closed):
     extract: Extract = None
 
 
-@template
+@register
 class PaginatedExtract(TaskTemplate):
     """One step a page; pages that never come are skipped, and pages that were read are kept."""
 
@@ -164,7 +164,7 @@ class PaginatedExtract(TaskTemplate):
         warning = f"There is nothing on page 1 that leads to a next page.{near}"
         return {"stop": "next_unavailable", "warnings": [*read["warnings"], warning]}
 
-    def leaves_out(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
+    def skip_reason(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
         """Say why no page comes after those that were read."""
         done = [step for step in steps if step.succeeded]
         return STOPS.get((done[-1].output or {}).get("stop") or "", "") if done else ""
@@ -177,7 +177,7 @@ class PaginatedExtract(TaskTemplate):
         if not pages:
             if broken is None:  # the run's time was up before
                 return Conclusion(RunStatus.FAILED)
-            return ends_with(broken, template_id=self.template_id, inputs=inputs)
+            return failed_conclusion(broken, template_id=self.template_id, inputs=inputs)
         if broken is not None:
             pages.append(_page(broken))
         read = sum(page["success"] for page in pages)

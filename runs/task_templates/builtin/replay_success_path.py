@@ -15,8 +15,8 @@ from runners.tools.base import Closed, Effect, Tool
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.large_outputs import fit_output
-from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
-from runs.task_templates.registry import template
+from runs.task_templates.outcomes import failed_conclusion, failed_step, warnings_of
+from runs.task_templates.registry import register
 from runs.task_templates.tool_steps import (
     ToolSteps,
     checked_step_args,
@@ -53,7 +53,7 @@ class ReplaySuccessPathInputs(Closed):
     )
 
 
-@template
+@register
 class ReplaySuccessPath(ToolSteps):
     """A step a step of the procedure, one after another, the first that fails ends the run."""
 
@@ -88,7 +88,7 @@ class ReplaySuccessPath(ToolSteps):
     }
     limits = {"maxSteps": 100, "maxSlots": 50}
 
-    def completed(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+    def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
         """Return the inputs with the version that is meant, so that a retry runs the same steps.
 
         Raises:
@@ -138,7 +138,7 @@ class ReplaySuccessPath(ToolSteps):
         if broken is not None:
             done = sum(step.succeeded for step in steps)
             again = all(step.effect == Effect.READ for step in steps)
-            return ends_with(
+            return failed_conclusion(
                 broken, template_id=self.template_id, inputs=inputs, again=again, done=done
             )
         results = [

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from runners.browser.vocabulary import Locator, WaitCondition
+from runners.browser.parameters import Locator, WaitCondition
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
+from runs.task_templates.outcomes import failed_conclusion, failed_step, warnings_of
 from runs.task_templates.page_inputs import (
     CONTENT,
     FINAL_PAGE,
@@ -22,7 +22,7 @@ from runs.task_templates.page_inputs import (
     extract_of,
     final_page,
 )
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 JUST_TITLE = {"pageInfo": False, "content": False}
 
@@ -51,7 +51,7 @@ class SearchExtractInputs(Closed):
     extract: Extract = None
 
 
-@template
+@register
 class SearchExtract(TaskTemplate):
     """Five steps on one page: open, enter, submit, wait, read."""
 
@@ -133,7 +133,7 @@ class SearchExtract(TaskTemplate):
         """Return what was read in the end."""
         broken = failed_step(steps)
         if broken is not None:
-            return ends_with(broken, template_id=self.template_id, inputs=inputs)
+            return failed_conclusion(broken, template_id=self.template_id, inputs=inputs)
         read = steps[-1].output
         if read is None:  # the run's time was up before
             return Conclusion(RunStatus.FAILED)

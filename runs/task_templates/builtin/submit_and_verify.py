@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field, StrictBool
 
-from runners.browser.vocabulary import Locator, WaitCondition
+from runners.browser.parameters import Locator, WaitCondition
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.outcomes import ends_with, failed_step, warnings_of
+from runs.task_templates.outcomes import failed_conclusion, failed_step, warnings_of
 from runs.task_templates.page_inputs import (
     CONTENT,
     FINAL_PAGE,
@@ -22,7 +22,7 @@ from runs.task_templates.page_inputs import (
     extract_of,
     final_page,
 )
-from runs.task_templates.registry import template
+from runs.task_templates.registry import register
 
 # Codes of a submit that never pressed anything.
 NOTHING_DONE = frozenset(
@@ -71,7 +71,7 @@ class SubmitAndVerifyInputs(Closed):
     extract: Extract = None
 
 
-@template
+@register
 class SubmitAndVerify(TaskTemplate):
     """Open, fill field by field, submit, verify; the submit is never repeated."""
 
@@ -201,7 +201,7 @@ class SubmitAndVerify(TaskTemplate):
         broken = failed_step(steps)
         if broken is not None:
             submitted = _submitted(submit)
-            return ends_with(
+            return failed_conclusion(
                 broken,
                 template_id=self.template_id,
                 inputs=_without_secrets(inputs),
