@@ -23,7 +23,7 @@ from runners.errors import ToolFailed
 from runs.live.activity import PersonActivity, record_activity
 from runs.live.channel import GONE_S
 from runs.live.open_pages import get_page_session
-from runs.live.outbound import ViewerSender
+from runs.live.viewer_queue import ViewerSender
 from runs.models import Task
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class LivePage:
     def __init__(self, task_id: str, publish: Callable[[Mapping[str, Any]], Awaitable[None]]):
         self.task_id = task_id
         self._out = ViewerSender(publish)
-        self._questions = Questions(self._out.say)
+        self._questions = Questions(self._out.add_notice)
         self._inbox: asyncio.Queue[tuple[float, str, Sequence[Mapping[str, Any]]]]
         self._inbox = asyncio.Queue(WAITING)
         self._tab: Tab | None = None
@@ -91,7 +91,7 @@ class LivePage:
                 log.error("the live page of %s ended over a defect", self.task_id, exc_info=error)
         await self._detach()
         await self._tell_doings()
-        self._out.say({"type": "live_state", "page": False})
+        self._out.add_notice({"type": "live_state", "page": False})
         await self._out.close()
 
     # --- looking after it -------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class LivePage:
     # --- what goes out ----------------------------------------------------------------------------
 
     def _show(self, picture: Picture) -> None:
-        self._out.show(
+        self._out.set_picture(
             {
                 "type": "live_frame",
                 "data": picture.data,
@@ -170,7 +170,7 @@ class LivePage:
         tab = self._tab
         url = tab.page.url if tab is not None and tab.is_alive else None
         told = {"type": "live_state", "page": url is not None, "mayAct": self._is_taken}
-        self._out.say(told if url is None else {**told, "url": url[:2000]})
+        self._out.add_notice(told if url is None else {**told, "url": url[:2000]})
 
     def _navigated(self, told: Mapping[str, Any]) -> None:
         frame = told["frame"]
@@ -182,7 +182,7 @@ class LivePage:
 
     def _window_wanted(self, told: Mapping[str, Any]) -> None:
         if self._is_taken:  # it is closed at once (runners.browser.session.crashes)
-            self._out.say({"type": "live_tab", "url": str(told.get("url", ""))[:2000]})
+            self._out.add_notice({"type": "live_tab", "url": str(told.get("url", ""))[:2000]})
 
     # --- what comes in ----------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class LivePage:
                     await act(tab, self._line, events, session.trust)
                 except ToolFailed as failed:
                     told = {"errorCode": failed.code, "message": failed.message}
-                    self._out.say({"type": "live_problem", "error": told})
+                    self._out.add_notice({"type": "live_problem", "error": told})
                 except browser_errors():
                     continue  # the page is gone; `_tend` sees that
 

@@ -49,9 +49,9 @@ class PageSubscription:
             return
         self.heard_at = time.monotonic()
         if message.get("type") == "live_frame":
-            self.told.show(message)
+            self.told.set_picture(message)
         else:
-            self.told.say(message)
+            self.told.add_notice(message)
 
     async def keep_saying(self) -> None:
         """Say again and again that somebody looks. Raises RedisError."""

@@ -13,8 +13,7 @@ import redis.asyncio
 from decisions.infra.cancellation import ended
 from runs.live.broadcaster import PageBroadcaster
 from runs.live.channel import connect, seal_message
-from runs.live.outbound import ViewerSender
-from runs.live.viewer_queue import NOTICES
+from runs.live.viewer_queue import MAX_NOTICES, ViewerSender
 from runs.websockets.connection import run_until_first
 from runs.websockets.live_viewer import PageSubscription
 
@@ -30,10 +29,10 @@ def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices()
 
     async def read() -> list[Any]:
         told = aiter(looking.messages)
-        return [await anext(told) for _ in range(NOTICES + 1)]
+        return [await anext(told) for _ in range(MAX_NOTICES + 1)]
 
     *notices, picture = asyncio.run(read())
-    assert [int(one["url"]) for one in notices] == list(range(200 - NOTICES, 200))
+    assert [int(one["url"]) for one in notices] == list(range(200 - MAX_NOTICES, 200))
     assert picture["width"] == 199
 
 
