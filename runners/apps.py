@@ -1,4 +1,4 @@
-"""The Django application of the hands."""
+"""The Django app `runners`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class RunnersConfig(AppConfig):
-    """Tools and the targets they run on."""
+    """Tools and the targets that they run on."""
 
     name = "runners"
     default_auto_field = "django.db.models.BigAutoField"

@@ -1,4 +1,4 @@
-"""Browser sessions as rows: whose they are, which worker has them open, their state at rest."""
+"""Rows of browser sessions: their owner, the worker that has them open, their saved state."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from decisions.validation.storable import storable_text
 from runners.models import BrowserSession
 
 NAME_MAX = 128
-_OPERATOR = "admin:"  # a person at the admin site acts for every principal of the workspace
-# Cookies that carry a login by their name, and those that only look so.
+_OPERATOR = "admin:"  # an operator of the admin site acts for every principal of the workspace
+# Cookies that carry a login, judged by their name, and those whose name only looks so.
 _LOGIN = re.compile(r"sess|sid\b|auth|token|jwt|login|logged|remember|identity|account", re.I)
 _NO_LOGIN = re.compile(r"csrf|xsrf", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """What a session is restored from: cookies, storage and last addresses, in the clear.
+    """The decrypted state from which a session is restored: cookies, storage and last URLs.
 
     Attributes:
-        storage: as Playwright's `storage_state` has it.
-        urls: what its tabs showed, the one used last first.
+        storage: in the form of Playwright's `storage_state`.
+        urls: what its tabs showed, the most recently used tab first.
     """
 
     storage: Mapping[str, Any]
@@ -38,38 +38,36 @@ class SavedState:
 
 
 class StateUnreadable(Exception):
-    """A saved state that no configured key opens."""
+    """No configured key decrypts a saved state."""
 
 
 def find_session(principal: Principal, session_id: str) -> BrowserSession:
     """Return an open session of this caller.
 
     Raises:
-        SessionNotFound: Unknown, closed or another's: all read the same.
-        TrustNotAllowed: It was made by a caller of the other trust level.
+        SessionNotFound: It is unknown, closed or another principal's; the message does not differ.
+        TrustNotAllowed: A caller of the other trust level created it.
     """
     found = BrowserSession.objects.filter(
         id=session_id, workspace_id=principal.workspace_id, closed_at__isnull=True
     ).first()
-    if found is None or not is_owned_by(principal, found):
+    if found is None or not may_access(principal, found):
         raise SessionNotFound(f"There is no open session {session_id[:64]!r}.")
     if found.trust != principal.trust and not principal.id.startswith(_OPERATOR):
         raise TrustNotAllowed(
-            f"This session was made by a caller of trust level {found.trust}.",
+            f"A caller of trust level {found.trust} created this session; use one of your own.",
             details={"sessionId": found.id, "trustLevel": principal.trust},
         )
     return found
 
 
-def is_owned_by(principal: Principal, session: BrowserSession) -> bool:
-    """Tell whether a session of the caller's workspace is the caller's own, or the caller is an
-    operator.
-    """
+def may_access(principal: Principal, session: BrowserSession) -> bool:
+    """Return whether the caller owns a session of its workspace, or is an operator."""
     return session.principal_id == principal.id or principal.id.startswith(_OPERATOR)
 
 
 def find_named(principal: Principal, name: str) -> BrowserSession | None:
-    """Return the caller's open session of this name, of several the first; None: there is none."""
+    """Return the caller's open session of this name, the oldest of several, or None."""
     mine = BrowserSession.objects.filter(
         workspace_id=principal.workspace_id,
         principal_id=principal.id,
@@ -94,29 +92,32 @@ def new_session(principal: Principal, name: str) -> BrowserSession:
 
 
 def read_state(session: BrowserSession) -> SavedState | None:
-    """Return what a session was saved as, or None where nothing was.
+    """Return the saved state of a session, or None if none was saved.
 
     Raises:
-        StateUnreadable: The key that sealed it is not configured any more, or it was altered.
+        StateUnreadable: The key that encrypted it is no longer configured, or it was altered.
     """
     if session.sealed_state is None or session.saved_at is None:
         return None
     try:
-        kept = json.loads(unseal(bytes(session.sealed_state)))
+        saved = json.loads(unseal(bytes(session.sealed_state)))
     except ValueError:
         raise StateUnreadable(session.id) from None
-    return SavedState(kept["storage"], kept["urls"], session.saved_at)
+    return SavedState(saved["storage"], saved["urls"], session.saved_at)
 
 
 def save_state(
     session_id: str, *, worker_id: str, storage: Mapping[str, Any], urls: list[str]
 ) -> bool:
-    """Keep, sealed, what a session is now; False: it was closed, or is another worker's."""
+    """Store the current state of a session, encrypted.
+
+    Returns False if the session was closed or another worker has it open.
+    """
     cookies = storage.get("cookies", [])
-    ours = BrowserSession.objects.filter(id=session_id, worker_id=worker_id, closed_at__isnull=True)
+    rows = BrowserSession.objects.filter(id=session_id, worker_id=worker_id, closed_at__isnull=True)
     now = datetime.now(UTC)
     return bool(
-        ours.update(
+        rows.update(
             sealed_state=seal(json.dumps({"storage": storage, "urls": urls}).encode()),
             cookies=len(cookies),
             logged_in_until=logged_in_until(cookies),
@@ -127,10 +128,9 @@ def save_state(
 
 
 def logged_in_until(cookies: Iterable[Mapping[str, Any]]) -> datetime | None:
-    """Return when the first of the cookies that look like a login ends; None where none says so.
+    """Return when the first of the login cookies expires; None if none has an expiry.
 
-    A cookie looks like one by its name, or because scripts may not read it; those against forged
-    requests do not count.
+    A login cookie is recognized by its name or by its HttpOnly flag; CSRF cookies do not count.
     """
     ends = [
         float(cookie["expires"])
@@ -141,12 +141,12 @@ def logged_in_until(cookies: Iterable[Mapping[str, Any]]) -> datetime | None:
     ]
     try:
         return datetime.fromtimestamp(min(ends), UTC) if ends else None
-    except (OverflowError, OSError, ValueError):  # beyond the calendar: for ever
+    except (OverflowError, OSError, ValueError):  # beyond the range of datetime: it never expires
         return None
 
 
 def open_in_worker(worker_id: str, session_ids: Iterable[str]) -> set[str]:
-    """Return those of these sessions that are open and this worker's."""
+    """Return those of the given sessions that this worker has open."""
     rows = BrowserSession.objects.filter(
         id__in=list(session_ids), worker_id=worker_id, closed_at__isnull=True
     )
@@ -154,5 +154,5 @@ def open_in_worker(worker_id: str, session_ids: Iterable[str]) -> set[str]:
 
 
 def detach_sessions(worker_id: str) -> None:
-    """Leave the sessions of a worker that is gone to whoever restores them."""
+    """Clear the worker of all sessions of a lost worker, so that any worker may restore them."""
     BrowserSession.objects.filter(worker_id=worker_id).update(worker_id=None)

@@ -1,23 +1,23 @@
-"""What went wrong out there: a tool was called and failed.
+"""Tool failures: a tool was called and could not do what the caller requested.
 
     ToolFailed
-    ├── InvalidTarget         the address or argument cannot be acted on (INVALID_PARAMETER)
-    ├── AddressNotAllowed     the address is not for callers of this trust level
+    ├── InvalidTarget         the URL or argument cannot be used (INVALID_PARAMETER)
+    ├── AddressNotAllowed     the caller's trust level does not allow the address
     ├── ElementNotFound       no element matches the locator
-    ├── NavigationTimeout     the page did not arrive in time
+    ├── NavigationTimeout     the page did not load in time
     ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
-    ├── PageCrashed           the page, its browser or its driver died
-    ├── LoginNotConfirmed     the form was sent, and nothing says that the login worked
-    ├── PageLost              it died after a step that is never repeated
-    ├── RunnerFailed          a runner elsewhere could not be asked, or did not do it (S3 §6)
+    ├── PageCrashed           the page, its browser or the browser's driver died
+    ├── LoginNotConfirmed     the login form was sent, but the success indicator did not come true
+    ├── PageLost              the page is gone after a step that must not be repeated
+    ├── RunnerFailed          a remote runner could not be called, or its tool failed (S3 §6)
     ├── ToolTimeout           the call's own deadline passed
-    ├── ModelUnavailable      no model can be asked: none is set, out of reach, or a bad key
-    ├── ModelFailed           the model's answer was cut, late, or an error of its server
-    │   └── ModelRefused      the model's server does not take what it was asked
-    └── ToolBroken            a defect of ours: unexpected exception inside a tool
+    ├── ModelUnavailable      no model is configured, or it is unreachable, or it rejects the key
+    ├── ModelFailed           the model's reply was interrupted, late, or a server error
+    │   └── ModelRefused      the model's server rejects the request
+    └── ToolBroken            an unexpected exception inside a tool: a defect of this product
 
 `code` is S0's where S0 has one; every other failure ends a run as STEP_EXECUTION_FAILED with
-details.causeCode. `retryable` is what the engine asks before it tries a step again.
+details.causeCode. The engine reads `retryable` before it tries a step again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any, ClassVar
 
 
 class ToolFailed(Exception):
-    """A tool that could not do what it was asked."""
+    """A tool could not do what the caller requested."""
 
     code: ClassVar[str] = "STEP_EXECUTION_FAILED"
     retryable: ClassVar[bool] = False
-    recovery: ClassVar[str] = "Retry or mend the failed step alone."
+    recovery: ClassVar[str] = "Retry or repair only the failed step."
 
     def __init__(self, message: str, *, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class ToolFailed(Exception):
         self.details = details or {}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return errorCode, message, details, retryable and recovery, as every door shows them."""
+        """Return errorCode, message, details, retryable and recovery: the shape of every API."""
         return {
             "errorCode": self.code,
             "message": self.message,
@@ -49,7 +49,7 @@ class ToolFailed(Exception):
 
 
 class InvalidTarget(ToolFailed):
-    """The address or argument cannot be acted on."""
+    """The URL or argument cannot be used."""
 
     code = "INVALID_PARAMETER"
     recovery = "Correct the range or type of the parameter named in the message."
@@ -61,7 +61,7 @@ class AddressNotAllowed(ToolFailed):
     code = "TRUST_LEVEL_NOT_ALLOWED"
     recovery = (
         "Use a public address, or submit the run as a local caller: over MCP stdio, or with a token"
-        " made by `manage.py create_token --trust local`."
+        " created by `manage.py create_token --trust local`."
     )
 
 
@@ -74,7 +74,7 @@ class ElementNotFound(ToolFailed):
 
 
 class NavigationTimeout(ToolFailed):
-    """The page did not arrive in time."""
+    """The page did not load in time."""
 
     code = "NAVIGATION_TIMEOUT"
     retryable = True
@@ -89,35 +89,38 @@ class NavigationFailed(ToolFailed):
 
 
 class PageCrashed(ToolFailed):
-    """The page, its browser or its driver died."""
+    """The page, its browser or the browser's driver died."""
 
     code = "PAGE_CRASHED"
     retryable = True
-    recovery = "Make the tab or session anew and go on from a safe step."
+    recovery = "Create a new tab or session and continue from a safe step."
 
 
 class LoginNotConfirmed(ToolFailed):
-    """The login form was sent, and what would tell success did not come true."""
+    """The login form was sent, but the success indicator did not come true."""
 
     code = "STEP_EXECUTION_FAILED"
-    recovery = "Look at the screenshot; check the credentials and successIndicator, submit again."
+    recovery = "Open the screenshot, check the credentials and successIndicator, then submit again."
 
 
 class PageLost(ToolFailed):
-    """The page of earlier steps is gone, and one of them must not be done again to have it back."""
+    """The page of earlier steps is gone, and reopening it would repeat a step that runs once."""
 
     code = "STEP_EXECUTION_FAILED"
-    recovery = "Look at the site what came of the step named in the message; do not submit blindly."
+    recovery = (
+        "Check on the site what the step named in the message did before you submit the run again."
+    )
 
 
 class RunnerFailed(ToolFailed):
-    """A runner elsewhere could not be asked, gave no proper answer, or its tool failed (S3 §6);
-    details.reason says which, details.effect whether something may have been done. One of which
-    nothing was sent says that it is retryable, and the runner of its own failures.
+    """A remote runner could not be called, sent an invalid response, or its tool failed (S3 §6).
+
+    details.reason names the cause, details.effect whether the call may have had an effect. An
+    instance is retryable if nothing was sent, or if the runner reports its failure as retryable.
     """
 
     code = "TOOL_EXEC_FAILED"
-    recovery = "See details.reason; where details.effect is unknown, look first what was done."
+    recovery = "See details.reason; if details.effect is unknown, check first what was done."
 
 
 class ToolTimeout(ToolFailed):
@@ -129,31 +132,31 @@ class ToolTimeout(ToolFailed):
 
 
 class ModelUnavailable(ToolFailed):
-    """No model can be asked: none is set, its server is out of reach, or it refuses the key."""
+    """No model is configured, its server is unreachable, or the server rejects the key."""
 
     code = "MODEL_UNAVAILABLE"
     recovery = (
         "Set CONTINUITY_LLM_MODEL and what it needs before `manage.py up` or the worker starts;"
-        " `manage.py doctor` says what is wrong."
+        " `manage.py doctor` reports what is wrong."
     )
 
 
 class ModelFailed(ToolFailed):
-    """The model's answer was cut twice, came late, or was an error of its server to the end."""
+    """The model's reply was interrupted twice, came late, or every attempt got a server error."""
 
     code = "LLM_STREAM_FAILED"
     retryable = True
-    recovery = "Try again later; look at the model's server if it goes on."
+    recovery = "Try again later; check the model's server if the failure persists."
 
 
 class ModelRefused(ModelFailed):
-    """The model's server does not take what it was asked: asking the same again does not help."""
+    """The model's server rejects the request; sending the same request again does not help."""
 
     retryable = False
 
 
 class ToolBroken(ToolFailed):
-    """A defect of ours: an exception that no tool should let out."""
+    """An unexpected exception inside a tool: a defect of this product."""
 
     code = "EXECUTION_ERROR"
     recovery = "Report the error id; try a simpler input meanwhile."

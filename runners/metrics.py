@@ -1,13 +1,11 @@
-"""What a process counts of its own work for /metrics: how long steps and runner calls took, what
-became of browsers.
+"""Metrics that a process counts about its own work: step and runner call durations, browsers.
 
     step_ended("batch_extract_pages", "succeeded", 2.4)
     result = await runner_call(call_runner(…))
 
-Counting costs a lock and an addition. Numbers gather here until somebody takes them to where all
-processes' numbers are added up (`runs.installation.health.publisher`). Labels are words of our
-own, never ids: a figure
-has as many series as it has words.
+Counting costs one lock and one addition. The numbers stay in this process until
+`runs.installation.health.publisher` drains them into Redis, where those of all processes are added
+up. Label values come from fixed vocabularies, never from ids: each value is a series of its own.
 """
 
 from __future__ import annotations
@@ -22,15 +20,15 @@ from typing import Any, Final, Protocol, TypeVar
 
 from runners.errors import ModelUnavailable, ToolFailed
 
-# Series of one process, all figures together: more would be a label that holds ids.
+# Series of one process, all metrics together: more would mean that a label holds ids.
 MAX_SERIES = 5000
-SUM = "sum"  # in a bucket's place: the seconds of all that was observed
-_Answer = TypeVar("_Answer", bound="_Told")
-Series = tuple[str, ...]  # a figure's name, its labels, and for a histogram the bucket
+SUM = "sum"  # in place of a bucket: the sum of all observed durations, in seconds
+_Result = TypeVar("_Result", bound="_CallResult")
+Series = tuple[str, ...]  # a metric's name, its label values, and for a histogram the bucket
 
 
-class _Told(Protocol):
-    """What is counted of a tool's result."""
+class _CallResult(Protocol):
+    """The part of a tool's result that is counted."""
 
     @property
     def ok(self) -> bool: ...
@@ -44,9 +42,9 @@ class MetricSpec:
     """One metric.
 
     Attributes:
-        told: what it is, for whoever reads the HELP line.
-        labels: names of its labels, in the order in which values are given.
-        bounds: of a histogram: upper bounds of its buckets in seconds; a counter has none.
+        help: the text of its HELP line.
+        labels: names of its labels, in the order of the values.
+        bounds: for a histogram, the upper bounds of its buckets in seconds; empty for a counter.
     """
 
     name: str
@@ -56,8 +54,8 @@ class MetricSpec:
 
     def bucket(self, seconds: float) -> str:
         """Return the name of the bucket that a duration falls into."""
-        place = bisect_left(self.bounds, seconds)
-        return str(self.bounds[place]) if place < len(self.bounds) else "+Inf"
+        index = bisect_left(self.bounds, seconds)
+        return str(self.bounds[index]) if index < len(self.bounds) else "+Inf"
 
 
 _STEP_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -66,34 +64,32 @@ _WAIT_BOUNDS = (0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0
 
 STEPS: Final = MetricSpec(
     "continuity_step_duration_seconds",
-    "How long steps of runs took, by template and by what came of them"
-    " (succeeded, failed, retried).",
+    "Duration of steps of runs, by template and outcome (succeeded, failed, retried).",
     ("template", "outcome"),
     _STEP_BOUNDS,
 )
 WAITS: Final = MetricSpec(
     "continuity_run_wait_seconds",
-    "How long runs waited from being accepted to being taken by a worker for the first time.",
+    "Time from the submission of a run until a worker first claimed it.",
     ("template",),
     _WAIT_BOUNDS,
 )
 RUNNER_CALLS: Final = MetricSpec(
     "continuity_runner_call_duration_seconds",
-    "How long calls to docker-runners took, by what came of them: ok, or why they failed.",
+    "Duration of calls to docker-runners, by outcome: ok, or the reason of the failure.",
     ("outcome",),
     _CALL_BOUNDS,
 )
 MODEL_TURNS: Final = MetricSpec(
     "continuity_model_turn_duration_seconds",
-    "How long turns of agents' models took, waits and tries again included, by what came of them:"
-    " ok, late (not within its time), unavailable (none, or out of reach), failed, interrupted.",
+    "Duration of turns of agents' models, waits and retries included, by outcome: ok, late (not"
+    " within its time), unavailable (none set, or unreachable), failed, interrupted.",
     ("outcome",),
     _CALL_BOUNDS,
 )
 MODEL_TOKENS: Final = MetricSpec(
     "continuity_model_tokens_total",
-    "Tokens of agents' models in turns that came whole: what they were told (input) and what they"
-    " said (output).",
+    "Tokens of agents' models in complete turns: sent to the model (input), received (output).",
     ("what",),
 )
 BROWSER_LAUNCHES: Final = MetricSpec(
@@ -108,8 +104,8 @@ BROWSER_CRASHES: Final = MetricSpec(
     ("what",),
 )
 METRICS: Final = {
-    figure.name: figure
-    for figure in (
+    metric.name: metric
+    for metric in (
         STEPS,
         WAITS,
         RUNNER_CALLS,
@@ -140,20 +136,21 @@ _numbers: dict[Series, float] = {}
 
 
 def step_ended(template_id: str, outcome: str, seconds: float) -> None:
-    """Count a try of a step."""
+    """Count one attempt of a step."""
     _observe(STEPS, (template_id, outcome), seconds)
 
 
 def run_claimed(template_id: str, waited_s: float) -> None:
-    """Count a run that a worker took for the first time."""
+    """Count a run that a worker claimed for the first time."""
     _observe(WAITS, (template_id,), max(0.0, waited_s))
 
 
-async def runner_call(call: Awaitable[_Answer]) -> _Answer:
-    """Await a call to a docker-runner, count it, and return what it returns: `ok`, the failure's
-    details.reason, or interrupted.
+async def runner_call(call: Awaitable[_Result]) -> _Result:
+    """Await a call to a docker-runner, count it, and return its result.
+
+    The counted outcome is `ok`, the failure's details.reason, or `interrupted`.
     """
-    began, outcome = time.monotonic(), "interrupted"
+    started, outcome = time.monotonic(), "interrupted"
     try:
         result = await call
         details = (result.error or {}).get("details") or {}
@@ -161,30 +158,32 @@ async def runner_call(call: Awaitable[_Answer]) -> _Answer:
         return result
     finally:
         known = outcome if outcome in OUTCOMES else "other"
-        _observe(RUNNER_CALLS, (known,), time.monotonic() - began)
+        _observe(RUNNER_CALLS, (known,), time.monotonic() - started)
 
 
 @contextmanager
 def model_turn() -> Iterator[Callable[[int, int], None]]:
-    """Count a turn of an agent's model by how it ends, and how long it takes; gives what counts the
-    tokens that it took, (input, output).
+    """Count a turn of an agent's model by outcome and duration.
+
+    Yields a function that counts the turn's tokens: (input, output).
     """
-    began, outcome = time.monotonic(), "interrupted"
+    started, outcome = time.monotonic(), "interrupted"
     try:
         yield _model_tokens
         outcome = "ok"
     except ToolFailed as failed:
-        outcome = _why(failed)
+        outcome = _model_outcome(failed)
         raise
     finally:
-        _observe(MODEL_TURNS, (outcome,), time.monotonic() - began)
+        _observe(MODEL_TURNS, (outcome,), time.monotonic() - started)
 
 
-def _model_tokens(given: int, said: int) -> None:
-    _add({(MODEL_TOKENS.name, "input"): given, (MODEL_TOKENS.name, "output"): said})
+def _model_tokens(input_tokens: int, output_tokens: int) -> None:
+    name = MODEL_TOKENS.name
+    _add({(name, "input"): input_tokens, (name, "output"): output_tokens})
 
 
-def _why(failed: ToolFailed) -> str:
+def _model_outcome(failed: ToolFailed) -> str:
     if isinstance(failed, ModelUnavailable):
         return "unavailable"
     return "late" if failed.details.get("timedOut") else "failed"
@@ -201,21 +200,24 @@ def browser_crashed(what: str) -> None:
 
 
 def drain() -> dict[Series, float]:
-    """Return what was counted since the last time; the caller brings it on, or gives it back."""
+    """Return what was counted since the last call, and reset it.
+
+    A caller that cannot publish the numbers puts them back with `restore`.
+    """
     with _lock:
-        taken = dict(_numbers)
+        drained = dict(_numbers)
         _numbers.clear()
-    return taken
+    return drained
 
 
-def restore(taken: Mapping[Series, float]) -> None:
-    """Keep what could not be brought on for the next time."""
-    _add(taken)
+def restore(drained: Mapping[Series, float]) -> None:
+    """Add drained numbers again, so that the next drain returns them."""
+    _add(drained)
 
 
-def _observe(figure: MetricSpec, labels: tuple[str, ...], seconds: float) -> None:
-    bucket = figure.bucket(seconds)
-    _add({(figure.name, *labels, bucket): 1, (figure.name, *labels, SUM): seconds})
+def _observe(metric: MetricSpec, labels: tuple[str, ...], seconds: float) -> None:
+    bucket = metric.bucket(seconds)
+    _add({(metric.name, *labels, bucket): 1, (metric.name, *labels, SUM): seconds})
 
 
 def _add(numbers: Mapping[Series, float]) -> None:

@@ -1,4 +1,4 @@
-"""What the hands keep: browser sessions that outlive a run, and the targets that tools run on."""
+"""Tables of runners: named browser sessions, and the execution targets that tools run on."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from decisions.infra.ids import new_id
 
 
 class BrowserSession(models.Model):
-    """A named browser session of one principal; it lives in one worker at a time (mechanisms 9).
+    """A named browser session of one principal; it is open in at most one worker at a time.
 
-    Which run uses it is no column here: it is the one run of it that is `running`
-    (runs.models.Run, constraint run_session_is_exclusive), so that the lease ends with the run.
+    The run that uses it is not a column here: it is the session's only run with status `running`
+    (runs.models.Run, constraint run_session_is_exclusive), so the session's lease ends with the
+    run.
 
     Attributes:
-        trust: the trust level of the caller who made it; its pages keep to that one's addresses.
-        worker_id: the worker in which its context is open; None: to be restored from its state.
-        sealed_state: cookies, storage and last addresses as of `saved_at`, encrypted.
-        logged_in_until: when the first of its login cookies ends, where they say so.
-        used_at: when a run took it or gave it back last.
+        trust: the trust level of the caller who created it; it decides which addresses its pages
+            may reach.
+        worker_id: the worker in which its browser context is open; None: it is restored from
+            `sealed_state` when a run needs it.
+        sealed_state: cookies, storage and last URLs as of `saved_at`, encrypted.
+        logged_in_until: when the first of its login cookies expires; None if none has an expiry.
+        used_at: when a run last acquired or released it.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -66,12 +69,12 @@ class BrowserSession(models.Model):
 
 
 def new_target_id() -> str:
-    """Return a fresh target id."""
+    """Return a new target id."""
     return new_id("target_")
 
 
 class TargetKind(models.TextChoices):
-    """What a target is, and so which tools run on it."""
+    """The kind of a target; it decides which tools run on it."""
 
     DOCKER_RUNNER = "docker-runner"
     BROWSER = "browser"
@@ -80,23 +83,26 @@ class TargetKind(models.TextChoices):
 
 
 class ExecutionTarget(models.Model):
-    """Where tools are executed (S3 §2): a folder, a runner's address, a browser of somebody's.
+    """Where tools are executed (S3 §2): a folder, a runner's endpoint, or a user's browser.
 
     Attributes:
-        workspace_id: whose alone it is; None: every workspace's of the tenant.
-        endpoint: where a runner listens.
-        sealed_auth_token: the runner's token, encrypted; never given out.
-        is_default: taken by calls that name no target.
-        config: by kind; of a workspace {root}, of a runner {timeoutMs, onUnreachable, …}.
-        is_local: made by this machine's own command line: its root is that person's choice, and
-            only local callers of its workspace see it.
-        version: raised by every change; the audit log has what it was before.
-        probed_at, probe_error: when its runner was asked for its health last, and why it gave no
-            answer; None: it gave one.
-        last_seen_at: when it gave one last.
-        catalogue: the tools that its runner published when it was probed last
-        (`runners.targets.published_tools`).
-        catalogue_at, catalogue_error: when it did, and why the last probe could not learn them.
+        workspace_id: the workspace that it belongs to; None: shared by all workspaces of the
+            tenant.
+        endpoint: the URL of a runner.
+        sealed_auth_token: the runner's token, encrypted; no API returns it.
+        is_default: used by calls that name no target.
+        config: depends on the kind: {root} of a workspace, {timeoutMs, onUnreachable, …} of a
+            runner.
+        is_local: created by the command line of this machine, so its root may be any folder; only
+            local callers of its workspace see it.
+        version: incremented by every change; the audit log has the earlier values.
+        probed_at, probe_error: when its runner's health was last probed, and why that failed;
+            None: it succeeded.
+        last_seen_at: when a probe last succeeded.
+        catalogue: the tools that its runner published at the last successful probe
+            (`runners.targets.published_tools`).
+        catalogue_at, catalogue_error: when the tools were read, and why the last probe could not
+            read them.
     """
 
     id = models.CharField(primary_key=True, max_length=64, default=new_target_id, editable=False)

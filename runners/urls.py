@@ -1,4 +1,4 @@
-"""Routes of the targets, under /api/v1."""
+"""Routes of targets, under /api/v1."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ RECOVERIES = {
     "RUN_TIMEOUT": MORE_TIME,
     "RUN_CANCELED": "The expected end after a cancel; submit again if the work is still wanted.",
     "EXECUTION_ERROR": "Check the script's or step's preconditions; do with less if necessary.",
-    "STEP_EXECUTION_FAILED": "Retry or mend the failed step alone.",
+    "STEP_EXECUTION_FAILED": "Retry or repair only the failed step.",
 }
 
 

@@ -19,7 +19,8 @@ from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import outbox
 from runs.queue.eligibility import served_q
-from runs.queue.leases import MAX_TIMES_LOST, ClaimedSteps, Lease, LeaseLost
+from runs.queue.lease_expiry import MAX_TIMES_LOST
+from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 
 MOST_HELPERS = 8
 _PENDING = RunStep.objects.filter(run_id=OuterRef("id"), status=StepStatus.PENDING)
@@ -153,7 +154,7 @@ def _fail(lease: Lease, steps: list[RunStep]) -> None:
         "message": f"The step lost its worker {MAX_TIMES_LOST} times and is not tried again.",
         "details": {"causeCode": "WORKER_LOST"},
         "retryable": True,
-        "recovery": "Retry or mend the failed step alone.",
+        "recovery": "Retry or repair only the failed step.",
     }
     changes = [step_records.failed(step, error) for step in steps]
     told = [event for change in changes for event in change.events]

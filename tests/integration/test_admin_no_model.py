@@ -29,4 +29,4 @@ def test_a_failure_says_what_to_do(boss: Client, settings: Any, place: WorkerPro
     page = boss.get(f"/admin/runs/task/{Task.objects.get().id}/change/").content.decode()
     assert TOLD in page
     assert "CONTINUITY_LLM_MODEL is not set" in page
-    assert "manage.py doctor` says what is wrong" in page
+    assert "manage.py doctor` reports what is wrong" in page
