@@ -30,7 +30,7 @@ class RunResources:
     """
 
     def __init__(self, lease: Lease) -> None:
-        self._run, self._opened = lease.run, lease.opened
+        self._run, self._opened = lease.run, lease.in_flight_calls
         self.secrets, self.masker = Secrets(), Masker()
         self.session = None if lease.run.owns_session else NamedSession(lease.run, lease.worker_id)
 

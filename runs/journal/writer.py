@@ -54,9 +54,9 @@ def write(
     if ending is None:
         if apply(written) is None:
             raise LeaseLost(lease.run.id)
-        lease.opened[:] = [call_id for call_id in lease.opened if call_id not in written.finished_calls]
+        lease.in_flight_calls[:] = [call_id for call_id in lease.in_flight_calls if call_id not in written.finished_calls]
         begun = [change.opens for change in changes if change.opens is not None]
-        lease.opened.extend(call.row.id for call in begun if call.is_open)
+        lease.in_flight_calls.extend(call.row.id for call in begun if call.is_open)
     else:
         _end(ending, written, abort_code=abort_code)
 
@@ -107,7 +107,7 @@ def _cuts(lease: Lease, changes: Sequence[StepChange], ending: Ending) -> str:
     began is over.
     """
     over = {call.call_id for change in changes for call in change.calls if not call.is_aborted}
-    if over.issuperset(lease.opened):
+    if over.issuperset(lease.in_flight_calls):
         return ""
     return str(ending.error["errorCode"]) if ending.error is not None else INTERRUPTED
 

@@ -42,7 +42,7 @@ from runs.journal.writer import save_active_ms
 from runs.lifecycle.slots import ensure_slots
 from runs.live import broadcaster
 from runs.models import Run, RunStatus, Worker
-from runs.queue import leases
+from runs.queue import lease_expiry, leases
 from runs.queue.dispatch_order import next_run
 from runs.queue.eligibility import serves_some_only
 from runs.queue.leases import Lease, LeaseLost
@@ -102,7 +102,7 @@ class WorkerProcess:
         self._last_beat = time.monotonic()
         for other in Worker.objects.filter(lost_at__isnull=True).exclude(id=self.worker_id):
             if is_gone(other.process):
-                leases.end_leases_of_worker(other.id, beat=other.beat, reason="process gone")
+                lease_expiry.end_leases_of_worker(other.id, beat=other.beat, reason="process gone")
         for target in (self._heartbeat, self._watch, self._give_up, self._look_after_sessions):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
         self._publisher.start()
@@ -136,7 +136,7 @@ class WorkerProcess:
         pooled.save_all(self.worker_id)
         row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True).first()
         if row is not None:
-            leases.end_leases_of_worker(row.id, beat=row.beat, reason="shut down")
+            lease_expiry.end_leases_of_worker(row.id, beat=row.beat, reason="shut down")
 
     # --- work -------------------------------------------------------------------------------------
 

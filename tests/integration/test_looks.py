@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from runs.models import Run
-from runs.scheduler.jobs import queued_sync_runs
+from runs.scheduler.queue_timeouts import queued_sync_runs
 from runs.submission.resume import waiting_runs
 
 

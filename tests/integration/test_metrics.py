@@ -20,7 +20,7 @@ from decisions.models import Confirmation, Decision
 from runs.installation.health import status as health_status
 from runs.models import OutboxEntry, Run
 from runs.queries.totals import fold_totals
-from runs.scheduler.jobs import hide_runs
+from runs.scheduler.retention import hide_runs
 from runs.submission.services import cancel_run
 from tests.integration.workers import must_take
 from tests.support.rest import refusal

@@ -25,7 +25,8 @@ from runs.direct_calls.request import DirectCallRequest
 from runs.lifecycle import in_flight_calls
 from runs.models import OpenCall, Run
 from runs.queue import leases
-from runs.queue.leases import Lease, end_leases_of_worker, release_lease
+from runs.queue.lease_expiry import end_leases_of_worker
+from runs.queue.leases import Lease, release_lease
 from runs.scheduler.jobs import Scheduler
 from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess
@@ -270,6 +271,6 @@ def test_the_scheduler_looks_after_open_calls(monkeypatch: pytest.MonkeyPatch) -
         looked.append(duty)
         scheduler.stopping.set()
 
-    monkeypatch.setattr(scheduler, "_do", note)
+    monkeypatch.setattr(scheduler, "_run_job", note)
     scheduler.run()
     assert in_flight_calls.abort_stale_calls in looked

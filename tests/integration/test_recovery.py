@@ -19,16 +19,14 @@ from decisions.infra import staleness
 from decisions.infra.processes import _mark
 from decisions.models import AuditEntry
 from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, Worker
-from runs.queue.leases import (
+from runs.queue.lease_expiry import (
     MAX_TIMES_LOST,
-    Lease,
+    HeartbeatMonitor,
     end_leases_of_worker,
     end_stray_leases,
     free_stale_slots,
-    read_journal,
-    release_lease,
 )
-from runs.scheduler.jobs import Scheduler
+from runs.queue.leases import Lease, read_journal, release_lease
 from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, register, take, taken_slots
@@ -161,7 +159,7 @@ def test_a_lease_taken_by_a_worker_given_up_before_is_ended(submit: Submit) -> N
 
 def test_the_reaper_ends_stray_leases_too(submit: Submit) -> None:
     held_by("never registered", submit)
-    Scheduler().reap()
+    HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner is None
 
 
@@ -176,13 +174,13 @@ def test_a_beat_that_stands_still_for_the_lease_loses_the_worker(
     submit: Submit, clock: Clock
 ) -> None:
     held_by(register("w1"), submit)
-    reaper = Scheduler()
+    monitor = HeartbeatMonitor()
     for second in range(59):
         Worker.objects.update(beat=F("beat") + int(second == 29))
-        reaper.reap()
+        monitor.end_expired_leases()
         assert Run.objects.get().lease_owner == "w1"
         clock.now += 1
-    reaper.reap()
+    monitor.end_expired_leases()
     assert Run.objects.get().lease_owner is None
 
 
@@ -191,10 +189,10 @@ def test_time_in_which_nobody_could_look_is_held_against_no_worker(
     submit: Submit, clock: Clock
 ) -> None:
     held_by(register("w1"), submit)
-    reaper = Scheduler()
-    reaper.reap()
+    monitor = HeartbeatMonitor()
+    monitor.end_expired_leases()
     clock.now += 35  # the database was away, from worker and scheduler alike
-    reaper.reap()
+    monitor.end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
 
 
@@ -204,7 +202,7 @@ def test_a_reaper_that_just_started_gives_every_worker_its_time(
 ) -> None:
     held_by(register("w1"), submit)
     clock.now += 10_000
-    Scheduler().reap()
+    HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
 
 
@@ -213,17 +211,17 @@ def test_a_process_known_to_be_gone_is_not_waited_for(submit: Submit) -> None:
     mark = _mark(process.pid)
     assert mark
     held_by(register("w1", process=mark), submit)
-    Scheduler().reap()
+    HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
     process.kill()
     process.wait()
-    Scheduler().reap()
+    HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner is None
 
 
 def test_a_worker_of_another_machine_is_judged_by_its_beat_alone(submit: Submit) -> None:
     held_by(register("w1", process="other-boot:4026531836:999999:1"), submit)
-    Scheduler().reap()
+    HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
 
 

@@ -16,7 +16,8 @@ from decisions.infra import staleness
 from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunKey, RunStep
 from runs.queries.runs import get_run, list_runs
-from runs.scheduler.jobs import Scheduler, delete_old_runs, hide_runs, time_out_queued_run
+from runs.scheduler.queue_timeouts import QueueTimeouts, time_out_queued_run
+from runs.scheduler.retention import delete_old_runs, hide_runs
 from runs.submission.services import cancel_run
 from tests.integration.workers import error_of, fresh, must_take
 
@@ -87,10 +88,10 @@ def test_a_sync_run_that_waits_in_the_queue_for_all_its_time_fails(
     monkeypatch.setattr(staleness, "time", SimpleNamespace(monotonic=lambda: clock.now))
     waits = submit(options={"mode": "sync", "timeoutMs": 5000})
     patient = submit(options={"mode": "async", "timeoutMs": 5000})
-    duties = Scheduler()
+    timeouts = QueueTimeouts()
     for seconds, status in ((0.0, "queued"), (4.9, "queued"), (5.0, "failed")):
         clock.now = seconds
-        duties.time_out_queued()
+        timeouts.fail_expired_runs()
         assert fresh(waits).status == status
     assert error_of(fresh(waits))["errorCode"] == "RUN_TIMEOUT"
     assert fresh(patient).status == "queued"

@@ -25,7 +25,7 @@ from runs.queries.totals import (
     missing_triggers,
     repair_totals,
 )
-from runs.scheduler.jobs import hide_runs
+from runs.scheduler.retention import hide_runs
 from runs.submission.services import cancel_run
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take

@@ -20,7 +20,7 @@ from runners.models import BrowserSession
 from runs.lifecycle.session_lease import release_session
 from runs.models import OutboxEntry, Run
 from runs.queries.runs import get_run
-from runs.queue.leases import end_leases_of_worker
+from runs.queue.lease_expiry import end_leases_of_worker
 from runs.sessions import services as sessions
 from runs.submission.services import cancel_run, submit_run
 from tests.integration.racing import at_once

@@ -16,7 +16,7 @@ from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
-from runs.scheduler.jobs import delete_old_runs
+from runs.scheduler.retention import delete_old_runs
 from runs.worker.worker import WorkerProcess
 from tests.support.people import events
 from tests.support.waiting import until

@@ -18,7 +18,7 @@ from runs.execution import engine
 from runs.execution.running_steps import RunningSteps
 from runs.journal import writer
 from runs.models import Run, RunStep, Slot, Worker
-from runs.queue import leases
+from runs.queue import lease_expiry, leases
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh, taken_slots
@@ -120,7 +120,7 @@ def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
     in_background(place.work)
     until(started_steps)
     row = Worker.objects.get(id="w1")
-    while not leases.end_leases_of_worker("w1", beat=row.beat, reason="paused"):
+    while not lease_expiry.end_leases_of_worker("w1", beat=row.beat, reason="paused"):
         row.refresh_from_db()
     until(lambda: place.worker_id != "w1")
     until(lambda: fresh(run_id).lease_owner == place.worker_id)  # its own thread went on with it

@@ -1,0 +1,142 @@
+"""Lease expiry: end the leases of workers whose heartbeat stopped or whose process is gone.
+
+A worker's heartbeat is a counter in its row. Each scheduler judges it by its own monotonic clock,
+so wall clocks and their jumps play no part.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from decisions.audit.record import AuditEvent
+from decisions.infra.clock import now_ms
+from decisions.infra.processes import is_gone
+from decisions.infra.staleness import Watch
+from runners.browser_sessions import detach_sessions
+from runs.lifecycle.changes import Plus, Transition
+from runs.lifecycle.in_flight_calls import WORKER_LOST
+from runs.lifecycle.slots import ensure_slots, release_slot
+from runs.lifecycle.status import InvalidTransition, move
+from runs.models import Run, RunStatus, Slot, Worker
+from runs.queue.leases import end_lease
+
+MAX_TIMES_LOST = 3  # a run whose lease expired this often may be what kills its workers: it fails
+log = logging.getLogger(__name__)
+
+
+class HeartbeatMonitor:
+    """Watches the heartbeats of all workers from one scheduler process."""
+
+    def __init__(self) -> None:
+        self._heartbeats = Watch()
+
+    def end_expired_leases(self) -> None:
+        """End the leases of every worker whose heartbeat did not change for LEASE_LOST_S, or whose
+        process is known to be gone.
+        """
+        ensure_slots()
+        workers = list(Worker.objects.filter(lost_at__isnull=True))
+        self._heartbeats.look()
+        for worker in workers:
+            gone = is_gone(worker.process)
+            unchanged_s = self._heartbeats.unchanged_s(worker.id, worker.beat)
+            if gone or unchanged_s >= settings.LEASE_LOST_S:
+                reason = "process gone" if gone else f"no heartbeat for {unchanged_s:.0f} s"
+                runs = end_leases_of_worker(worker.id, beat=worker.beat, reason=reason)
+                log.warning(
+                    "a worker was lost",
+                    extra={"workerId": worker.id, "reason": reason, "runs": runs},
+                )
+        self._heartbeats.keep_only({worker.id for worker in workers})
+        if runs := end_stray_leases():
+            log.warning("runs were leased to workers already marked lost", extra={"runs": runs})
+
+
+def end_leases_of_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
+    """Mark a worker lost and end its leases; return the ids of its runs.
+
+    Other workers resume the runs; a run whose lease expired MAX_TIMES_LOST times fails. Does
+    nothing if the heartbeat is no longer `beat`: the worker is alive and keeps everything.
+    """
+    with transaction.atomic():
+        lost = Worker.objects.filter(id=worker_id, beat=beat, lost_at__isnull=True)
+        if not lost.update(lost_at=datetime.now(UTC)):
+            return []
+        detach_sessions(worker_id)
+        runs = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
+        for run in runs:
+            _end_lost_lease(run, worker_id, reason)
+        # Slots of runs that ended while their worker died.
+        Slot.objects.filter(worker_id=worker_id).update(
+            run_id=None, workspace_id=None, worker_id=None
+        )
+        Run.objects.filter(pinned_worker=worker_id).update(pinned_worker=None)
+    return [run.id for run in runs]
+
+
+def end_stray_leases() -> list[str]:
+    """End every lease whose worker is marked lost or has no row; return the ids of the runs.
+
+    A worker that was marked lost and has not noticed it yet may claim a run; nothing else would end
+    that lease.
+    """
+    leased = Run.objects.filter(status=RunStatus.RUNNING, lease_owner__isnull=False)
+    strays = list(leased.exclude(lease_owner__in=_live_workers()))
+    for run in strays:
+        with transaction.atomic():
+            _end_lost_lease(run, str(run.lease_owner), "the worker was marked lost before")
+    return [run.id for run in strays]
+
+
+def free_stale_slots() -> int:
+    """Free slots held by lost workers, and slots of ended runs that their worker did not release;
+    return how many.
+    """
+    running = Run.objects.filter(
+        id=OuterRef("run_id"), epoch=OuterRef("epoch"), lease_owner=OuterRef("worker_id")
+    )
+    taken = Slot.objects.filter(run_id__isnull=False)
+    stale = list(taken.filter(~Q(worker_id__in=_live_workers()) | ~Exists(running)))
+    # Compare-and-set: a slot that was taken again in the meantime stays taken.
+    return sum(release_slot(str(slot.run_id), epoch=slot.epoch) for slot in stale)
+
+
+def _live_workers() -> QuerySet[Worker, Any]:
+    return Worker.objects.filter(lost_at__isnull=True).values("id")
+
+
+def _end_lost_lease(run: Run, worker_id: str, reason: str) -> None:
+    data = {"reason": reason, "workerId": worker_id, "timesLost": run.times_lost + 1}
+    if run.times_lost + 1 >= MAX_TIMES_LOST:
+        _fail_run(run, worker_id, data)
+        return
+    event = AuditEvent(
+        "run.worker_lost", "reaper", "run", run.id, run.tenant_id, run.workspace_id, data
+    )
+    values = {"times_lost": Plus(1)}
+    end_lease(run, worker_id, event=event, values=values, abort_code=WORKER_LOST)
+
+
+def _fail_run(run: Run, worker_id: str, data: dict[str, Any]) -> None:
+    error = {
+        "errorCode": "EXECUTION_ERROR",
+        "message": f"The run lost its worker {MAX_TIMES_LOST} times and is not tried again.",
+        "details": {"causeCode": WORKER_LOST, "workerId": worker_id},
+        "retryable": True,
+        "recovery": "Check the script's or step's preconditions, then submit the run again.",
+        "at": now_ms(),
+    }
+    values = {"error": error, "times_lost": Plus(1), "result_summary": error["message"]}
+    data = data | {"errorCode": error["errorCode"], "message": error["message"]}
+    guard = {"status": RunStatus.RUNNING, "lease_owner": worker_id, "epoch": run.epoch}
+    change = Transition(run, guard, values, epoch=run.epoch, free_slot=True, abort_code=WORKER_LOST)
+    try:
+        move(change, RunStatus.FAILED, actor="reaper", data=data)
+    except InvalidTransition:
+        return  # it was canceled in the meantime
