@@ -1,5 +1,6 @@
-"""The browser actions: what each takes and answers, how long it may last, whether it may be done
-twice (S1 §4.2, agent.md "Browser actions").
+"""The browser actions: parameters, result, timeout and effect of each (S1 §4.2).
+
+docs/browser-actions.md describes them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from runners.actions import parameters as params
 from runners.actions import results
 from runners.tools.base import Effect
 
-ACK_MS = 1500  # until a browser elsewhere has acknowledged an action
-UNHEALTHY_AFTER = 2  # of its timeouts in a row
+ACK_MS = 1500  # for a remote browser to acknowledge an action
+UNHEALTHY_AFTER = 2  # consecutive timeouts of a remote browser
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One browser action; `timeout_ms` is for its execution, once acknowledged."""
+    """One browser action; `timeout_ms` limits its execution, after it was acknowledged."""
 
     name: str
     parameters: type[BaseModel]
@@ -29,8 +30,9 @@ class Action:
     timeout_ms: int
 
     def is_idempotent(self, args: Mapping[str, Any]) -> bool:
-        """Tell whether a call with these arguments may be made again, whatever came of it: written
-        text takes the place of what is there.
+        """Return whether repeating a call with these arguments is safe, whatever its outcome.
+
+        Typing without submit is, because the text replaces what the field contains.
         """
         if self.name == TYPE.name:
             return not args.get("submit", False)

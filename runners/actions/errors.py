@@ -1,21 +1,22 @@
-"""What goes wrong with browser actions, beside runners/errors.py (S1 §4.5 to §5.1).
+"""Failures of browser actions, in addition to those of runners/errors.py (S1 §4.5 to §5.1).
 
     ToolFailed
-    ├── PluginOffline           no browser of the user's is connected (PLUGIN_OFFLINE)
+    ├── PluginOffline           no browser of the user is connected (PLUGIN_OFFLINE)
     ├── PluginAckTimeout        it did not acknowledge the action in time (PLUGIN_TIMEOUT_ACK)
-    ├── PluginExecTimeout       it did not carry it out in time (PLUGIN_TIMEOUT_EXEC)
+    ├── PluginExecTimeout       it did not finish the action in time (PLUGIN_TIMEOUT_EXEC)
     ├── InvalidTaskTab          the tab is not the task's (INVALID_TASK_TAB)
-    ├── TaskTabClosed           the task has no tab, or lost it (TASK_TAB_CLOSED)
+    ├── TaskTabClosed           the task has no tab, or its tab was closed (TASK_TAB_CLOSED)
     ├── OwnPage                 the page is one of this product's own (INVALID_TARGET)
-    ├── CdpUnavailable          neither real input nor what stands in for it could be had
-    │   └── CdpLost             it was lost after the input began; details.effect is unknown
-    ├── CdpPermissionDenied     the browser lets nobody attach to this tab (CDP_PERMISSION_DENIED)
-    ├── PagePrepFailed          neither picture nor text of the page could be had
-    ├── ReadabilityTooLarge     the page's text is longer than anybody is given
-    └── ArtifactUploadFailed    what the action made could not be kept
+    ├── CdpUnavailable          neither real nor synthetic input was possible (CDP_UNAVAILABLE)
+    │   └── CdpLost             the connection broke during the input; details.effect is unknown
+    ├── CdpPermissionDenied     the browser does not allow attaching to this tab
+    │                           (CDP_PERMISSION_DENIED)
+    ├── PagePrepFailed          neither a screenshot nor the text of the page could be read
+    ├── ReadabilityTooLarge     the page's text exceeds the limit
+    └── ArtifactUploadFailed    the action's output could not be stored
 
-An element that is gone, covered or disabled is ELEMENT_NOT_FOUND, a page that does not arrive or
-answer NAVIGATION_TIMEOUT, as for every other tool.
+As for every other tool, an element that is gone, covered or disabled is ELEMENT_NOT_FOUND, and a
+page that does not load or respond is NAVIGATION_TIMEOUT.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from runners.errors import ToolFailed
 
 
 class PluginOffline(ToolFailed):
-    """No browser of the user's is connected."""
+    """No browser of the user is connected."""
 
     code = "PLUGIN_OFFLINE"
     retryable = True
@@ -36,15 +37,15 @@ class PluginAckTimeout(ToolFailed):
 
     code = "PLUGIN_TIMEOUT_ACK"
     retryable = True
-    recovery = "Try again; look whether the browser hangs or sleeps."
+    recovery = "Try again; check whether the browser hangs or the computer sleeps."
 
 
 class PluginExecTimeout(ToolFailed):
-    """The browser's extension did not carry the action out in time."""
+    """The browser's extension did not finish the action in time."""
 
     code = "PLUGIN_TIMEOUT_EXEC"
     retryable = True
-    recovery = "Look at the page what came of the action, then go on from there."
+    recovery = "Check on the page whether the action had an effect, then continue from there."
 
 
 class InvalidTaskTab(ToolFailed):
@@ -58,39 +59,41 @@ class TaskTabClosed(ToolFailed):
     """The task has no tab, or its tab was closed or died."""
 
     code = "TASK_TAB_CLOSED"
-    recovery = "Call task_start again, look at the page anew, and go on from there."
+    recovery = "Call task_start again, read the page again, and continue from there."
 
 
 class OwnPage(ToolFailed):
-    """The page is one of this product's own, on which no agent acts."""
+    """The page is one of this product's own, on which agents must not act."""
 
     code = "INVALID_TARGET"
     recovery = "Choose another page; the product's own pages are for people."
 
 
 class CdpUnavailable(ToolFailed):
-    """Neither real input nor what stands in for it could be had; nothing was done to the page."""
+    """Neither real nor synthetic input was possible; the page was not changed."""
 
     code = "CDP_UNAVAILABLE"
     retryable = True
-    recovery = "Attach to the tab again or start the task anew; look at the page before going on."
+    recovery = (
+        "Attach to the tab again or call task_start again; read the page before you continue."
+    )
 
 
 class CdpLost(CdpUnavailable):
-    """The line to the page was lost after the input began; it is not repeated."""
+    """The connection to the page broke after the input began; the input is not repeated."""
 
     retryable = False
 
 
 class CdpPermissionDenied(ToolFailed):
-    """The browser lets nobody attach to this tab."""
+    """The browser does not allow attaching to this tab."""
 
     code = "CDP_PERMISSION_DENIED"
     recovery = "Close the developer tools of that tab, or choose another page."
 
 
 class PagePrepFailed(ToolFailed):
-    """Neither a picture nor the text of the page could be had."""
+    """Neither a screenshot nor the text of the page could be read."""
 
     code = "PAGE_PREP_FAILED"
     retryable = True
@@ -98,15 +101,15 @@ class PagePrepFailed(ToolFailed):
 
 
 class ReadabilityTooLarge(ToolFailed):
-    """The page's text is longer than anybody is given."""
+    """The page's text exceeds the limit."""
 
     code = "READABILITY_TOO_LARGE"
-    recovery = "Keep the page's HTML, or a part of it by XPath, and read that in pieces."
+    recovery = "Save the page's HTML, or a part of it by XPath, and read that in chunks."
 
 
 class ArtifactUploadFailed(ToolFailed):
-    """What the action made could not be kept as an artifact."""
+    """The action's output could not be stored as an artifact."""
 
     code = "ARTIFACT_UPLOAD_FAILED"
     retryable = True
-    recovery = "Try again; look whether the artifact store has space and answers."
+    recovery = "Try again; check that the artifact store is reachable and has space."

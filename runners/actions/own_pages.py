@@ -1,9 +1,9 @@
-"""Which pages are this product's own, where no agent acts (S1 §4.3): its admin could confirm what
-people are asked for.
+"""Recognize this product's own pages, on which agents must not act (S1 §4.3): in its admin, an
+agent could confirm what a person has to confirm.
 
-Known by where the product listens on this machine (CONTINUITY_OWN_PORTS; any name or address of the
-machine, and the names in CONTINUITY_ALLOWED_HOSTS) and by its address for people
-(CONTINUITY_PUBLIC_URL); config.settings checks these at the start.
+A URL is one of the product's own if it is at one of its ports (CONTINUITY_OWN_PORTS) under a name
+or address of this machine or a name of CONTINUITY_ALLOWED_HOSTS, or at its public URL
+(CONTINUITY_PUBLIC_URL). config.settings validates these settings at start-up.
 """
 
 from __future__ import annotations
@@ -19,37 +19,33 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def refuse_own_page(url: str) -> None:
-    """Make sure that an address is not one of the product's own pages.
-
-    Raises:
-        OwnPage: It is.
-    """
+    """Raise OwnPage if a URL is one of the product's own pages."""
     if is_own_page(url):
         raise OwnPage(
-            "This is a page of the product itself, on which no agent acts.",
+            "This is a page of the product itself, on which agents must not act.",
             details={"host": (urlsplit(url).hostname or "")[:253]},
         )
 
 
 def is_own_page(url: str) -> bool:
-    """Tell whether an address, as a browser writes it, is one of the product's own pages."""
+    """Return whether a URL, as a browser writes it, is one of the product's own pages."""
     parts = urlsplit(url.removeprefix("blob:").removeprefix("view-source:"))
     if parts.scheme not in _PORTS or not parts.hostname:
         return False
-    host, port = place = _place(parts)
+    host, port = origin = _origin(parts)
     public = os.environ.get("CONTINUITY_PUBLIC_URL", "")
-    if public and place == _place(urlsplit(public)):
+    if public and origin == _origin(urlsplit(public)):
         return True
     return port in _own_ports() and _is_this_machine(host)
 
 
-def _place(parts: SplitResult) -> tuple[str, int | None]:
+def _origin(parts: SplitResult) -> tuple[str, int | None]:
     return (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
 
 
 def _own_ports() -> set[int]:
-    named = os.environ.get("CONTINUITY_OWN_PORTS", "8000").split(",")
-    return {int(port) for port in named if port.strip()}
+    ports = os.environ.get("CONTINUITY_OWN_PORTS", "8000").split(",")
+    return {int(port) for port in ports if port.strip()}
 
 
 def _is_this_machine(host: str) -> bool:
@@ -65,16 +61,16 @@ def _is_this_machine(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    meant = getattr(address, "ipv4_mapped", None) or address
-    return meant.is_loopback or meant.is_unspecified or _is_bound_here(str(meant))
+    effective = getattr(address, "ipv4_mapped", None) or address
+    return effective.is_loopback or effective.is_unspecified or _can_bind(str(effective))
 
 
-def _is_bound_here(address: str) -> bool:
-    """Tell whether an address is one of this machine's: no other can be bound."""
+def _can_bind(address: str) -> bool:
+    """Return whether an address is one of this machine: only those can be bound."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as trial:
-            trial.bind((address, 0))
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
     except OSError:
         return False
     return True

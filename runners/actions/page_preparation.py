@@ -1,4 +1,7 @@
-"""Preparing a page for a model: loaded, then a picture and the text of it (S1 §3.2, §4.5)."""
+"""Prepare a page for a model: wait until it has loaded, then take a screenshot and its text.
+
+(S1 §3.2, §4.5)
+"""
 
 from __future__ import annotations
 
@@ -9,63 +12,66 @@ from typing import Any
 
 from runners.actions.catalogue import READABILITY, SCREENSHOT, WAIT_FOR_LOADED
 from runners.actions.errors import InvalidTaskTab, OwnPage, PagePrepFailed, TaskTabClosed
-from runners.actions.retries import Act, Pause
+from runners.actions.retries import PerformAction, Sleep
 from runners.tools.base import ToolResult
 
-TRIES = 2
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 1.5  # seconds between the two tries
+ATTEMPTS = 2
+MIN_PAUSE, MAX_PAUSE = 0.5, 1.5  # seconds between the two attempts
 PARTS = {"screenshot": SCREENSHOT.name, "readability": READABILITY.name}
 _NO_PAGE = frozenset({InvalidTaskTab.code, TaskTabClosed.code, OwnPage.code})
 
 
-async def prepare_page(act: Act, tab_id: int, *, pause: Pause = asyncio.sleep) -> ToolResult:
-    """Wait until the page has loaded, then have a picture and the text of it, each tried twice.
+async def prepare_page(
+    perform: PerformAction, tab_id: int, *, pause: Sleep = asyncio.sleep
+) -> ToolResult:
+    """Wait until the page has loaded, then take a screenshot and its text, in up to two attempts.
 
-    The output has `screenshot` and `readability` as their actions answered, `missing` (the one that
-    could not be had) and `warnings`. A page that does not finish loading is taken as it is. The
-    error is PAGE_PREP_FAILED where both are missing, or what says that there is no page to prepare.
+    The output has `screenshot` and `readability` (the outputs of these actions), `missing` (the one
+    that failed) and `warnings`. A page that does not finish loading is used as it is. The error is
+    PAGE_PREP_FAILED if both failed, or the error of an action that found no page to prepare.
     """
-    where = {"tabId": tab_id}
-    loaded = await act(WAIT_FOR_LOADED.name, where)
+    args = {"tabId": tab_id}
+    loaded = await perform(WAIT_FOR_LOADED.name, args)
     if _is_final(loaded):
         return loaded
     warnings = list((loaded.output or {}).get("warnings", ()))
     if not loaded.ok:
-        warnings.append(f"The page is taken as it is: {_words(loaded)}")
+        warnings.append(f"The page is used as it is: {_message(loaded)}")
     results: dict[str, ToolResult] = {}
-    for attempt in range(TRIES):
+    for attempt in range(ATTEMPTS):
         if attempt:
-            await pause(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))  # noqa: S311
-        for part in [one for one in PARTS if _is_worth_a_try(results.get(one))]:
-            results[part] = await act(PARTS[part], where)
+            await pause(random.uniform(MIN_PAUSE, MAX_PAUSE))  # noqa: S311
+        for part in [name for name in PARTS if _may_attempt(results.get(name))]:
+            results[part] = await perform(PARTS[part], args)
             if _is_final(results[part]):
                 return results[part]
-        if not any(_is_worth_a_try(result) for result in results.values()):
+        if not any(_may_attempt(result) for result in results.values()):
             break
-    return _together(results, warnings)
+    return _combine(results, warnings)
 
 
-def _together(results: Mapping[str, ToolResult], warnings: list[str]) -> ToolResult:
+def _combine(results: Mapping[str, ToolResult], warnings: list[str]) -> ToolResult:
     failed = {part: result for part, result in results.items() if not result.ok}
     if len(failed) == len(PARTS):
         causes = {part: (result.error or {}).get("errorCode") for part, result in failed.items()}
         both = PagePrepFailed(
-            "Neither a picture nor the text of the page could be had.", details={"causes": causes}
+            "Neither a screenshot nor the text of the page could be read.",
+            details={"causes": causes},
         )
         return ToolResult(ok=False, error=both.as_dict())
     output: dict[str, Any] = {}
     for part, result in results.items():
-        told = dict(result.output or {})
-        warnings += told.pop("warnings", [])
+        data = dict(result.output or {})
+        warnings += data.pop("warnings", [])
         if result.ok:
-            output[part] = told
+            output[part] = data
         else:
-            warnings.append(f"No {part} of the page: {_words(result)}")
+            warnings.append(f"No {part} of the page: {_message(result)}")
     return ToolResult(ok=True, output={**output, "missing": list(failed), "warnings": warnings})
 
 
-def _is_worth_a_try(result: ToolResult | None) -> bool:
-    """Tell whether a part was not tried yet, or may come out otherwise the next time."""
+def _may_attempt(result: ToolResult | None) -> bool:
+    """Return whether a part was not attempted yet, or failed with a retryable error."""
     if result is None:
         return True
     return not result.ok and bool((result.error or {}).get("retryable"))
@@ -75,5 +81,5 @@ def _is_final(result: ToolResult) -> bool:
     return not result.ok and (result.error or {}).get("errorCode") in _NO_PAGE
 
 
-def _words(result: ToolResult) -> str:
+def _message(result: ToolResult) -> str:
     return str((result.error or {}).get("message", ""))

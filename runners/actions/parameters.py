@@ -1,4 +1,4 @@
-"""What each browser action takes (S1 §4.2): closed, and in camelCase as JSON."""
+"""The parameters of the browser actions (S1 §4.2), in camelCase; unknown keys are rejected."""
 
 from __future__ import annotations
 
@@ -8,63 +8,63 @@ from pydantic import Field, StrictBool, StrictStr, model_validator
 
 from runners.tools.base import Closed, Whole
 
-LONGEST_TEXT = 50_000
-LONGEST_XPATH = 2000
-LARGEST_NUMBER = 2**53 - 1  # that JSON carries whole
+MAX_TEXT_LENGTH = 50_000
+MAX_XPATH_LENGTH = 2000
+MAX_SAFE_INTEGER = 2**53 - 1  # larger ones lose precision in JSON
 CLICK_ATTRIBUTE = "data-mimo_click_id"
 
 Scope = Literal["viewport", "document"]
 ClickStrategy = Literal["cdp_mouse", "dom_click"]
 TypeStrategy = Literal["cdp_key", "dom_input"]
 TabId = Annotated[
-    Whole, Field(alias="tabId", ge=0, le=LARGEST_NUMBER, description="As task_start returned it.")
+    Whole, Field(alias="tabId", ge=0, le=MAX_SAFE_INTEGER, description="As task_start returned it.")
 ]
 ClickId = Annotated[
     Whole | None,
-    Field(alias="clickId", ge=1, le=LARGEST_NUMBER, description="As an index returned it."),
+    Field(alias="clickId", ge=1, le=MAX_SAFE_INTEGER, description="As an index returned it."),
 ]
 XPath = Annotated[
     StrictStr | None,
     Field(
         min_length=1,
-        max_length=LONGEST_XPATH,
-        description="Where there is no clickId, or its element is gone. ` >> ` leads into a frame"
-        " or a shadow root; in a shadow root steps are /tag[n].",
+        max_length=MAX_XPATH_LENGTH,
+        description="Used if there is no clickId, or its element is gone. ` >> ` enters a frame or"
+        " a shadow root; in a shadow root steps are /tag[n].",
     ),
 ]
 Within = Annotated[
     Scope,
-    Field(description="viewport: what is in view. document: also what has to be scrolled to."),
+    Field(description="viewport: what is in view. document: also what needs scrolling."),
 ]
 
 
 class TaskStart(Closed):
-    """The page that a task begins on."""
+    """The page on which a task starts."""
 
     url: StrictStr | None = Field(
-        default=None, description="An http or https address; an empty page unless given."
+        default=None, description="An http or https URL; default: an empty page."
     )
     reuse_existing_tab: StrictBool = Field(
         default=False,
         alias="reuseExistingTab",
-        description="Go on in the task's tab where it has one, instead of in a new one.",
+        description="Continue in the task's tab, if it has one, instead of a new one.",
     )
     group_title: StrictStr | None = Field(
         default=None,
         alias="groupTitle",
         max_length=200,
-        description="What to call the group of tabs, in browsers that have groups.",
+        description="The name of the tab group, in browsers that have tab groups.",
     )
 
 
 class BrowserDebuggerAttach(Closed):
-    """The tab whose mouse and keyboard are wanted."""
+    """The tab to attach to for mouse and keyboard input."""
 
     tab_id: TabId
 
 
 class TaskStop(Closed):
-    """Whether the tab goes with the task."""
+    """Whether to close the tab with the task."""
 
     close_tab: StrictBool = Field(default=False, alias="closeTab")
 
@@ -77,11 +77,11 @@ class BrowserWaitForLoaded(Closed):
 
 
 class BrowserScreenshot(Closed):
-    """Which tab to picture."""
+    """Which tab to take a screenshot of."""
 
     tab_id: TabId
     full_page: StrictBool = Field(
-        default=False, alias="fullPage", description="The whole page, not its visible part alone."
+        default=False, alias="fullPage", description="The whole page instead of its visible part."
     )
 
 
@@ -100,19 +100,19 @@ class BrowserDomIndex(Closed):
         default=CLICK_ATTRIBUTE,
         alias="assignAttr",
         pattern=r"^data-[a-z0-9][a-z0-9_.-]{0,59}$",
-        description="The attribute in which the page is given each number.",
+        description="The attribute that holds each element's number on the page.",
     )
 
 
 class BrowserXpathScan(Closed):
-    """Which elements to find XPaths of."""
+    """Which elements to list with their XPaths."""
 
     tab_id: TabId
     scope: Within = "document"
 
 
 class BrowserClick(Closed):
-    """What to click, and by what."""
+    """What to click, and how."""
 
     tab_id: TabId
     click_id: ClickId = None
@@ -120,29 +120,29 @@ class BrowserClick(Closed):
     strategy: ClickStrategy = "cdp_mouse"
 
     @model_validator(mode="after")
-    def _names_something(self) -> BrowserClick:
+    def _has_target(self) -> BrowserClick:
         if self.click_id is None and self.xpath is None:
             raise ValueError("give clickId or xpath")
         return self
 
 
 class BrowserType(Closed):
-    """What to write, and where."""
+    """What to type, and where."""
 
     tab_id: TabId
     xpath: XPath = None
     click_id: ClickId = None
     text: StrictStr = Field(
-        max_length=LONGEST_TEXT,
-        description="Takes the place of what the field holds: text, the label of an option, true"
-        " or false for a box, YYYY-MM-DD for a date.",
+        max_length=MAX_TEXT_LENGTH,
+        description="Replaces what the field contains: text, the label of an option, true or false"
+        " for a checkbox, YYYY-MM-DD for a date.",
     )
     submit: StrictBool = Field(default=False, description="Press Enter in the field afterwards.")
     strategy: TypeStrategy = "cdp_key"
 
 
 class BrowserGetHtml(Closed):
-    """Which markup to keep."""
+    """Which markup to save."""
 
     tab_id: TabId
     xpath: XPath = None

@@ -1,4 +1,4 @@
-"""How much of a page's text is handed out, and how (S1 §4.2 B); sizes in bytes of UTF-8."""
+"""Size limits of a page's text: inline or artifact (S1 §4.2 B); sizes in bytes of UTF-8."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ TEXT_LIMIT_BYTES = 2_097_152
 
 
 def is_inline(size_bytes: int) -> bool:
-    """Tell whether a text of this size is part of the result; else it is an artifact alone.
+    """Return whether a text of this size is included in the result; else it is only an artifact.
 
     Raises:
-        ReadabilityTooLarge: It is more than anybody is given.
+        ReadabilityTooLarge: The size exceeds TEXT_LIMIT_BYTES.
     """
     if size_bytes > TEXT_LIMIT_BYTES:
         raise ReadabilityTooLarge(

@@ -1,4 +1,4 @@
-"""How a kind of browser target registers its hand for an action."""
+"""Register the implementation of an action for one kind of browser target."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from runners.tools.registry import tool
 def action(
     spec: Action, *, kind: str, opens_browser: bool = False
 ) -> Callable[[ToolFunction], Tool]:
-    """Register a function as a tool of the agent's loop under the action's name, effect and time.
+    """Register a function as an agent-only tool with the action's name, effect and timeout.
 
-    Its first parameter has to be annotated with the action's parameters.
+    Its first parameter must be annotated with the action's parameter model.
 
     Raises:
-        ValueError: As `runners.tools.registry.tool`, or the parameters are another action's.
+        ValueError: As `runners.tools.registry.tool`, or the annotation is another model.
     """
     register = tool(
         spec.name,
@@ -29,9 +29,11 @@ def action(
     )
 
     def check(function: ToolFunction) -> Tool:
-        made = register(function)
-        if made.input_model is not spec.parameters:
-            raise ValueError(f"action {spec.name}: it takes {spec.parameters.__name__}")
-        return made
+        registered = register(function)
+        if registered.input_model is not spec.parameters:
+            raise ValueError(
+                f"action {spec.name}: annotate its first parameter with {spec.parameters.__name__}"
+            )
+        return registered
 
     return check

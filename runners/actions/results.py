@@ -1,4 +1,4 @@
-"""What each browser action answers (S1 §4.2), in camelCase as JSON."""
+"""The results of the browser actions (S1 §4.2), in camelCase as JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from runners.tools.base import Closed
 
 
 class ActionResult(Closed):
-    """A result; `warnings` say what was done otherwise than asked (S1 §4.5, §4.6)."""
+    """A result; `warnings` name what was done differently than requested (S1 §4.5, §4.6)."""
 
     warnings: list[str] = Field(default_factory=list)
 
     def as_output(self) -> dict[str, Any]:
-        """Return it as JSON: without what it does not have, and without warnings where none is."""
-        told = self.model_dump(by_alias=True, exclude_none=True)
-        return told if told["warnings"] else {k: v for k, v in told.items() if k != "warnings"}
+        """Return the result as a JSON object, without null fields and without empty warnings."""
+        data = self.model_dump(by_alias=True, exclude_none=True)
+        return data if data["warnings"] else {k: v for k, v in data.items() if k != "warnings"}
 
 
 class TaskStarted(ActionResult):
-    """The tab that the task's actions are for."""
+    """The tab on which the task's actions work."""
 
     tab_id: int = Field(alias="tabId")
     window_id: int = Field(alias="windowId")
@@ -32,25 +32,25 @@ class TaskStarted(ActionResult):
 
 
 class DebuggerAttached(ActionResult):
-    """Mouse and keyboard are at hand."""
+    """The debugger is attached: real mouse and keyboard input is possible."""
 
     attached: Literal[True] = True
 
 
 class TaskStopped(ActionResult):
-    """The task's tab takes no more actions."""
+    """The task's tab accepts no more actions."""
 
     stopped: Literal[True] = True
 
 
 class PageLoaded(ActionResult):
-    """The page and what belongs to it is there."""
+    """The page and its resources have loaded."""
 
     status: Literal["complete"] = "complete"
 
 
 class ScreenshotTaken(ActionResult):
-    """A picture that was kept; its sides are in pixels."""
+    """A stored screenshot; width and height are in pixels."""
 
     artifact_id: str = Field(alias="artifactId")
     url: str
@@ -59,7 +59,7 @@ class ScreenshotTaken(ActionResult):
 
 
 class PageText(ActionResult):
-    """A page's text; a long one is in the artifact alone, and `truncated` here."""
+    """A page's text; a long text is only in the artifact, and `truncated` is true."""
 
     artifact_id: str | None = Field(default=None, alias="artifactId")
     text: str | None = None
@@ -70,7 +70,7 @@ class PageText(ActionResult):
 
 
 class Box(Closed):
-    """Where an element is: CSS pixels from the upper left corner of what is in view."""
+    """The position of an element: CSS pixels from the upper left corner of the viewport."""
 
     x: int
     y: int
@@ -79,7 +79,7 @@ class Box(Closed):
 
 
 class IndexedElement(Closed):
-    """An element that can be used, with the number that it keeps while it lives."""
+    """A usable element and its number, which stays the same while the element exists."""
 
     click_id: int = Field(alias="clickId")
     tag: str
@@ -89,13 +89,13 @@ class IndexedElement(Closed):
 
 
 class DomIndex(ActionResult):
-    """The elements by position, the uppermost first."""
+    """The elements by position, topmost first."""
 
     elements: list[IndexedElement]
 
 
 class ScannedElement(Closed):
-    """An element that can be used, and its number where an index gave it one."""
+    """A usable element, with its number if an index assigned one."""
 
     xpath: str
     tag: str
@@ -105,27 +105,27 @@ class ScannedElement(Closed):
 
 
 class XpathScan(ActionResult):
-    """The elements by position, the uppermost first."""
+    """The elements by position, topmost first."""
 
     elements: list[ScannedElement]
 
 
 class Clicked(ActionResult):
-    """The element was clicked, by this."""
+    """The element was clicked with this strategy."""
 
     clicked: Literal[True] = True
     strategy: ClickStrategy
 
 
 class Typed(ActionResult):
-    """The field was filled, by this."""
+    """The field was filled with this strategy."""
 
     typed: Literal[True] = True
     strategy: TypeStrategy
 
 
 class HtmlSaved(ActionResult):
-    """Markup that was kept."""
+    """Stored markup."""
 
     artifact_id: str = Field(alias="artifactId")
     url: str

@@ -1,4 +1,4 @@
-"""What may be tried again, once and a second later (S1 §5.1)."""
+"""Retry of browser actions: once, after one second (S1 §5.1)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 from runners.actions.catalogue import ACTIONS
 from runners.tools.base import ToolResult
 
-Act = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
-Pause = Callable[[float], Awaitable[None]]
+PerformAction = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
+Sleep = Callable[[float], Awaitable[None]]
 RETRY_SECONDS = 1.0
 
 
 def may_retry(name: str, args: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
-    """Tell whether an action that failed with this error may be tried once more: its code is
-    retryable, and doing it twice does no harm or it was not done at all.
+    """Return whether an action that failed with this error may be retried once.
+
+    The error must be retryable, and the action idempotent or without any effect so far.
     """
     if not error.get("retryable", False):
         return False
@@ -25,11 +26,11 @@ def may_retry(name: str, args: Mapping[str, Any], error: Mapping[str, Any]) -> b
 
 
 async def with_retry(
-    act: Act, name: str, args: Mapping[str, Any], *, pause: Pause = asyncio.sleep
+    perform: PerformAction, name: str, args: Mapping[str, Any], *, pause: Sleep = asyncio.sleep
 ) -> ToolResult:
-    """Do an action, and once more after a second where that may help and cannot harm."""
-    result = await act(name, args)
+    """Perform an action; if it fails and `may_retry` allows it, retry once after a second."""
+    result = await perform(name, args)
     if result.ok or not may_retry(name, args, result.error or {}):
         return result
     await pause(RETRY_SECONDS)
-    return await act(name, args)
+    return await perform(name, args)

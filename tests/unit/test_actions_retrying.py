@@ -135,7 +135,7 @@ def test_a_text_that_is_too_large_is_not_asked_for_again() -> None:
 
 def test_a_page_that_never_loads_wholly_is_taken_as_it_is() -> None:
     script = Script(wait_for_loaded=[NavigationTimeout("not yet")])
-    assert (script.prepare().output or {})["warnings"] == ["The page is taken as it is: not yet"]
+    assert (script.prepare().output or {})["warnings"] == ["The page is used as it is: not yet"]
 
 
 @pytest.mark.parametrize("part", ["wait_for_loaded", "screenshot", "readability_extract"])
