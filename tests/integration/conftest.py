@@ -45,7 +45,7 @@ def place(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     yield made
     made.close()
     for thread in set(threading.enumerate()) - before:
-        if thread.name in ("_heartbeat", "_watch", "_look_after_sessions", "publisher"):
+        if thread.name in ("heartbeat", "leases-and-queue", "session-maintenance", "publisher"):
             thread.join(5)
 
 

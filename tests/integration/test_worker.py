@@ -185,7 +185,7 @@ def test_a_worker_without_a_heartbeat_gives_its_runs_back(
     def away() -> None:
         raise OperationalError("the database is away")
 
-    monkeypatch.setattr(place, "_beat", away)
+    monkeypatch.setattr(place.heartbeat, "beat", away)
     until(lambda: fresh(run_id).epoch > 1, 5)
     place.drain()
     work.join(5)
@@ -200,7 +200,7 @@ def test_a_heartbeat_that_hangs_in_the_database_gives_up_all_the_same(
     in_background(place.work)
     until(started_steps)
     hangs = threading.Event()
-    monkeypatch.setattr(place, "_beat", lambda: hangs.wait(8))
+    monkeypatch.setattr(place.heartbeat, "beat", lambda: hangs.wait(8))
     until(lambda: fresh(run_id).epoch > 1, 5)
     place.drain()
     hangs.set()
@@ -236,7 +236,7 @@ def test_a_place_that_could_not_open_opens_with_the_next_doorbell(
 ) -> None:
     made = WorkerProcess("w1")
     with monkeypatch.context() as broken:
-        broken.setattr(made, "_register", lambda _: 1 / 0)
+        broken.setattr(made.heartbeat, "register", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             made.open()
     made.open()
@@ -300,8 +300,8 @@ def test_a_worker_that_starts_anew_says_which_bells_it_hears_from_now_on(
 ) -> None:
     names: list[str] = []
     place = WorkerProcess("w1", renamed=names.append)
-    place._register("w1")
+    place.heartbeat.register("w1")
     Worker.objects.filter(id="w1").update(lost_at=datetime.now(UTC))
-    place._beat()
+    place.heartbeat.beat()
     assert names == [place.worker_id]
     assert place.worker_id != "w1"
